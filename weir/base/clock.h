@@ -1,0 +1,48 @@
+// Where Time comes from. Everything below takes the reading as an argument; only the outermost caller holds a Clock.
+#pragma once
+
+#include <atomic>
+
+#include "weir/base/time.h"
+
+namespace weir {
+
+// const means thread-safe: any thread may read any Clock.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual Now now() const noexcept = 0;
+};
+
+// The real one: CLOCK_BOOTTIME (never steps, counts suspend) plus an offset, and CLOCK_REALTIME beside it.
+class BootClock final : public Clock {
+ public:
+  explicit BootClock(Duration offset = Duration::zero()) noexcept : offset_(offset) {}
+  Now now() const noexcept override { return {time(), wall()}; }
+  Time time() const noexcept;  // cheaper than now() where nobody needs the wall clock
+  static Wall wall() noexcept;
+
+ private:
+  Duration offset_;
+};
+
+// Stands still until told otherwise: for tests and replays. Threads may share it.
+class ManualClock final : public Clock {
+ public:
+  explicit ManualClock(Time time = Time{}, Wall wall = Wall{}) noexcept : time_(time), wall_(wall) {}
+  Now now() const noexcept override { return {time_.load(), wall_.load()}; }
+  void advance(Duration by) noexcept {
+    time_.store(time_.load() + by);
+    wall_.store(wall_.load() + by);
+  }
+  void set(Time time, Wall wall) noexcept {
+    time_.store(time);
+    wall_.store(wall);
+  }
+
+ private:
+  std::atomic<Time> time_;
+  std::atomic<Wall> wall_;
+};
+
+}  // namespace weir

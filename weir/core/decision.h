@@ -1,0 +1,29 @@
+// One limit's answer. Denied is an answer, never an Error.
+#pragma once
+
+#include "weir/base/time.h"
+#include "weir/core/limit.h"
+
+namespace weir {
+
+// The wait of a cost that exceeds the burst: no amount of waiting helps. On wires that have it, -1.
+inline constexpr Duration kNever = Duration::max();
+
+struct Decision {
+  bool allowed = true;
+  Count burst = 0;                          // the whole bucket
+  Count remaining = 0;                      // whole tokens left after this decision
+  Duration retry_after = Duration::zero();  // denied: the exact wait for the same cost, or kNever; allowed: zero
+  Duration reset_after = Duration::zero();  // until the bucket is full
+
+  friend constexpr bool operator==(const Decision&, const Decision&) = default;
+};
+
+// Which of two answers the client must heed: denied first, then the longest wait, then the fewest remaining.
+constexpr bool stricter(const Decision& a, const Decision& b) noexcept {
+  if (a.allowed != b.allowed) return !a.allowed;
+  if (a.retry_after != b.retry_after) return a.retry_after > b.retry_after;
+  return a.remaining < b.remaining;
+}
+
+}  // namespace weir

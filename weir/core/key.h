@@ -1,0 +1,23 @@
+// Which bucket. The text names it everywhere: in the memory table it is hashed, in Redis it is the key, in lists it is
+// shown.
+#pragma once
+
+#include <string_view>
+
+namespace weir {
+
+// What a bucket's word holds. A limit may have numbers and a quota; they are two buckets under one text.
+enum class Kind : unsigned char {
+  bucket,  // a TAT (algorithm/gcra.h)
+  quota,   // a calendar window's end and what is used of it (algorithm/calendar.h)
+};
+
+// A view: the text must outlive the call it is passed to. "6:12345678" or "per-ip:203.0.113.9".
+struct Key {
+  std::string_view text;
+  Kind kind = Kind::bucket;
+
+  friend constexpr bool operator==(const Key&, const Key&) = default;
+};
+
+}  // namespace weir

@@ -1,0 +1,49 @@
+// What every protocol decodes to: who asks what. Knows no limits; the policy turns it into charges.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "weir/core/limit.h"
+
+namespace weir {
+
+enum class Mode : unsigned char {
+  spend,   // decide, and take the cost if allowed
+  peek,    // decide, write nothing
+  refund,  // give the cost back, never beyond full
+  reset,   // forget the bucket: a forgotten bucket is a full bucket
+};
+
+// How several limits are charged at once.
+enum class Order : unsigned char {
+  together,  // all or none
+  in_order,  // one after another; stop at the first denial
+};
+
+// Something the request carries: {"header:x-tenant-id", "acme"}.
+struct Attribute {
+  std::string_view name;
+  std::string_view value;
+};
+
+// A limit that the caller names, with the id it wants counted.
+struct NamedCharge {
+  std::string_view limit;
+  std::string_view id;
+  Count cost = 1;
+};
+
+// Views die when the call they are passed to returns.
+struct Query {
+  std::string_view domain;                // Envoy's; empty elsewhere
+  std::span<const Attribute> attributes;  // for routes and keys
+  std::span<const NamedCharge> charges;   // or limits by name
+  std::optional<Limit> limit;             // or numbers the caller brings along
+  Count cost = 1;
+  Mode mode = Mode::spend;
+  Order order = Order::together;
+};
+
+}  // namespace weir

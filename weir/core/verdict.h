@@ -1,0 +1,46 @@
+// The answer to a request: every limit's decision, in the order charged, and which of them speaks for the request.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "weir/base/assert.h"
+#include "weir/base/bounds.h"
+#include "weir/core/decision.h"
+
+namespace weir {
+
+// Inline: an answer allocates nothing.
+class Decisions {
+ public:
+  constexpr void push_back(const Decision& decision) noexcept {
+    WEIR_ASSERT(size_ < items_.size());
+    items_[size_++] = decision;
+  }
+  constexpr std::size_t size() const noexcept { return size_; }
+  constexpr bool empty() const noexcept { return size_ == 0; }
+  constexpr const Decision& operator[](std::size_t i) const noexcept {
+    WEIR_ASSERT(i < size_);
+    return items_[i];
+  }
+  constexpr Decision& operator[](std::size_t i) noexcept {
+    WEIR_ASSERT(i < size_);
+    return items_[i];
+  }
+  constexpr const Decision* begin() const noexcept { return items_.data(); }
+  constexpr const Decision* end() const noexcept { return items_.data() + size_; }
+
+ private:
+  std::array<Decision, bounds::charges_max> items_{};
+  std::size_t size_ = 0;
+};
+
+struct Verdict {
+  Decisions all;  // in order; with in_order charging, only those that were asked
+  std::size_t strictest =
+      0;                  // index into `all` of the one that speaks; shadow decisions speak only if there is no other
+  bool allowed = true;    // no limit that enforces denied; a verdict without decisions allows
+  bool degraded = false;  // the store could not be asked and the policy let it pass
+};
+
+}  // namespace weir

@@ -16,6 +16,9 @@ inline constexpr Duration window_max = std::chrono::days{36'525};  // 100 years
 // A calendar quota's size and what is used of it share one word with the window's end (algorithm/calendar.h).
 inline constexpr std::int64_t quota_max = (std::int64_t{1} << 36) - 1;
 
+// Buckets of one memory table.
+inline constexpr std::uint64_t buckets_max = 1'000'000'000;
+
 // Limits charged by one request.
 inline constexpr std::size_t charges_max = 16;
 

@@ -1,0 +1,112 @@
+// What the bytes of a table mean. All of it may lie in a file that outlives the process, so it holds no pointers, and
+// every store leaves something that recover() understands.
+//
+//   region = Header (one page), Group x groups, then chunks of pages (pages.h)
+//   group  = up to 7 pages of equal size, each an array of lines; a line = 4 slots = 64 bytes
+//   slot   = {word, fingerprint}
+//
+// Slot protocol, where h is the key's hash:
+//   word 0, fingerprint 0: never used since the group was last rebuilt
+//   word BUSY alone: claimed by an insert that holds the group's lock
+//   word BUSY | w: a rebuild is moving it; the state is w
+//   otherwise: bit 62 tells a quota from a bucket, the low 62 bits are the state xor h. The salt makes a
+//   compare-and-swap prove the key as well as the state: without it a stalled spender could charge the next tenant of a
+//   reused slot.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "weir/base/siphash.h"
+#include "weir/core/key.h"
+
+namespace weir {
+
+// The upper half of a * b: maps a, a fraction of 2^64, to the range [0, b), in order.
+constexpr std::uint64_t scale(std::uint64_t a, std::uint64_t b) noexcept {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>((static_cast<Wide>(a) * b) >> 64);
+}
+
+struct Slot {
+  std::atomic<std::uint64_t> word;
+  std::atomic<std::uint64_t> fingerprint;
+};
+static_assert(sizeof(Slot) == 16);
+
+inline constexpr unsigned kSlotsPerLine = 4;
+
+// A bucket's state: its TAT in nanoseconds, or a quota's window and use. 0 is a full bucket.
+using State = std::uint64_t;
+
+inline constexpr std::uint64_t kBusy = std::uint64_t{1} << 63;
+inline constexpr std::uint64_t kQuota = std::uint64_t{1} << 62;
+inline constexpr std::uint64_t kStateMask = kQuota - 1;
+
+constexpr std::uint64_t encode(State state, std::uint64_t h, Kind kind) noexcept {
+  const std::uint64_t kind_bit = kind == Kind::quota ? kQuota : 0;
+  const std::uint64_t salted = (state ^ h) & kStateMask;
+  // A word must differ from "free" and from BUSY alone. One nanosecond, or one token, more used than true: never less.
+  return salted != 0 ? salted | kind_bit : (((state + 1) ^ h) & kStateMask) | kind_bit;
+}
+
+constexpr State decode(std::uint64_t word, std::uint64_t h) noexcept {
+  return (word ^ h) & kStateMask;
+}
+constexpr Kind kind_of(std::uint64_t word) noexcept {
+  return (word & kQuota) != 0 ? Kind::quota : Kind::bucket;
+}
+
+// How a group's lines are laid out: one word, so that changing it is one store.
+struct Shape {
+  static constexpr unsigned kPagesMin = 4;
+  static constexpr unsigned kPagesMax = 7;
+
+  std::uint32_t bits = 0;
+
+  static constexpr Shape of(unsigned pages, unsigned order, unsigned bank) noexcept {
+    return {pages | order << 4 | bank << 8};
+  }
+  constexpr unsigned pages() const noexcept { return bits & 15; }
+  constexpr unsigned order() const noexcept { return bits >> 4 & 15; }
+  constexpr unsigned bank() const noexcept { return bits >> 8 & 1; }
+  constexpr std::uint32_t lines() const noexcept { return pages() << order(); }
+  constexpr std::uint32_t slots() const noexcept { return lines() * kSlotsPerLine; }
+  constexpr bool same_size(Shape other) const noexcept { return (bits & 255) == (other.bits & 255); }
+  constexpr Shape larger() const noexcept {
+    return pages() < kPagesMax ? of(pages() + 1, order(), bank()) : of(kPagesMin, order() + 1, bank());
+  }
+};
+
+// The pages of both banks: a rebuild fills the one not in use, then one store to `shape` takes it into use.
+struct alignas(64) Group {
+  std::atomic<std::uint32_t> shape;
+  std::atomic<std::uint32_t> names;  // first page of the name log (names.h), 0: none
+  std::atomic<std::uint32_t> page[2][Shape::kPagesMax];
+};
+static_assert(sizeof(Group) == 64);
+
+inline constexpr char kMagic[8] = {'W', 'E', 'I', 'R', 'T', 'B', 'L', '\n'};
+inline constexpr std::uint32_t kFormatVersion = 1;
+
+// The first page of the region.
+struct Header {
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t groups;
+  std::uint64_t buckets_max;
+  HashKey seed;
+  std::uint32_t names;   // 1: names are kept
+  std::uint32_t sealed;  // state.h: the process ended cleanly and `checksum` covers everything
+  std::uint64_t checksum;
+  std::atomic<std::int64_t> horizon;       // a bucket whose TAT lies before it may be forgotten; only ever rises
+  std::atomic<std::int64_t> wall_horizon;  // the same for quotas, by the wall clock
+  std::atomic<std::uint64_t> evicted;
+  char boot_id[40];                           // state.h: which boot's CLOCK_BOOTTIME the next two belong to
+  std::int64_t boot_offset;                   // Time = CLOCK_BOOTTIME + this
+  std::atomic<std::int64_t> wall_minus_time;  // the wall clock when it was last seen, less Time
+};
+inline constexpr std::size_t kHeaderBytes = 4096;
+static_assert(sizeof(Header) <= kHeaderBytes);
+
+}  // namespace weir

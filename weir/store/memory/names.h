@@ -1,0 +1,40 @@
+// The texts of a group's keys, apart from the slots and touched only when a bucket is created: a chain of pages that
+// are appended to, the newest first. An entry may outlive its bucket, and a key that came back has two; whoever reads
+// the log asks the table which are alive.
+//
+// Thread safety: the group's lock is held in every call. Each store leaves a log that adopt() can read.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "weir/store/memory/layout.h"
+#include "weir/store/memory/pages.h"
+
+namespace weir {
+
+class Names {
+ public:
+  explicit Names(Pages& pages) noexcept : pages_(pages) {}
+
+  // A name that finds no memory is not kept: its bucket limits all the same and is listed without one.
+  void append(Group& group, std::uint64_t h, std::string_view name) noexcept;
+  void visit(const Group& group, const std::function<void(std::uint64_t h, std::string_view name)>& visit) const;
+  // Rewrites the log with the entries that `keep` wants.
+  void compact(Group& group, const std::function<bool(std::uint64_t h)>& keep);
+  // After a restart: takes the log's pages as in use. False, and the rest of the log is dropped, where it makes no
+  // sense.
+  bool adopt(Group& group) noexcept;
+
+ private:
+  struct Page;
+
+  Page* at(Line line) const noexcept;
+  bool append_to(std::uint32_t& head, std::uint64_t h, std::string_view name) noexcept;
+  void release(std::uint32_t head) noexcept;
+
+  Pages& pages_;
+};
+
+}  // namespace weir

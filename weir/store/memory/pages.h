@@ -1,0 +1,94 @@
+// Hands out pages of 64 bytes to 64 KiB from a region. A page is named by its line: its offset in lines of 64 bytes
+// from the region's start. Memory is cut into chunks; a chunk serves one page size at a time and, when all its pages
+// are free, any other, or the system. The lowest chunk with room is used first, so that what is left after shrinking
+// lies together.
+//
+// What is in use is known to the owner of the pages alone: after a restart it calls adopt() for each, and nothing about
+// the allocator itself needs to survive.
+//
+// Thread safety: every function locks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+
+#include "weir/store/memory/region.h"
+
+namespace weir {
+
+using Line = std::uint32_t;
+
+inline constexpr std::size_t kLineBytes = 64;
+
+class Pages {
+ public:
+  static constexpr unsigned kOrderMax = 10;  // a page holds 1 << order lines
+  static constexpr std::size_t kChunkBytes = std::size_t{256} << 10;
+  static constexpr Line kChunkLines = kChunkBytes / kLineBytes;
+
+  // Chunks start at `begin`, a multiple of kChunkBytes; everything below belongs to the owner.
+  Pages(Region region, std::size_t begin, bool huge);
+  ~Pages();
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+
+  // Fills `pages` with zeroed pages of one order, all or none.
+  bool allocate(unsigned order, std::span<Line> pages) noexcept;
+  void release(unsigned order, std::span<const Line> pages) noexcept;
+  // After a restart: this page is in use. False if it cannot be: outside, misaligned, or overlapping another.
+  bool adopt(unsigned order, Line page) noexcept;
+  // After the last adopt(): what nobody adopted goes back to the system.
+  void finish_adopting() noexcept;
+
+  // Off the request path: makes ready what the next seconds of growth need, and gives back chunks that have stayed free
+  // since the last call. One call does a bounded amount of work; true if there is more to do.
+  bool maintain() noexcept;
+
+  const Region& region() const noexcept { return region_; }
+  char* data() const noexcept { return region_.data(); }
+  // Ready memory less what was given back, the owner's part included.
+  std::size_t bytes() const noexcept;
+
+ private:
+  enum class Phase : unsigned char { unready, free, given_back, in_use };
+
+  static constexpr std::size_t kWords = kChunkLines / 64;
+
+  // Lives in memory of its own that is touched only as far as the region grows.
+  struct Chunk {
+    Phase phase;
+    unsigned char order;
+    bool clean;                 // never released into: its pages are still zero
+    bool idle;                  // free since before the last maintain()
+    std::uint32_t free;         // pages free, while in use
+    std::uint64_t map[kWords];  // 1 = page in use
+  };
+
+  Chunk& chunk(std::size_t i) const noexcept { return chunks_[i]; }
+  Line first_line(std::size_t i) const noexcept { return static_cast<Line>(begin_ / kLineBytes + i * kChunkLines); }
+  std::size_t byte_offset(std::size_t i) const noexcept { return begin_ + i * kChunkBytes; }
+  bool take_chunk(unsigned order) noexcept;
+  void assign(std::size_t at, unsigned order) noexcept;
+  void give_back(std::size_t i) noexcept;
+  bool allocate_one(unsigned order, Line& page, bool& clean) noexcept;
+  void release_one(unsigned order, Line page) noexcept;
+  void zero(Line page, unsigned order) noexcept;
+
+  mutable std::mutex mutex_;
+  Region region_;
+  std::size_t begin_;
+  bool huge_;
+  Chunk* chunks_ = nullptr;
+  std::size_t chunks_max_ = 0;
+  std::size_t chunks_ready_ = 0;  // chunks below have been made ready at least once
+  std::size_t given_back_ = 0;
+  std::size_t populated_ = 0;                        // bytes from begin_ that maintain() has touched
+  bool grown_ = false;                               // a chunk was taken since the last maintain()
+  std::array<std::size_t, kOrderMax + 1> lowest_{};  // no chunk of this order below has a free page
+  std::size_t lowest_free_ = 0;                      // no chunk below is free or given back
+};
+
+}  // namespace weir

@@ -1,0 +1,228 @@
+// The request path. Opening a table is in table_open.cc, what happens under a group's lock in table_rebuild.cc.
+#include "weir/store/memory/table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/algorithm/calendar.h"
+#include "weir/algorithm/gcra.h"
+
+namespace weir {
+namespace {
+
+Time tat_of(State state) {
+  return Time{Duration{static_cast<std::int64_t>(state)}};
+}
+// A TAT before the beginning of the timeline is a full bucket like any other in the past.
+State state_of(Time tat) {
+  return static_cast<State>(std::max<std::int64_t>(tat.time_since_epoch().count(), 0));
+}
+
+}  // namespace
+
+std::uint64_t Table::hash(Key key) const noexcept {
+  HashKey seed = header_->seed;
+  // A limit's bucket and its quota share one text and must not share a slot.
+  if (key.kind == Kind::quota) seed.k1 = ~seed.k1;
+  const std::uint64_t h = siphash13(seed, key.text);
+  return h != 0 ? h : 1;
+}
+
+std::size_t Table::index_of(std::uint64_t h) const noexcept {
+  return scale(h, groups_count_);
+}
+
+// Of the bits that did not go into picking the group.
+std::uint32_t Table::home(std::uint64_t h, Shape shape) const noexcept {
+  return static_cast<std::uint32_t>(scale(h * groups_count_, shape.lines()));
+}
+
+Slot* Table::line(const Group& group, Shape shape, std::uint32_t number) const noexcept {
+  // Relaxed is enough: the page was written before the shape that this reader acquired, and a later one can only miss.
+  const Line page = group.page[shape.bank()][number >> shape.order()].load(std::memory_order_relaxed);
+  const std::uint32_t within = number & ((1u << shape.order()) - 1);
+  return reinterpret_cast<Slot*>(pages_.data() + (std::size_t{page} + within) * kLineBytes);
+}
+
+Slot* Table::find(const Group& group, std::uint64_t h) const noexcept {
+  const Shape shape{group.shape.load(std::memory_order_acquire)};
+  const std::uint32_t lines = shape.lines();
+  std::uint32_t number = home(h, shape);
+  for (std::uint32_t searched = 0; searched < lines; ++searched) {
+    Slot* const slots = line(group, shape, number);
+    bool never_used = false;
+    for (unsigned i = 0; i < kSlotsPerLine; ++i) {
+      const std::uint64_t fingerprint = slots[i].fingerprint.load(std::memory_order_acquire);
+      if (fingerprint == h) return &slots[i];
+      never_used |= fingerprint == 0;
+    }
+    if (never_used) return nullptr;
+    if (++number == lines) number = 0;
+  }
+  return nullptr;
+}
+
+// Somebody holds the group's lock and will be done when it is free.
+void Table::wait(std::uint64_t h) noexcept {
+  waits_.fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard until_free(sides_[index_of(h)].lock);
+}
+
+// Applies `step` to the bucket's state until it sticks; false if there is no such bucket.
+template <class Step>
+bool Table::change(std::uint64_t h, Now now, Step&& step) noexcept {
+  const Group& group = groups_[index_of(h)];
+  for (;;) {
+    Slot* const slot = find(group, h);
+    if (slot == nullptr) return false;
+    std::uint64_t word = slot->word.load(std::memory_order_acquire);
+    if (word == 0 || (word & kBusy) != 0) {
+      wait(h);
+      continue;
+    }
+    // The slot may have changed hands between the two loads; the word alone does not tell whose it is.
+    if (slot->fingerprint.load(std::memory_order_acquire) != h) continue;
+    const Change change = step(decode(word, h), now);
+    if (change.write) {
+      // Release: whoever reads this word may act on it; acquire on failure: the next round reads the winner's.
+      if (slot->word.compare_exchange_strong(word, encode(change.state, h, kind_of(word)), std::memory_order_acq_rel,
+                                             std::memory_order_acquire)) {
+        return true;
+      }
+    } else if (slot->word.load(std::memory_order_acquire) == word) {
+      return true;
+    }
+    lost_races_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+template <class Step>
+void Table::update(std::uint64_t h, Key key, Now now, Step&& step) noexcept {
+  while (!change(h, now, step)) {
+    if (insert(h, key, now, step)) return;
+  }
+}
+
+// True when done; false if the key turned out to be there.
+template <class Step>
+bool Table::insert(std::uint64_t h, Key key, Now now, Step& step) noexcept {
+  raise_horizon(now);
+  const std::size_t index = index_of(h);
+  const std::lock_guard lock(sides_[index].lock);
+  if (find(groups_[index], h) != nullptr) return false;
+  // Whatever was forgotten had its TAT before the horizon: at the horizon it was full.
+  const Now at{std::max(now.time, Time{Duration{header_->horizon.load(std::memory_order_relaxed)}}), now.wall};
+  const Change change = step(State{0}, at);
+  if (!change.write) return true;
+  Slot* const slot = claim(index, h, at);
+  remember_name(index, h, key);
+  slot->fingerprint.store(h, std::memory_order_release);
+  slot->word.store(encode(change.state, h, key.kind), std::memory_order_release);
+  return true;
+}
+
+Decision Table::spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now) noexcept {
+  Decision decision;
+  update(h, key, Now{now, Wall{}}, [&](State state, Now at) {
+    const Step step = gcra::spend(limit, tat_of(state), cost, at.time);
+    decision = step.decision;
+    return Change{state_of(step.tat), step.decision.allowed && cost != 0};
+  });
+  return decision;
+}
+
+Decision Table::peek(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept {
+  Decision decision = gcra::peek(limit, Time{}, cost, now);
+  change(h, Now{now, Wall{}}, [&](State state, Now at) {
+    decision = gcra::peek(limit, tat_of(state), cost, at.time);
+    return Change{state, false};
+  });
+  return decision;
+}
+
+Decision Table::refund(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept {
+  Decision decision = gcra::refund(limit, Time{}, cost, now).decision;
+  change(h, Now{now, Wall{}}, [&](State state, Now at) {
+    const Step step = gcra::refund(limit, tat_of(state), cost, at.time);
+    decision = step.decision;
+    // A full bucket stays as it is: writing it would only keep it from being forgotten.
+    return Change{state_of(step.tat), cost != 0 && tat_of(state) > at.time};
+  });
+  return decision;
+}
+
+Decision Table::spend(std::uint64_t h, Key key, const Quota& quota, Count cost, Now now) noexcept {
+  Decision decision;
+  update(h, key, now, [&](State state, Now at) {
+    const QuotaStep step = quota::spend(quota, state, cost, at.wall);
+    decision = step.decision;
+    return Change{step.state, step.decision.allowed && cost != 0};
+  });
+  return decision;
+}
+
+Decision Table::peek(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept {
+  Decision decision = quota::peek(quota, 0, cost, now.wall);
+  change(h, now, [&](State state, Now at) {
+    decision = quota::peek(quota, state, cost, at.wall);
+    return Change{state, false};
+  });
+  return decision;
+}
+
+Decision Table::refund(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept {
+  Decision decision = quota::refund(quota, 0, cost, now.wall).decision;
+  change(h, now, [&](State state, Now at) {
+    const QuotaStep step = quota::refund(quota, state, cost, at.wall);
+    decision = step.decision;
+    return Change{step.state, step.state != state};
+  });
+  return decision;
+}
+
+bool Table::reset(std::uint64_t h, Kind kind, Now now) noexcept {
+  bool was_there = false;
+  change(h, now, [&](State state, Now at) {
+    if (kind == Kind::quota) {
+      was_there = quota::used(state) != 0 && quota::end_of(state) > at.wall;
+      return Change{quota::unused(state), was_there};
+    }
+    was_there = tat_of(state) > at.time;
+    return Change{state_of(at.time), was_there};
+  });
+  return was_there;
+}
+
+void Table::undo(std::uint64_t h, const Limit& limit, Count cost, Time spent_at, const Clock& clock) noexcept {
+  change(h, Now{}, [&](State state, Now) {
+    // Read after the state was loaded: what the refill has given since the spend is not given twice.
+    const Time now = clock.now().time;
+    return Change{state_of(gcra::undo(tat_of(state), limit.price(cost), spent_at, now)), true};
+  });
+}
+
+void Table::undo(std::uint64_t h, const Quota& quota, Count cost) noexcept {
+  change(h, Now{}, [&](State state, Now) {
+    const State undone = quota::undo(state, cost, quota.window);
+    return Change{undone, undone != state};
+  });
+}
+
+void Table::prefetch_group(std::uint64_t h) const noexcept {
+  __builtin_prefetch(&groups_[index_of(h)]);
+}
+
+void Table::prefetch_line(std::uint64_t h) const noexcept {
+  const Group& group = groups_[index_of(h)];
+  const Shape shape{group.shape.load(std::memory_order_acquire)};
+  __builtin_prefetch(line(group, shape, home(h, shape)), 1);
+}
+
+Table::Stats Table::stats() const noexcept {
+  return {buckets_.load(std::memory_order_relaxed),         pages_.bytes(),
+          header_->evicted.load(std::memory_order_relaxed), lost_races_.load(std::memory_order_relaxed),
+          waits_.load(std::memory_order_relaxed),           rebuilds_.load(std::memory_order_relaxed),
+          moved_.load(std::memory_order_relaxed),           refused_growth_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace weir

@@ -1,0 +1,195 @@
+// The memory table: fifty million buckets in flat memory, charged without a lock.
+//
+// In: a key, a limit, a cost, now. Out: a decision. A key's 64-bit keyed hash h is its identity: two of 50 million keys
+// share a bucket with probability 7e-5. The top of h picks one of a fixed number of groups; a group is a small
+// open-addressed array of slots (layout.h) that is rebuilt into other pages when it grows, shrinks or is cleaned.
+//
+// Invariants
+// 1. Whoever inserts, moves or forgets a key of a group holds the group's lock. So at most one slot that is reachable
+//    through the group's record and not BUSY holds h.
+// 2. A hit needs no lock: a compare-and-swap from w succeeds only where h lives with that state, because w carries h.
+// An
+//    old record, an old page or a reused slot can only make it fail, or miss.
+// 3. A miss is believed only under the lock, after searching again.
+// 4. A key is forgotten only when its TAT lies before the horizon, and a miss decides at or after the horizon. So a
+// thread
+//    with an old reading of the clock cannot spend a forgotten bucket twice.
+// 5. Slots become 0 only by being in a new page, and a key is put in the first free or dead slot from its home on. So a
+//    search may stop at the first line with a slot that was never used.
+// A denial writes nothing. A lost race is repeated, never dropped.
+//
+// Thread safety: every function may be called from any thread at any time.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+
+#include "weir/base/clock.h"
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/core/decision.h"
+#include "weir/core/key.h"
+#include "weir/core/limit.h"
+#include "weir/core/quota.h"
+#include "weir/store/memory/layout.h"
+#include "weir/store/memory/names.h"
+#include "weir/store/memory/pages.h"
+
+namespace weir {
+
+class Table {
+ public:
+  struct Options {
+    std::uint64_t buckets_max = 50'000'000;  // more than that and the bucket nearest to full is forgotten, and counted
+    bool names = false;                      // keep the keys' texts, so that buckets can be listed
+    bool huge_pages = true;  // ask for 2 MiB pages once the table is large; only maintain() touches them
+  };
+
+  // Counted since the table was opened. `evicted` counts over the life of the state.
+  struct Stats {
+    std::uint64_t buckets = 0;     // slots in use, expired ones included until they are cleaned
+    std::uint64_t bytes = 0;       // memory taken from the system
+    std::uint64_t evicted = 0;     // forgotten before they were full, for want of room
+    std::uint64_t lost_races = 0;  // compare-and-swaps lost, or states that changed under a denial: repeated
+    std::uint64_t waits = 0;       // a slot was being moved or claimed
+    std::uint64_t rebuilds = 0;
+    std::uint64_t moved = 0;
+    std::uint64_t refused_growth = 0;  // a group could not grow for want of memory and evicts instead
+  };
+
+  // One bucket as it stands, for lists and snapshots. `name` is empty if names are not kept.
+  struct Bucket {
+    std::uint64_t h;
+    Kind kind;
+    State state;
+    std::string_view name;
+  };
+
+  struct Recovery {
+    std::uint64_t buckets = 0;
+    std::uint64_t unfinished = 0;  // claims undone and moves unmarked: nobody was told of them
+    std::uint64_t dropped = 0;     // slots that hold nothing this table could have written
+  };
+
+  // In memory of its own, under a fresh secret seed unless one is given.
+  static Result<std::unique_ptr<Table>> create(const Options& options);
+  static Result<std::unique_ptr<Table>> create(const Options& options, HashKey seed);
+  // In the region of an empty file.
+  static Result<std::unique_ptr<Table>> create(const Options& options, HashKey seed, Region region);
+  // From a region that an earlier process left, whatever it was doing when it ended. The caller has checked the header.
+  static Result<std::unique_ptr<Table>> recover(Region region, bool huge_pages, Now now, Recovery& recovery);
+
+  // Address space for that many buckets.
+  static std::size_t region_bytes(const Options& options) noexcept;
+
+  // The key's identity. The functions below take it so that a caller may hash once and ask several times.
+  std::uint64_t hash(Key key) const noexcept;
+
+  // REQUIRES: h == hash(key), cost >= 0.
+  Decision spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now) noexcept;
+  Decision peek(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept;
+  Decision refund(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept;
+  // The same for quotas.
+  Decision spend(std::uint64_t h, Key key, const Quota& quota, Count cost, Now now) noexcept;
+  Decision peek(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept;
+  Decision refund(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept;
+
+  // Forgets the bucket; false if it was full already.
+  bool reset(std::uint64_t h, Kind kind, Now now) noexcept;
+
+  // Takes back a spend whose request was denied elsewhere: at most what the refill has not given back since.
+  void undo(std::uint64_t h, const Limit& limit, Count cost, Time spent_at, const Clock& clock) noexcept;
+  void undo(std::uint64_t h, const Quota& quota, Count cost) noexcept;
+
+  // Asks the memory for the key's line, so that a batch waits for all of them at once: first for every key, then again.
+  void prefetch_group(std::uint64_t h) const noexcept;
+  void prefetch_line(std::uint64_t h) const noexcept;
+
+  // Off the request path: cleans and shrinks up to `groups_max` groups, going round; makes memory ready for growth;
+  // gives memory back. True when it has come round once.
+  bool maintain(Now now, std::size_t groups_max = 64) noexcept;
+
+  // Visits every live bucket of one group, 0 <= group < groups(), under its lock: no bucket is seen twice or missed.
+  // `visit` must not call the table.
+  void visit(std::size_t group, const std::function<void(const Bucket&)>& visit) const;
+  std::size_t groups() const noexcept { return groups_count_; }
+  // Puts back what visit() showed. Only into a table under the same seed, before it serves.
+  void restore(const Bucket& bucket, Now now) noexcept;
+
+  Stats stats() const noexcept;
+  Header& header() const noexcept { return *header_; }
+  const Region& region() const noexcept { return pages_.region(); }
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+ private:
+  // What one operation makes of a state.
+  struct Change {
+    State state;
+    bool write;
+  };
+
+  // A group's part that need not survive the process.
+  struct Side {
+    mutable std::mutex lock;
+    std::uint32_t used = 0;        // slots that are not 0
+    std::uint32_t counted = 0;     // of these, those in buckets_
+    std::uint32_t names_dead = 0;  // entries of the name log whose bucket is gone
+  };
+
+  Table(Region region, std::size_t groups, bool huge_pages);
+  bool format(const Options& options, HashKey seed) noexcept;
+  bool adopt_group(std::size_t index, Now now, Recovery& recovery) noexcept;
+  void recover_slot(std::size_t index, Slot& slot, Now now, Recovery& recovery) noexcept;
+
+  std::size_t index_of(std::uint64_t h) const noexcept;
+  std::uint32_t home(std::uint64_t h, Shape shape) const noexcept;
+  Slot* line(const Group& group, Shape shape, std::uint32_t number) const noexcept;
+  Slot* find(const Group& group, std::uint64_t h) const noexcept;
+  bool dead(std::uint64_t word, std::uint64_t h) const noexcept;
+  void raise_horizon(Now now) noexcept;
+
+  template <class Step>
+  void update(std::uint64_t h, Key key, Now now, Step&& step) noexcept;
+  template <class Step>
+  bool insert(std::uint64_t h, Key key, Now now, Step& step) noexcept;
+  template <class Step>
+  bool change(std::uint64_t h, Now now, Step&& step) noexcept;
+  void wait(std::uint64_t h) noexcept;
+
+  // The group's lock is held in all of these.
+  Slot* claim(std::size_t index, std::uint64_t h, Now now) noexcept;
+  void make_room(std::size_t index) noexcept;
+  bool claim_dead(Side& side, Slot& slot) noexcept;
+  void count_one(Side& side) noexcept;
+  void evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed) noexcept;
+  std::uint32_t count_live(const Group& group, Shape shape) const noexcept;
+  bool rebuild(std::size_t index, Shape shape) noexcept;
+  bool move(Group& group, Slot& from, Shape to) noexcept;
+  void fit(std::size_t index) noexcept;
+  void remember_name(std::size_t index, std::uint64_t h, Key key) noexcept;
+  void compact_names(std::size_t index);
+
+  Pages pages_;
+  Header* header_;
+  Group* groups_;
+  std::size_t groups_count_;
+  std::unique_ptr<Side[]> sides_;
+  std::unique_ptr<Names> names_;      // null: names are not kept
+  std::size_t next_to_maintain_ = 0;  // only maintain() touches it
+  std::mutex maintaining_;
+  std::atomic<std::uint64_t> buckets_{0};
+  std::atomic<std::uint64_t> lost_races_{0};
+  std::atomic<std::uint64_t> waits_{0};
+  std::atomic<std::uint64_t> rebuilds_{0};
+  std::atomic<std::uint64_t> moved_{0};
+  std::atomic<std::uint64_t> refused_growth_{0};
+};
+
+}  // namespace weir

@@ -1,0 +1,207 @@
+// Making a table, and taking over one that an earlier process left in its file.
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "weir/base/assert.h"
+#include "weir/base/bounds.h"
+#include "weir/store/memory/table.h"
+
+namespace weir {
+namespace {
+
+// Buckets of a group when the table is full. Small enough to rebuild in a fraction of a millisecond, large enough that
+// the groups' records stay in the processor's cache.
+constexpr std::uint64_t kBucketsPerGroup = 12'288;
+
+std::size_t groups_for(std::uint64_t buckets_max) {
+  return static_cast<std::size_t>((buckets_max + kBucketsPerGroup - 1) / kBucketsPerGroup);
+}
+
+// Where the chunks begin.
+std::size_t pages_begin(std::size_t groups) {
+  const std::size_t bytes = kHeaderBytes + groups * sizeof(Group);
+  return (bytes + Pages::kChunkBytes - 1) / Pages::kChunkBytes * Pages::kChunkBytes;
+}
+
+Result<HashKey> random_seed() {
+  HashKey seed;
+  if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+    return Error{Fault::unavailable, "the system gave no random bytes for the table's seed"};
+  return seed;
+}
+
+Result<void> check(const Table::Options& options) {
+  if (options.buckets_max >= 1 && options.buckets_max <= bounds::buckets_max) return {};
+  return Error{Fault::invalid, "max_buckets " + std::to_string(options.buckets_max) + " must be from 1 to " +
+                                   std::to_string(bounds::buckets_max)};
+}
+
+}  // namespace
+
+std::size_t Table::region_bytes(const Options& options) noexcept {
+  // Address space, not memory. A bucket takes 16 to 26 bytes, for a moment twice that while its group is rebuilt, and
+  // its name up to a line or two; the last chunk is never used, because a stale reader may look past a page's end.
+  const std::uint64_t per_bucket = options.names ? 192 : 64;
+  const std::size_t groups = groups_for(options.buckets_max);
+  return pages_begin(groups) + groups * 8 * kLineBytes + static_cast<std::size_t>(options.buckets_max * per_bucket) +
+         64 * Pages::kChunkBytes;
+}
+
+Table::Table(Region region, std::size_t groups, bool huge_pages)
+    : pages_(std::move(region), pages_begin(groups), huge_pages),
+      header_(reinterpret_cast<Header*>(pages_.data())),
+      groups_(reinterpret_cast<Group*>(pages_.data() + kHeaderBytes)),
+      groups_count_(groups),
+      sides_(std::make_unique<Side[]>(groups)) {}
+
+Result<std::unique_ptr<Table>> Table::create(const Options& options) {
+  const auto seed = random_seed();
+  if (!seed) return seed.error();
+  return create(options, *seed);
+}
+
+Result<std::unique_ptr<Table>> Table::create(const Options& options, HashKey seed) {
+  if (auto checked = check(options); !checked) return checked.error();
+  auto region = Region::anonymous(region_bytes(options));
+  if (!region) return region.error();
+  return create(options, seed, std::move(*region));
+}
+
+Result<std::unique_ptr<Table>> Table::create(const Options& options, HashKey seed, Region region) {
+  if (auto checked = check(options); !checked) return checked.error();
+  const std::size_t groups = groups_for(options.buckets_max);
+  if (!region.extend(pages_begin(groups)))
+    return Error{Fault::unavailable, "no space for a table of " + std::to_string(groups) + " groups"};
+  std::unique_ptr<Table> table(new Table(std::move(region), groups, options.huge_pages));
+  if (!table->format(options, seed)) return Error{Fault::unavailable, "no space for the first page of every group"};
+  return table;
+}
+
+// Every group gets its smallest shape at once, so that a key always has a place, whatever fails later.
+bool Table::format(const Options& options, HashKey seed) noexcept {
+  for (std::size_t i = 0; i < groups_count_; ++i) {
+    const Shape shape = Shape::of(Shape::kPagesMin, 0, 0);
+    std::array<Line, Shape::kPagesMin> pages{};
+    if (!pages_.allocate(0, pages)) return false;
+    for (unsigned p = 0; p < pages.size(); ++p) groups_[i].page[0][p].store(pages[p], std::memory_order_relaxed);
+    groups_[i].shape.store(shape.bits, std::memory_order_release);
+  }
+  header_->version = kFormatVersion;
+  header_->groups = static_cast<std::uint32_t>(groups_count_);
+  header_->buckets_max = options.buckets_max;
+  header_->seed = seed;
+  header_->names = options.names ? 1 : 0;
+  if (options.names) names_ = std::make_unique<Names>(pages_);
+  // Last: a file without it was never a table.
+  std::memcpy(header_->magic, kMagic, sizeof kMagic);
+  return true;
+}
+
+Result<std::unique_ptr<Table>> Table::recover(Region region, bool huge_pages, Now now, Recovery& recovery) {
+  const auto* const header = reinterpret_cast<const Header*>(region.data());
+  const std::size_t groups = groups_for(header->buckets_max);
+  if (header->buckets_max > bounds::buckets_max || groups == 0 || groups != header->groups ||
+      region.ready() < pages_begin(groups)) {
+    return Error{Fault::invalid, "its header does not fit its size"};
+  }
+  std::unique_ptr<Table> table(new Table(std::move(region), groups, huge_pages));
+  if (table->header_->names != 0) table->names_ = std::make_unique<Names>(table->pages_);
+  for (std::size_t i = 0; i < groups; ++i) {
+    if (!table->adopt_group(i, now, recovery))
+      return Error{Fault::invalid, "group " + std::to_string(i) + " of " + std::to_string(groups) + " is damaged"};
+  }
+  // Only after every page of slots is known: what a name log claims must not shadow them.
+  for (std::size_t i = 0; table->names_ != nullptr && i < groups; ++i) {
+    if (!table->names_->adopt(table->groups_[i])) ++recovery.dropped;
+  }
+  table->pages_.finish_adopting();
+  return table;
+}
+
+bool Table::adopt_group(std::size_t index, Now now, Recovery& recovery) noexcept {
+  const Group& group = groups_[index];
+  const Shape shape{group.shape.load(std::memory_order_relaxed)};
+  if (shape.pages() < Shape::kPagesMin || shape.pages() > Shape::kPagesMax || shape.order() > Pages::kOrderMax)
+    return false;
+  for (unsigned i = 0; i < shape.pages(); ++i) {
+    if (!pages_.adopt(shape.order(), group.page[shape.bank()][i].load(std::memory_order_relaxed))) return false;
+  }
+  for (std::uint32_t number = 0; number < shape.lines(); ++number) {
+    Slot* const slots = line(group, shape, number);
+    for (unsigned i = 0; i < kSlotsPerLine; ++i) recover_slot(index, slots[i], now, recovery);
+  }
+  sides_[index].counted = sides_[index].used;
+  buckets_.fetch_add(sides_[index].used, std::memory_order_relaxed);
+  recovery.buckets += sides_[index].used;
+  return true;
+}
+
+void Table::recover_slot(std::size_t index, Slot& slot, Now now, Recovery& recovery) noexcept {
+  const std::uint64_t h = slot.fingerprint.load(std::memory_order_relaxed);
+  std::uint64_t word = slot.word.load(std::memory_order_relaxed);
+  if ((word & kBusy) != 0) {
+    // A rebuild that never took effect leaves the state under its mark. A claim leaves nothing, and nobody was told of
+    // it.
+    ++recovery.unfinished;
+    word &= ~kBusy;
+  }
+  if (h == 0) {
+    slot.word.store(0, std::memory_order_relaxed);
+    return;
+  }
+  ++sides_[index].used;
+  const auto latest = static_cast<State>((now.time.time_since_epoch() + bounds::window_max).count());
+  const bool possible = index_of(h) == index && (kind_of(word) == Kind::quota || decode(word, h) <= latest);
+  if (word != 0 && !possible) ++recovery.dropped;
+  // What cannot be kept stays as a dead slot: searches for other keys must not end here.
+  slot.word.store(word != 0 && possible ? word : encode(State{0}, h, Kind::bucket), std::memory_order_relaxed);
+}
+
+void Table::remember_name(std::size_t index, std::uint64_t h, Key key) noexcept {
+  if (names_ != nullptr) names_->append(groups_[index], h, key.text);
+}
+
+void Table::compact_names(std::size_t index) {
+  if (names_ == nullptr) return;
+  std::unordered_set<std::uint64_t> kept;
+  names_->compact(groups_[index], [&](std::uint64_t h) {
+    const Slot* const slot = find(groups_[index], h);
+    return slot != nullptr && !dead(slot->word.load(std::memory_order_relaxed), h) && kept.insert(h).second;
+  });
+  sides_[index].names_dead = 0;
+}
+
+void Table::visit(std::size_t index, const std::function<void(const Bucket&)>& visit) const {
+  const std::lock_guard lock(sides_[index].lock);
+  const Group& group = groups_[index];
+  std::unordered_map<std::uint64_t, std::string_view> names;
+  if (names_ != nullptr) names_->visit(group, [&](std::uint64_t h, std::string_view name) { names[h] = name; });
+  const Shape shape{group.shape.load(std::memory_order_relaxed)};
+  for (std::uint32_t number = 0; number < shape.lines(); ++number) {
+    const Slot* const slots = line(group, shape, number);
+    for (unsigned i = 0; i < kSlotsPerLine; ++i) {
+      const std::uint64_t word = slots[i].word.load(std::memory_order_acquire);
+      const std::uint64_t h = slots[i].fingerprint.load(std::memory_order_relaxed);
+      if (word == 0 || dead(word, h)) continue;
+      const auto name = names.find(h);
+      visit({h, kind_of(word), decode(word, h), name != names.end() ? name->second : std::string_view{}});
+    }
+  }
+}
+
+void Table::restore(const Bucket& bucket, Now now) noexcept {
+  const std::size_t index = index_of(bucket.h);
+  const std::lock_guard lock(sides_[index].lock);
+  if (find(groups_[index], bucket.h) != nullptr) return;
+  Slot* const slot = claim(index, bucket.h, now);
+  if (!bucket.name.empty()) remember_name(index, bucket.h, Key{bucket.name, bucket.kind});
+  slot->fingerprint.store(bucket.h, std::memory_order_release);
+  slot->word.store(encode(bucket.state, bucket.h, bucket.kind), std::memory_order_release);
+}
+
+}  // namespace weir

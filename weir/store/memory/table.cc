@@ -156,7 +156,7 @@ Decision Table::spend(std::uint64_t h, Key key, const Quota& quota, Count cost, 
   update(h, key, now, [&](State state, Now at) {
     const QuotaStep step = quota::spend(quota, state, cost, at.wall);
     decision = step.decision;
-    return Change{step.state, step.decision.allowed && cost != 0};
+    return Change{step.state, step.state != state};
   });
   return decision;
 }
@@ -184,8 +184,9 @@ bool Table::reset(std::uint64_t h, Kind kind, Now now) noexcept {
   bool was_there = false;
   change(h, now, [&](State state, Now at) {
     if (kind == Kind::quota) {
-      was_there = quota::used(state) != 0 && quota::end_of(state) > at.wall;
-      return Change{quota::unused(state), was_there};
+      const quota::Usage usage = quota::unpack(state);
+      was_there = usage.used != 0 && quota::end_of(state) > at.wall;
+      return Change{quota::pack({usage.end, 0}), was_there};
     }
     was_there = tat_of(state) > at.time;
     return Change{state_of(at.time), was_there};
@@ -201,9 +202,9 @@ void Table::undo(std::uint64_t h, const Limit& limit, Count cost, Time spent_at,
   });
 }
 
-void Table::undo(std::uint64_t h, const Quota& quota, Count cost) noexcept {
+void Table::undo(std::uint64_t h, Count cost, Wall window_end) noexcept {
   change(h, Now{}, [&](State state, Now) {
-    const State undone = quota::undo(state, cost, quota.window);
+    const State undone = quota::undo(state, cost, window_end);
     return Change{undone, undone != state};
   });
 }

@@ -105,7 +105,8 @@ class Table {
 
   // Takes back a spend whose request was denied elsewhere: at most what the refill has not given back since.
   void undo(std::uint64_t h, const Limit& limit, Count cost, Time spent_at, const Clock& clock) noexcept;
-  void undo(std::uint64_t h, const Quota& quota, Count cost) noexcept;
+  // Of a quota: only while its bucket is still in the window that was charged.
+  void undo(std::uint64_t h, Count cost, Wall window_end) noexcept;
 
   // Asks the memory for the key's line, so that a batch waits for all of them at once: first for every key, then again.
   void prefetch_group(std::uint64_t h) const noexcept;

@@ -1,0 +1,168 @@
+#include "weir/store/memory/charging.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "weir/base/assert.h"
+
+namespace weir {
+namespace {
+
+// One bucket of the request, its cost summed over the charges that name it.
+struct Entry {
+  const Charge* charge = nullptr;
+  std::uint64_t h = 0;
+  Count cost = 0;
+  bool enforces = false;  // one of its charges does
+  bool first = true;      // the first charge that names this bucket; the others share its decision
+  std::size_t shares = 0;
+};
+
+using Entries = std::array<Entry, bounds::charges_max>;
+
+bool is_quota(const Entry& entry) {
+  return entry.charge->key.kind == Kind::quota;
+}
+
+Decision spend(Table& table, const Entry& entry, Now now) {
+  const Charge& charge = *entry.charge;
+  if (is_quota(entry)) return table.spend(entry.h, charge.key, charge.quota, entry.cost, now);
+  return table.spend(entry.h, charge.key, charge.limit, entry.cost, now.time);
+}
+
+Decision peek(Table& table, const Entry& entry, Now now) {
+  const Charge& charge = *entry.charge;
+  if (is_quota(entry)) return table.peek(entry.h, charge.quota, entry.cost, now);
+  return table.peek(entry.h, charge.limit, entry.cost, now.time);
+}
+
+Decision refund(Table& table, const Entry& entry, Now now) {
+  const Charge& charge = *entry.charge;
+  if (is_quota(entry)) return table.refund(entry.h, charge.quota, entry.cost, now);
+  return table.refund(entry.h, charge.limit, entry.cost, now.time);
+}
+
+void undo(Table& table, const Entry& entry, const Decision& spent, Now spent_at, const Clock& clock) {
+  const Charge& charge = *entry.charge;
+  if (is_quota(entry)) {
+    table.undo(entry.h, entry.cost, spent_at.wall + spent.reset_after);
+  } else {
+    table.undo(entry.h, charge.limit, entry.cost, spent_at.time, clock);
+  }
+}
+
+// Costs are never negative; a sum that does not fit is more than any burst.
+Count sum(Count a, Count b) {
+  return a > std::numeric_limits<Count>::max() - b ? std::numeric_limits<Count>::max() : a + b;
+}
+
+void gather(const Table& table, std::span<const Charge> charges, Entries& entries) {
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    Entry& entry = entries[i];
+    entry = {&charges[i], table.hash(charges[i].key), charges[i].cost, !charges[i].shadow, true, i};
+    for (std::size_t j = 0; j < i && entry.first; ++j) {
+      if (!entries[j].first || entries[j].h != entry.h) continue;
+      entry.first = false;
+      entry.shares = j;
+      entries[j].cost = sum(entries[j].cost, entry.cost);
+      entries[j].enforces |= entry.enforces;
+    }
+  }
+}
+
+// Spends every entry that enforces, in the order of the hashes; false, and nothing stays spent, if a race was lost.
+bool spend_all(Table& table, std::span<const Entry> entries, Now now, const Clock& clock, Decisions& decisions) {
+  std::array<std::size_t, bounds::charges_max> order{};
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].first && entries[i].enforces) order[count++] = i;
+  }
+  std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count),
+            [&](std::size_t a, std::size_t b) { return entries[a].h < entries[b].h; });
+  for (std::size_t n = 0; n < count; ++n) {
+    decisions[order[n]] = spend(table, entries[order[n]], now);
+    if (decisions[order[n]].allowed) continue;
+    for (std::size_t spent = 0; spent < n; ++spent) {
+      undo(table, entries[order[spent]], decisions[order[spent]], now, clock);
+      decisions[order[spent]] = peek(table, entries[order[spent]], now);
+    }
+    return false;
+  }
+  return true;
+}
+
+// Which decision speaks: the strictest of those that enforce, or of all if none does.
+Verdict conclude(std::span<const Entry> entries, const Decisions& decisions) {
+  Verdict verdict;
+  verdict.all = decisions;
+  bool enforced = false;
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    const bool enforces = !entries[i].charge->shadow;
+    if (enforces && !decisions[i].allowed) verdict.allowed = false;
+    const bool better = enforces == enforced ? stricter(decisions[i], decisions[verdict.strictest]) : enforces;
+    if (i == 0 || better) verdict.strictest = i;
+    enforced |= enforces;
+  }
+  return verdict;
+}
+
+Verdict spend_together(Table& table, std::span<const Entry> entries, Now now, const Clock& clock) {
+  Decisions decisions;
+  bool denied = false;
+  for (const Entry& entry : entries) {
+    decisions.push_back(entry.first ? peek(table, entry, now) : decisions[entry.shares]);
+    denied |= entry.enforces && !decisions[decisions.size() - 1].allowed;
+  }
+  if (!denied && spend_all(table, entries, now, clock, decisions)) {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (entries[i].first && !entries[i].enforces) decisions[i] = spend(table, entries[i], now);
+    }
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) decisions[i] = decisions[entries[i].shares];
+  return conclude(entries, decisions);
+}
+
+Verdict spend_in_order(Table& table, std::span<const Entry> entries, Now now) {
+  Decisions decisions;
+  for (const Entry& entry : entries) {
+    decisions.push_back(entry.first ? spend(table, entry, now) : decisions[entry.shares]);
+    if (entry.enforces && !decisions[decisions.size() - 1].allowed) break;
+  }
+  return conclude(entries, decisions);
+}
+
+Decision reset(Table& table, const Entry& entry, Now now) {
+  table.reset(entry.h, entry.charge->key.kind, now);
+  return peek(table, entry, now);
+}
+
+}  // namespace
+
+Verdict charge(Table& table, std::span<const Charge> charges, Mode mode, Order order, Now now,
+               const Clock& clock) noexcept {
+  WEIR_ASSERT(charges.size() <= bounds::charges_max);
+  Entries all;
+  gather(table, charges, all);
+  const std::span<const Entry> entries(all.data(), charges.size());
+  if (mode == Mode::spend && (order == Order::in_order || entries.size() == 1))
+    return spend_in_order(table, entries, now);
+  if (mode == Mode::spend) return spend_together(table, entries, now, clock);
+  Decisions decisions;
+  for (const Entry& entry : entries) {
+    if (!entry.first) {
+      decisions.push_back(decisions[entry.shares]);
+    } else if (mode == Mode::peek) {
+      decisions.push_back(peek(table, entry, now));
+    } else {
+      decisions.push_back(mode == Mode::refund ? refund(table, entry, now) : reset(table, entry, now));
+    }
+  }
+  return conclude(entries, decisions);
+}
+
+void prefetch(const Table& table, std::span<const Charge> charges) noexcept {
+  for (const Charge& charge : charges) table.prefetch_line(table.hash(charge.key));
+}
+
+}  // namespace weir

@@ -1,0 +1,22 @@
+// The Store whose state is in this process: answers before charge() returns.
+#pragma once
+
+#include "weir/base/clock.h"
+#include "weir/store/memory/table.h"
+#include "weir/store/store.h"
+
+namespace weir {
+
+// Every event loop has one; they share the table.
+class MemoryStore final : public Store {
+ public:
+  // Both must outlive the store.
+  MemoryStore(Table& table, const Clock& clock) noexcept : table_(table), clock_(clock) {}
+  void charge(std::span<const Question> batch, Now now, Answers& answers) override;
+
+ private:
+  Table& table_;
+  const Clock& clock_;
+};
+
+}  // namespace weir

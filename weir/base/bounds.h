@@ -35,4 +35,8 @@ inline constexpr std::size_t id_bytes_max = 256;
 inline constexpr std::size_t config_bytes_max = 256u << 20;
 inline constexpr int config_depth_max = 32;
 
+// A time zone's name and its file: the largest of the system's is under 4 KiB.
+inline constexpr std::size_t zone_name_bytes_max = 255;
+inline constexpr std::size_t zone_bytes_max = 64u << 10;
+
 }  // namespace weir::bounds

@@ -36,7 +36,7 @@ static_assert(sizeof(Slot) == 16);
 
 inline constexpr unsigned kSlotsPerLine = 4;
 
-// A bucket's state: its TAT in nanoseconds, or a quota's window and use. 0 is a full bucket.
+// A bucket's state: its TAT in nanoseconds, or a quota's window and use. 0: evicted, as good as full.
 using State = std::uint64_t;
 
 inline constexpr std::uint64_t kBusy = std::uint64_t{1} << 63;
@@ -57,25 +57,28 @@ constexpr Kind kind_of(std::uint64_t word) noexcept {
   return (word & kQuota) != 0 ? Kind::quota : Kind::bucket;
 }
 
-// How a group's lines are laid out: one word, so that changing it is one store.
+// How a group's lines are laid out, and a version: one word, so that changing it is one store. The version goes up
+// before a slot of the group changes hands and with every rebuild, so that a reader can tell that a word it read is
+// still its own.
 struct Shape {
   static constexpr unsigned kPagesMin = 4;
   static constexpr unsigned kPagesMax = 7;
 
   std::uint32_t bits = 0;
 
-  static constexpr Shape of(unsigned pages, unsigned order, unsigned bank) noexcept {
-    return {pages | order << 4 | bank << 8};
-  }
+  static constexpr Shape of(unsigned pages, unsigned order) noexcept { return {pages | order << 4}; }
   constexpr unsigned pages() const noexcept { return bits & 15; }
   constexpr unsigned order() const noexcept { return bits >> 4 & 15; }
   constexpr unsigned bank() const noexcept { return bits >> 8 & 1; }
   constexpr std::uint32_t lines() const noexcept { return pages() << order(); }
   constexpr std::uint32_t slots() const noexcept { return lines() * kSlotsPerLine; }
-  constexpr bool same_size(Shape other) const noexcept { return (bits & 255) == (other.bits & 255); }
   constexpr Shape larger() const noexcept {
-    return pages() < kPagesMax ? of(pages() + 1, order(), bank()) : of(kPagesMin, order() + 1, bank());
+    return pages() < kPagesMax ? of(pages() + 1, order()) : of(kPagesMin, order() + 1);
   }
+  // The same lines under the next version.
+  constexpr Shape bumped() const noexcept { return {bits + (1u << 9)}; }
+  // This many lines in the bank that `old` does not use, under its next version.
+  constexpr Shape after(Shape old) const noexcept { return {(bits & 255) | ((old.bumped().bits & ~255u) ^ (1u << 8))}; }
 };
 
 // The pages of both banks: a rebuild fills the one not in use, then one store to `shape` takes it into use.

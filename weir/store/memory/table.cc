@@ -13,9 +13,9 @@ namespace {
 Time tat_of(State state) {
   return Time{Duration{static_cast<std::int64_t>(state)}};
 }
-// A TAT before the beginning of the timeline is a full bucket like any other in the past.
+// A TAT before the beginning of the timeline is a full bucket like any other in the past; 0 is kept for evicted ones.
 State state_of(Time tat) {
-  return static_cast<State>(std::max<std::int64_t>(tat.time_since_epoch().count(), 0));
+  return static_cast<State>(std::max<std::int64_t>(tat.time_since_epoch().count(), 1));
 }
 
 }  // namespace
@@ -44,8 +44,7 @@ Slot* Table::line(const Group& group, Shape shape, std::uint32_t number) const n
   return reinterpret_cast<Slot*>(pages_.data() + (std::size_t{page} + within) * kLineBytes);
 }
 
-Slot* Table::find(const Group& group, std::uint64_t h) const noexcept {
-  const Shape shape{group.shape.load(std::memory_order_acquire)};
+Slot* Table::find(const Group& group, Shape shape, std::uint64_t h) const noexcept {
   const std::uint32_t lines = shape.lines();
   std::uint32_t number = home(h, shape);
   for (std::uint32_t searched = 0; searched < lines; ++searched) {
@@ -62,6 +61,10 @@ Slot* Table::find(const Group& group, std::uint64_t h) const noexcept {
   return nullptr;
 }
 
+Slot* Table::find_locked(std::size_t index, std::uint64_t h) const noexcept {
+  return find(groups_[index], Shape{groups_[index].shape.load(std::memory_order_relaxed)}, h);
+}
+
 // Somebody holds the group's lock and will be done when it is free.
 void Table::wait(std::uint64_t h) noexcept {
   waits_.fetch_add(1, std::memory_order_relaxed);
@@ -73,16 +76,22 @@ template <class Step>
 bool Table::change(std::uint64_t h, Now now, Step&& step) noexcept {
   const Group& group = groups_[index_of(h)];
   for (;;) {
-    Slot* const slot = find(group, h);
+    const Shape shape{group.shape.load(std::memory_order_acquire)};
+    Slot* const slot = find(group, shape, h);
     if (slot == nullptr) return false;
     std::uint64_t word = slot->word.load(std::memory_order_acquire);
     if (word == 0 || (word & kBusy) != 0) {
       wait(h);
       continue;
     }
-    // The slot may have changed hands between the two loads; the word alone does not tell whose it is.
-    if (slot->fingerprint.load(std::memory_order_acquire) != h) continue;
-    const Change change = step(decode(word, h), now);
+    // Is the word h's? Once changing hands since the fingerprint was found shows in the fingerprint, twice in the
+    // version.
+    if (slot->fingerprint.load(std::memory_order_acquire) != h ||
+        group.shape.load(std::memory_order_relaxed) != shape.bits)
+      continue;
+    const State state = decode(word, h);
+    if (state == 0) return false;  // evicted: it comes back under the lock, where buckets are counted
+    const Change change = step(state, now);
     if (change.write) {
       // Release: whoever reads this word may act on it; acquire on failure: the next round reads the winner's.
       if (slot->word.compare_exchange_strong(word, encode(change.state, h, kind_of(word)), std::memory_order_acq_rel,
@@ -109,7 +118,8 @@ bool Table::insert(std::uint64_t h, Key key, Now now, Step& step) noexcept {
   raise_horizon(now);
   const std::size_t index = index_of(h);
   const std::lock_guard lock(sides_[index].lock);
-  if (find(groups_[index], h) != nullptr) return false;
+  const Slot* const found = find_locked(index, h);
+  if (found != nullptr && decode(found->word.load(std::memory_order_acquire), h) != 0) return false;
   // Whatever was forgotten had its TAT before the horizon: at the horizon it was full.
   const Now at{std::max(now.time, Time{Duration{header_->horizon.load(std::memory_order_relaxed)}}), now.wall};
   const Change change = step(State{0}, at);

@@ -136,6 +136,15 @@ class Table {
     bool write;
   };
 
+  struct Victim {
+    Slot* slot = nullptr;
+    std::uint64_t word = 0;
+    std::uint64_t tenant = 0;
+    Duration wait{};  // until it is full
+
+    void consider(Slot& candidate, std::uint64_t its_word, std::uint64_t its_tenant, Now now) noexcept;
+  };
+
   // A group's part that need not survive the process.
   struct Side {
     mutable std::mutex lock;
@@ -152,7 +161,8 @@ class Table {
   std::size_t index_of(std::uint64_t h) const noexcept;
   std::uint32_t home(std::uint64_t h, Shape shape) const noexcept;
   Slot* line(const Group& group, Shape shape, std::uint32_t number) const noexcept;
-  Slot* find(const Group& group, std::uint64_t h) const noexcept;
+  Slot* find(const Group& group, Shape shape, std::uint64_t h) const noexcept;
+  Slot* find_locked(std::size_t index, std::uint64_t h) const noexcept;
   bool dead(std::uint64_t word, std::uint64_t h) const noexcept;
   void raise_horizon(Now now) noexcept;
 
@@ -167,11 +177,14 @@ class Table {
   // The group's lock is held in all of these.
   Slot* claim(std::size_t index, std::uint64_t h, Now now) noexcept;
   void make_room(std::size_t index) noexcept;
-  bool claim_dead(Side& side, Slot& slot) noexcept;
+  bool claim_dead(std::size_t index, Slot& slot) noexcept;
   void count_one(Side& side) noexcept;
   void evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed) noexcept;
+  bool forget(std::size_t index, const Victim& victim) noexcept;
   std::uint32_t count_live(const Group& group, Shape shape) const noexcept;
-  bool rebuild(std::size_t index, Shape shape) noexcept;
+  template <class Choose>
+  bool rebuild(std::size_t index, Choose choose) noexcept;
+  std::uint32_t mark(Slot* slots) noexcept;
   bool move(Group& group, Slot& from, Shape to) noexcept;
   void fit(std::size_t index) noexcept;
   void remember_name(std::size_t index, std::uint64_t h, Key key) noexcept;

@@ -85,7 +85,7 @@ Result<std::unique_ptr<Table>> Table::create(const Options& options, HashKey see
 // Every group gets its smallest shape at once, so that a key always has a place, whatever fails later.
 bool Table::format(const Options& options, HashKey seed) noexcept {
   for (std::size_t i = 0; i < groups_count_; ++i) {
-    const Shape shape = Shape::of(Shape::kPagesMin, 0, 0);
+    const Shape shape = Shape::of(Shape::kPagesMin, 0);
     std::array<Line, Shape::kPagesMin> pages{};
     if (!pages_.allocate(0, pages)) return false;
     for (unsigned p = 0; p < pages.size(); ++p) groups_[i].page[0][p].store(pages[p], std::memory_order_relaxed);
@@ -135,9 +135,8 @@ bool Table::adopt_group(std::size_t index, Now now, Recovery& recovery) noexcept
     Slot* const slots = line(group, shape, number);
     for (unsigned i = 0; i < kSlotsPerLine; ++i) recover_slot(index, slots[i], now, recovery);
   }
-  sides_[index].counted = sides_[index].used;
-  buckets_.fetch_add(sides_[index].used, std::memory_order_relaxed);
-  recovery.buckets += sides_[index].used;
+  buckets_.fetch_add(sides_[index].counted, std::memory_order_relaxed);
+  recovery.buckets += sides_[index].counted;
   return true;
 }
 
@@ -156,9 +155,11 @@ void Table::recover_slot(std::size_t index, Slot& slot, Now now, Recovery& recov
   }
   ++sides_[index].used;
   const auto latest = static_cast<State>((now.time.time_since_epoch() + bounds::window_max).count());
-  const bool possible = index_of(h) == index && (kind_of(word) == Kind::quota || decode(word, h) <= latest);
-  if (word != 0 && !possible) ++recovery.dropped;
-  // What cannot be kept stays as a dead slot: searches for other keys must not end here.
+  const bool possible =
+      index_of(h) == index && decode(word, h) != 0 && (kind_of(word) == Kind::quota || decode(word, h) <= latest);
+  if (word != 0 && decode(word, h) != 0 && !possible) ++recovery.dropped;
+  if (word != 0 && possible) ++sides_[index].counted;
+  // What cannot be kept stays as an evicted one: searches for other keys must not end here.
   slot.word.store(word != 0 && possible ? word : encode(State{0}, h, Kind::bucket), std::memory_order_relaxed);
 }
 
@@ -170,7 +171,7 @@ void Table::compact_names(std::size_t index) {
   if (names_ == nullptr) return;
   std::unordered_set<std::uint64_t> kept;
   names_->compact(groups_[index], [&](std::uint64_t h) {
-    const Slot* const slot = find(groups_[index], h);
+    const Slot* const slot = find_locked(index, h);
     return slot != nullptr && !dead(slot->word.load(std::memory_order_relaxed), h) && kept.insert(h).second;
   });
   sides_[index].names_dead = 0;
@@ -197,7 +198,7 @@ void Table::visit(std::size_t index, const std::function<void(const Bucket&)>& v
 void Table::restore(const Bucket& bucket, Now now) noexcept {
   const std::size_t index = index_of(bucket.h);
   const std::lock_guard lock(sides_[index].lock);
-  if (find(groups_[index], bucket.h) != nullptr) return;
+  if (find_locked(index, bucket.h) != nullptr) return;
   Slot* const slot = claim(index, bucket.h, now);
   if (!bucket.name.empty()) remember_name(index, bucket.h, Key{bucket.name, bucket.kind});
   slot->fingerprint.store(bucket.h, std::memory_order_release);

@@ -29,7 +29,7 @@ constexpr std::uint32_t roomy_at(Shape shape) {
   return shape.slots() * 11 / 16;
 }
 
-constexpr Shape kSmallest = Shape::of(Shape::kPagesMin, 0, 0);
+constexpr Shape kSmallest = Shape::of(Shape::kPagesMin, 0);
 
 // The smallest shape that holds `live` keys with room to spare.
 Shape shape_for(std::uint32_t live) {
@@ -65,7 +65,8 @@ bool Table::dead(std::uint64_t word, std::uint64_t h) const noexcept {
   return static_cast<std::int64_t>(state) < header_->horizon.load(std::memory_order_relaxed);
 }
 
-// A slot for h, marked BUSY: the first from its home on that is dead or was never used.
+// A slot for h, marked BUSY: its own if it was evicted and is still there, else the first from its home on that is dead
+// or was never used.
 Slot* Table::claim(std::size_t index, std::uint64_t h, Now now) noexcept {
   Side& side = sides_[index];
   const Group& group = groups_[index];
@@ -73,12 +74,17 @@ Slot* Table::claim(std::size_t index, std::uint64_t h, Now now) noexcept {
   const Shape shape{group.shape.load(std::memory_order_relaxed)};
   const bool crammed = side.used >= crammed_at(shape);
   if (crammed || buckets_.load(std::memory_order_relaxed) >= header_->buckets_max) evict_near(index, h, now, crammed);
+  if (Slot* const own = find(group, shape, h); own != nullptr) {
+    const bool claimed = claim_dead(index, *own);
+    WEIR_ASSERT(claimed);  // nobody spends from an evicted bucket
+    return own;
+  }
   const std::uint32_t lines = shape.lines();
   std::uint32_t number = home(h, shape);
   for (std::uint32_t searched = 0; searched < lines; ++searched, number = number + 1 == lines ? 0 : number + 1) {
     Slot* const slots = line(group, shape, number);
     for (unsigned i = 0; i < kSlotsPerLine; ++i) {
-      if (claim_dead(side, slots[i])) return &slots[i];
+      if (claim_dead(index, slots[i])) return &slots[i];
     }
     // Only then one that was never used: searches for other keys end at those.
     for (unsigned i = 0; i < kSlotsPerLine; ++i) {
@@ -92,11 +98,15 @@ Slot* Table::claim(std::size_t index, std::uint64_t h, Now now) noexcept {
   WEIR_ASSERT(false);  // crammed_at() keeps slots free in every group
 }
 
-bool Table::claim_dead(Side& side, Slot& slot) noexcept {
+bool Table::claim_dead(std::size_t index, Slot& slot) noexcept {
+  Side& side = sides_[index];
+  Group& group = groups_[index];
   std::uint64_t word = slot.word.load(std::memory_order_acquire);
   const std::uint64_t tenant = slot.fingerprint.load(std::memory_order_relaxed);
   if (word == 0 || !dead(word, tenant)) return false;
   const bool evicted = decode(word, tenant) == 0;
+  // Before the slot changes hands; the compare-and-swap releases it.
+  group.shape.store(Shape{group.shape.load(std::memory_order_relaxed)}.bumped().bits, std::memory_order_relaxed);
   // Its owner may be spending it this moment; then it is not dead after all.
   if (!slot.word.compare_exchange_strong(word, kBusy, std::memory_order_acq_rel)) return false;
   ++side.names_dead;
@@ -110,47 +120,52 @@ void Table::count_one(Side& side) noexcept {
 }
 
 // Forgets the bucket nearest to full among those close to h's home, so that the table stays within its bound. It stays
-// in its slot as a dead one, state 0; if its owner comes back before the slot is reused it starts full.
+// in its slot as a dead one, state 0, until somebody claims the slot.
 void Table::evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed) noexcept {
   const Group& group = groups_[index];
-  Side& side = sides_[index];
   const Shape shape{group.shape.load(std::memory_order_relaxed)};
   const std::uint32_t lines = shape.lines();
-  for (;;) {
-    Slot* victim = nullptr;
-    std::uint64_t victim_word = 0;
-    Duration victim_wait = Duration::max();
+  Victim victim;
+  do {
+    victim = {};
+    bool never_used = false;
     std::uint32_t number = home(h, shape);
     for (std::uint32_t searched = 0; searched < lines; ++searched, number = number + 1 == lines ? 0 : number + 1) {
       Slot* const slots = line(group, shape, number);
-      bool never_used = false;
       for (unsigned i = 0; i < kSlotsPerLine; ++i) {
         const std::uint64_t word = slots[i].word.load(std::memory_order_acquire);
-        never_used |= word == 0;
-        if (word == 0) continue;
         const std::uint64_t tenant = slots[i].fingerprint.load(std::memory_order_relaxed);
-        if (dead(word, tenant)) return;  // room without forgetting anybody
-        const State state = decode(word, tenant);
-        const Duration wait = kind_of(word) == Kind::quota
-                                  ? quota::end_of(state) - now.wall
-                                  : Time{Duration{static_cast<std::int64_t>(state)}} - now.time;
-        if (victim != nullptr && wait >= victim_wait) continue;
-        victim = &slots[i];
-        victim_word = word;
-        victim_wait = wait;
+        if (crammed && word != 0 && dead(word, tenant)) return;  // claim() will take this one
+        if (word != 0 && decode(word, tenant) != 0) victim.consider(slots[i], word, tenant, now);
       }
+      for (unsigned i = 0; i < kSlotsPerLine; ++i) never_used |= slots[i].word.load(std::memory_order_relaxed) == 0;
       // A group that cannot grow must reuse the very slot, and h may not be put behind one that was never used.
-      if (crammed ? never_used : victim != nullptr && searched + 1 >= kEvictionLines) break;
+      if (crammed ? never_used : victim.slot != nullptr && searched + 1 >= kEvictionLines) break;
     }
-    if (victim == nullptr) return;  // an empty group: the few buckets over the bound are its first
-    const std::uint64_t tenant = victim->fingerprint.load(std::memory_order_relaxed);
-    const std::uint64_t forgotten = encode(State{0}, tenant, kind_of(victim_word));
-    if (!victim->word.compare_exchange_strong(victim_word, forgotten, std::memory_order_acq_rel)) continue;
-    header_->evicted.fetch_add(1, std::memory_order_relaxed);
-    --side.counted;
-    buckets_.fetch_sub(1, std::memory_order_relaxed);
-    return;
-  }
+    if (victim.slot == nullptr) return;  // an empty group: the few buckets over the bound are its first
+  } while (!forget(index, victim));
+}
+
+// False if its owner was faster.
+bool Table::forget(std::size_t index, const Victim& victim) noexcept {
+  const bool expired = dead(victim.word, victim.tenant);
+  std::uint64_t word = victim.word;
+  if (!victim.slot->word.compare_exchange_strong(word, encode(State{0}, victim.tenant, kind_of(word)),
+                                                 std::memory_order_acq_rel))
+    return false;
+  if (!expired) header_->evicted.fetch_add(1, std::memory_order_relaxed);
+  --sides_[index].counted;
+  buckets_.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+// Keeps the one nearest to full.
+void Table::Victim::consider(Slot& candidate, std::uint64_t its_word, std::uint64_t its_tenant, Now now) noexcept {
+  const State state = decode(its_word, its_tenant);
+  const Duration its_wait = kind_of(its_word) == Kind::quota
+                                ? quota::end_of(state) - now.wall
+                                : Time{Duration{static_cast<std::int64_t>(state)}} - now.time;
+  if (slot == nullptr || its_wait < wait) *this = {&candidate, its_word, its_tenant, its_wait};
 }
 
 std::uint32_t Table::count_live(const Group& group, Shape shape) const noexcept {
@@ -166,29 +181,35 @@ std::uint32_t Table::count_live(const Group& group, Shape shape) const noexcept 
 }
 
 void Table::make_room(std::size_t index) noexcept {
-  const Group& group = groups_[index];
-  const Shape shape{group.shape.load(std::memory_order_relaxed)};
-  const std::uint32_t live = count_live(group, shape);
-  Shape next = live > roomy_at(shape) ? shape.larger() : shape;
-  if (next.order() > Pages::kOrderMax) next = shape;
-  if (!rebuild(index, next)) refused_growth_.fetch_add(1, std::memory_order_relaxed);
+  const Shape shape{groups_[index].shape.load(std::memory_order_relaxed)};
+  const bool done = rebuild(index, [&](std::uint32_t live) {
+    return live > roomy_at(shape) && shape.larger().order() <= Pages::kOrderMax ? shape.larger() : shape;
+  });
+  if (!done) refused_growth_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Moves the live keys of a group into new pages of the given shape. False, and nothing changed, if there are no pages.
-bool Table::rebuild(std::size_t index, Shape shape) noexcept {
+// Moves the live keys of a group into new pages, of the shape that `choose` makes of their number. Nobody can change a
+// marked slot, so the number is final. False, and nothing changed, if there are no pages.
+template <class Choose>
+bool Table::rebuild(std::size_t index, Choose choose) noexcept {
   Group& group = groups_[index];
   Side& side = sides_[index];
   const Shape old{group.shape.load(std::memory_order_relaxed)};
-  const Shape next = Shape::of(shape.pages(), shape.order(), 1 - old.bank());
-  std::array<Line, Shape::kPagesMax> fresh{};
-  const std::span<Line> pages(fresh.data(), next.pages());
-  if (!pages_.allocate(next.order(), pages)) return false;
-  for (unsigned i = 0; i < next.pages(); ++i) group.page[next.bank()][i].store(fresh[i], std::memory_order_relaxed);
+  std::uint32_t marked = 0;
+  for (std::uint32_t number = 0; number < old.lines(); ++number) marked += mark(line(group, old, number));
 
-  std::uint32_t live = 0;
-  for (std::uint32_t number = 0; number < old.lines(); ++number) {
-    Slot* const slots = line(group, old, number);
-    for (unsigned i = 0; i < kSlotsPerLine; ++i) live += move(group, slots[i], next) ? 1 : 0;
+  const Shape next = choose(marked).after(old);
+  std::array<Line, Shape::kPagesMax> fresh{};
+  if (!pages_.allocate(next.order(), std::span<Line>(fresh.data(), next.pages()))) {
+    for (std::uint32_t slot = 0; slot < old.slots(); ++slot) {
+      line(group, old, slot / kSlotsPerLine)[slot % kSlotsPerLine].word.fetch_and(~kBusy, std::memory_order_release);
+    }
+    return false;
+  }
+  for (unsigned i = 0; i < next.pages(); ++i) group.page[next.bank()][i].store(fresh[i], std::memory_order_relaxed);
+  std::uint32_t live = 0;  // or fewer than were marked, if the horizon rose meanwhile
+  for (std::uint32_t slot = 0; slot < old.slots(); ++slot) {
+    live += move(group, line(group, old, slot / kSlotsPerLine)[slot % kSlotsPerLine], next) ? 1 : 0;
   }
   side.names_dead += side.used - live;
   buckets_.fetch_add(live - std::uint64_t{side.counted}, std::memory_order_relaxed);
@@ -204,15 +225,24 @@ bool Table::rebuild(std::size_t index, Shape shape) noexcept {
   return true;
 }
 
-// Marks the slot, so that no spender can change it behind the copy, and copies it; a dead one is left behind, marked
-// too.
-bool Table::move(Group& group, Slot& from, Shape to) noexcept {
-  std::uint64_t word = from.word.load(std::memory_order_acquire);
-  if (word == 0) return false;
-  while (!from.word.compare_exchange_weak(word, word | kBusy, std::memory_order_acq_rel)) {
+// Marks a line's slots, so that no spender can change them behind the copy; returns how many are alive. Dead ones are
+// marked too: whoever revives one must wait and find it gone.
+std::uint32_t Table::mark(Slot* slots) noexcept {
+  std::uint32_t live = 0;
+  for (unsigned i = 0; i < kSlotsPerLine; ++i) {
+    std::uint64_t word = slots[i].word.load(std::memory_order_relaxed);
+    if (word == 0) continue;
+    word = slots[i].word.fetch_or(kBusy, std::memory_order_acq_rel);
+    live += dead(word, slots[i].fingerprint.load(std::memory_order_relaxed)) ? 0 : 1;
   }
+  return live;
+}
+
+// Copies a marked slot to its place in the new pages, if it is alive.
+bool Table::move(Group& group, Slot& from, Shape to) noexcept {
+  const std::uint64_t word = from.word.load(std::memory_order_relaxed) & ~kBusy;
   const std::uint64_t h = from.fingerprint.load(std::memory_order_relaxed);
-  if (dead(word, h)) return false;
+  if (word == 0 || dead(word, h)) return false;
   const std::uint32_t lines = to.lines();
   std::uint32_t number = home(h, to);
   for (std::uint32_t searched = 0; searched < lines; ++searched, number = number + 1 == lines ? 0 : number + 1) {
@@ -235,11 +265,10 @@ void Table::fit(std::size_t index) noexcept {
   const Group& group = groups_[index];
   const Shape shape{group.shape.load(std::memory_order_relaxed)};
   const std::uint32_t live = count_live(group, shape);
-  const Shape fitting = shape_for(live);
   // Two steps of difference, so that a group at the edge does not go back and forth.
-  const bool shrink = fitting.larger().lines() < shape.lines();
+  const bool shrink = shape_for(live).larger().lines() < shape.lines();
   const bool clean = side.used - live > shape.slots() / 8;
-  if (shrink || clean) (void)rebuild(index, shrink ? fitting : shape);
+  if (shrink || clean) (void)rebuild(index, [&](std::uint32_t marked) { return shrink ? shape_for(marked) : shape; });
   if (side.names_dead > std::max(live, 16u)) compact_names(index);
 }
 

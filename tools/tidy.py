@@ -95,11 +95,17 @@ def _includes(text):
             yield Include(number, match[2], match[1] == '"')
 
 
-def without_comments_and_strings(text):
+def without_comments_and_strings(text, keep_comments=False):
     """The same lines without what is only text to the compiler."""
     token = re.compile(r'//[^\n]*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"'
                        r"|(?<!\w)'(?:\\.|[^'\\\n])+'", re.DOTALL)
-    return token.sub(lambda match: ("" if match[0][0] == "/" else '""') + "\n" * match[0].count("\n"), text)
+
+    def replacement(match):
+        if match[0][0] == "/" and keep_comments:
+            return match[0]
+        return ("" if match[0][0] == "/" else '""') + "\n" * match[0].count("\n")
+
+    return token.sub(replacement, text)
 
 
 def lines_matching(pattern, text):
@@ -246,21 +252,31 @@ def sizes(tree):
                               f"(`{node.name}`); at most {FUNCTION_LINES_MAX}")
 
 
+def fuzzed(tree, folder):
+    """The headers that the fuzzers of a folder reach, directly or through the headers and sources of that folder."""
+    reached, ahead = set(), [path for path in tree.weir if os.path.dirname(path) == folder and path.endswith("_fuzz.cc")]
+    while ahead:
+        for include in tree.includes.get(ahead.pop(), ()):
+            if include.header not in reached and os.path.dirname(include.header) == folder:
+                reached.add(include.header)
+                ahead += [include.header, re.sub(r"h$", "cc", include.header)]
+    return reached
+
+
 def fuzzers(tree):
-    """What a header calls parse() or receive() takes bytes from strangers: a fuzzer beside it must include it."""
+    """What a header calls parse() or receive() takes bytes from strangers: a fuzzer beside it must reach it."""
     declared = re.compile(r"(?P<before>[\w>&*\]]+)\s+[*&]?(?P<name>parse(?:_\w+)?|receive)\s*\((?P<rest>[^;{]*)")
     for path in tree.weir:
         if not path.endswith(".h") or is_test(path):
             continue
-        folder = os.path.dirname(path) + "/"
-        beside = [other for other in tree.weir if os.path.dirname(other) + "/" == folder and other.endswith("_fuzz.cc")]
-        if any(path in (include.header for include in tree.includes[other]) for other in beside):
+        folder = os.path.dirname(path)
+        if path in fuzzed(tree, folder):
             continue
         for match in declared.finditer(tree.bare[path]):
             if match["before"] in ("return", "else", "case", "throw") or match["rest"].rstrip().endswith("= 0"):
                 continue
             line = tree.bare[path].count("\n", 0, match.start("name")) + 1
-            yield Problem(path, line, f"{match['name']}() has no fuzzer: no {folder}*_fuzz.cc includes this header")
+            yield Problem(path, line, f"{match['name']}() has no fuzzer: no {folder}/*_fuzz.cc reaches this header")
             break
 
 
@@ -291,7 +307,10 @@ def markers(tree):
     """Nothing is left for later without a kind: TODO(perf|test|port): what."""
     leftover = r"\b(FIX" r"ME|XX" r"X|HA" r"CK|TO" r"DO(?!\((?:perf|test|port)\): \S))\b"
     for path in tree.code:
-        for line, match in lines_matching(leftover, tree.text[path]):
+        text = tree.text[path]
+        if CPP.search(path):
+            text = without_comments_and_strings(text, keep_comments=True)  # a string is data
+        for line, match in lines_matching(leftover, text):
             if path not in ("tools/tidy.py", "tools/tidy_test.py"):
                 yield Problem(path, line, f"leftover {match[1]}: do it, drop it, or write TODO(perf|test|port): what")
 

@@ -168,6 +168,11 @@ class Tidy(unittest.TestCase):
         self.finds({**header, "weir/core/other_fuzz.cc": "\n"}, "weir/core/limit.h:4: parse() has no fuzzer")
         self.finds({**header, "weir/core/limit_fuzz.cc": '#include "weir/core/limit.h"\n'})
 
+    def test_a_fuzzer_reaches_parsers_through_the_sources_of_its_folder(self):
+        self.finds({"weir/core/part.h": "#pragma once\nint parse_part(std::string_view text);\n",
+                    "weir/core/limit.cc": '#include "weir/core/limit.h"\n#include "weir/core/part.h"\n',
+                    "weir/core/limit_fuzz.cc": '#include "weir/core/limit.h"\n'})
+
     def test_a_seam_and_a_call_need_no_fuzzer(self):
         self.finds({"weir/core/limit.h": '#pragma once\n#include "weir/base/time.h"\n'
                                          "virtual int receive(std::string_view bytes,\n   int& out) = 0;\n"
@@ -185,7 +190,7 @@ class Tidy(unittest.TestCase):
     def test_leftover_markers_are_found(self):
         mark = "TO" + "DO"
         self.finds({"weir/base/a.cc": f"// {mark}(perf): prefetch\n// {mark}: later\n// {mark}(me): later\n"
-                                      "// FIX" "ME\n"},
+                                      "// FIX" "ME\nauto zone = \"XX" "X\";\n"},
                    *(f"weir/base/a.cc:{line}: leftover" for line in (2, 3, 4)))
 
     def test_names_that_say_nothing_are_found(self):

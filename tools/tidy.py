@@ -254,7 +254,8 @@ def sizes(tree):
 
 def fuzzed(tree, folder):
     """The headers that the fuzzers of a folder reach, directly or through the headers and sources of that folder."""
-    reached, ahead = set(), [path for path in tree.weir if os.path.dirname(path) == folder and path.endswith("_fuzz.cc")]
+    reached = set()
+    ahead = [path for path in tree.weir if os.path.dirname(path) == folder and path.endswith("_fuzz.cc")]
     while ahead:
         for include in tree.includes.get(ahead.pop(), ()):
             if include.header not in reached and os.path.dirname(include.header) == folder:

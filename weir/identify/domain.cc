@@ -26,8 +26,10 @@ struct Idn2Free {
   void operator()(void* text) const noexcept { idn2_free(text); }
 };
 
-// Mapped as people expect (upper case, width, composition; UTS #46), then checked as IDNA2008 asks.
-constexpr int kIdnFlags = IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL | IDN2_USE_STD3_ASCII_RULES;
+// Mapped as people expect (upper case, width, composition; UTS #46), then checked as IDNA2008 asks. Not with
+// IDN2_USE_STD3_ASCII_RULES: libidn2 2.3 then drops forbidden ASCII silently, so that "a_ü" would be "aü". name_flaw()
+// refuses it instead.
+constexpr int kIdnFlags = IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL;
 
 // Empty if the name or label has no A-label form.
 std::string to_ascii(const std::string& utf8) {

@@ -66,6 +66,22 @@ TEST(PrefixMap, KeepsTheFamiliesApart) {
   EXPECT_EQ(found(map, "::ffff:10.0.0.1"), 4);
 }
 
+TEST(PrefixMap, FindsAWidePrefixBehindManyNarrowOnes) {
+  constexpr std::uint32_t kTen = 10u << 24;
+  constexpr int kNarrow = 200;
+  Entries entries{{IpPrefix::of(numbered(kTen), 8), -8}};
+  for (int i = 0; i < kNarrow; ++i)
+    entries.emplace_back(IpPrefix::of(numbered(kTen + 2 * static_cast<unsigned>(i)), 32), i);
+  const auto map = PrefixMap<int>::build(std::move(entries)).value();
+  for (int i = 0; i < kNarrow; ++i) {
+    const std::uint32_t n = kTen + 2 * static_cast<unsigned>(i);
+    EXPECT_EQ(*map.find(numbered(n)), i);
+    EXPECT_EQ(*map.find(numbered(n + 1)), -8);
+  }
+  EXPECT_EQ(map.find(numbered(kTen - 1)), nullptr);
+  EXPECT_EQ(map.find(numbered(11u << 24)), nullptr);
+}
+
 TEST(PrefixMap, RefusesAPrefixGivenTwice) {
   Entries entries;
   for (const std::string_view text : {"10.0.0.0/8", "11.0.0.0/8", "::ffff:10.0.0.0/104"}) {

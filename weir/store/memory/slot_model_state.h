@@ -11,13 +11,12 @@
 
 namespace weir::slot_model {
 
-inline constexpr std::size_t kPages = 4;       // in the whole model
-inline constexpr std::size_t kSlots = 2;       // of a page, at most
-inline constexpr std::size_t kGroups = 2;      //
+inline constexpr std::size_t kPages = 4;  // in the whole model
+inline constexpr std::size_t kSlots = 2;  // of a page, at most
+inline constexpr std::size_t kGroups = 2;
 inline constexpr std::size_t kGroupPages = 2;  // of a group, at most
 inline constexpr std::size_t kKeys = 4;        // key 0 is none
-inline constexpr std::size_t kThreads = 4;     //
-inline constexpr std::size_t kNowhere = 0xff;
+inline constexpr std::size_t kThreads = 4;
 
 using Word = std::uint16_t;  // 0 free | bit 15 BUSY | bits 8-11 the salt: whose TAT this is | bits 0-7 TAT
 using Small = std::uint8_t;
@@ -38,7 +37,8 @@ struct Group {
   Small lock = 0;  // 0 free, else the holding thread + 1
 };
 
-// One atomic access to shared memory each: a thread may be interrupted between any two.
+// Where a thread is. Each is one atomic access to shared memory (or reads more that cannot change meanwhile): a thread
+// may be interrupted between any two.
 enum class Pc : Small {
   done,
   load_count,
@@ -87,12 +87,12 @@ constexpr const char* name(Pc pc) {
 
 struct Thread {
   Pc pc = Pc::done;
-  Small op = 0;       // index into its program
-  Small locked = 0;   // is this the search, spend or claim under the group lock?
-  Small count = 0;    // pages of the record as loaded
-  Small index = 0;    // which page of the record is looked at
-  Small page = 0;     // its id
-  Small slot = 0;     //
+  Small op = 0;      // index into its program
+  Small locked = 0;  // is this the search, spend or claim under the group lock?
+  Small count = 0;   // pages of the record as loaded
+  Small index = 0;   // which page of the record is looked at
+  Small page = 0;    // its id
+  Small slot = 0;
   Small horizon = 0;  // as loaded
   Small taken = 0;    // rebuild: new pages taken so far
   Small from = 0;     // rebuild: cursor over the old slots, or over pages

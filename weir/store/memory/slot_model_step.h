@@ -15,7 +15,7 @@ class Stepper {
 
   const char* fault() const { return fault_; }
 
-  // `choice` picks the page where there is one to be picked. False: the thread cannot move (so).
+  // `choice` picks the page where there is one to be picked. False: the thread cannot move, or not so.
   bool step(std::size_t choice) {
     if (t_.pc == Pc::done) return false;
     if (choice != 0 && t_.pc != Pc::take_page) return false;
@@ -88,10 +88,7 @@ class Stepper {
   // The spend of `key` decided at `now` takes effect here. The truth must allow it and agree on the TAT.
   void acknowledge(std::size_t key, std::size_t now, std::size_t tat) {
     const std::size_t right = gcra(state_.truth[key], now);
-    if (right == 0)
-      fault_ = "a key was admitted beyond its burst";
-    else if (right != tat)
-      fault_ = "an acknowledged charge was lost";
+    if (right != tat) fault_ = right == 0 ? "a key was admitted beyond its burst" : "an acknowledged charge was lost";
     state_.truth[key] = small(right);
   }
 
@@ -176,29 +173,33 @@ class Stepper {
     if (!unchanged()) return start_again();
     slot().word = t_.want;
     if (slot().fp != op().key) return fail("one key's charge went to another key's bucket");
-    if (resets())
-      state_.truth[op().key] = small(t_.want & 0xffu);
-    else
-      acknowledge(op().key, op().now, t_.want & 0xffu);
+    if (!resets()) acknowledge(op().key, op().now, t_.want & 0xffu);
+    state_.truth[op().key] = small(t_.want & 0xffu);
     return finish();
+  }
+
+  // `really` false: a mutant only believes that it holds the lock.
+  bool acquire(bool really) {
+    if (really && group().lock != 0) return false;
+    if (really) group().lock = small(me_ + 1);
+    t_.locked = 1;
+    return true;
+  }
+  void release() {
+    if (group().lock == me_ + 1) group().lock = 0;
   }
 
   bool locks() {
     switch (t_.pc) {
       case Pc::lock:
-        if (rules_.insert_lock) {
-          if (group().lock != 0) return false;
-          group().lock = small(me_ + 1);
-        }
-        t_.locked = 1;
+        if (!acquire(rules_.insert_lock)) return false;
         if (rules_.search_again || resets()) return go(Pc::load_count);
         return go(rules_.horizon_under_lock ? Pc::load_horizon : Pc::claim_load);
       case Pc::unlock:
-      case Pc::unlock_and_retry: {
-        if (group().lock == me_ + 1) group().lock = 0;
+      case Pc::unlock_and_retry:
+        release();
         t_.locked = 0;
         return t_.pc == Pc::unlock ? finish() : start_again();
-      }
       default:
         t_.horizon = state_.horizon;
         return go(rules_.horizon_under_lock ? Pc::claim_load : Pc::lock);
@@ -267,28 +268,20 @@ class Stepper {
   bool prepare_pages(std::size_t choice) {
     switch (t_.pc) {
       case Pc::mover_lock:
-        if (rules_.mover_lock) {
-          if (group().lock != 0) return false;
-          group().lock = small(me_ + 1);
-        }
-        t_.locked = 1;
+        if (!acquire(rules_.mover_lock)) return false;
         t_.horizon = state_.horizon;  // only ever raised: an older one drops less
         open_rebuild();
         return go(Pc::take_page);
       case Pc::take_page:
         return take_page(choice);
-      case Pc::zero_word:
-      case Pc::zero_fp:
-        break;
       default:
-        return false;
+        return zero_slot();
     }
+  }
+
+  bool zero_slot() {
     t_.page = t_.new_pages[t_.taken];
-    const bool word_now = (t_.pc == Pc::zero_word) == rules_.zero_word_first;
-    if (word_now)
-      slot().word = 0;
-    else
-      slot().fp = 0;
+    ((t_.pc == Pc::zero_word) == rules_.zero_word_first ? slot().word : slot().fp) = 0;
     if (t_.pc == Pc::zero_word) return go(Pc::zero_fp);
     if (++t_.slot < case_.slots) return go(Pc::zero_word);
     t_.slot = 0;
@@ -350,7 +343,7 @@ class Stepper {
     if (++t_.from < t_.olds * case_.slots) return go(Pc::mark_load);
     t_.from = t_.into = 0;
     if (op().kind == Op::Kind::abandon) return go(Pc::unmark);
-    if (!rules_.unlock_after_publish && group().lock == me_ + 1) group().lock = 0;
+    if (!rules_.unlock_after_publish) release();
     if (!rules_.free_after_publish) return go(Pc::free_page);
     return publish_record();
   }

@@ -26,20 +26,44 @@ constexpr std::uint32_t pages_in_chunk(unsigned order) {
 
 }  // namespace
 
+void Pages::ChunkSet::insert(std::size_t i) noexcept {
+  words[i / 64] |= std::uint64_t{1} << (i % 64);
+  lowest_word = std::min(lowest_word, i / 64);
+}
+
+void Pages::ChunkSet::erase(std::size_t i) noexcept {
+  words[i / 64] &= ~(std::uint64_t{1} << (i % 64));
+}
+
+std::size_t Pages::ChunkSet::lowest(std::size_t end) noexcept {
+  while (lowest_word * 64 < end && words[lowest_word] == 0) ++lowest_word;
+  if (lowest_word * 64 >= end) return end;
+  return lowest_word * 64 + static_cast<std::size_t>(std::countr_zero(words[lowest_word]));
+}
+
 Pages::Pages(Region region, std::size_t begin, bool huge) : region_(std::move(region)), begin_(begin), huge_(huge) {
   WEIR_ASSERT(begin % kChunkBytes == 0);
   // Less one: a reader with an old shape may look past the end of the last page.
   chunks_max_ = (region_.bytes_max() - begin) / kChunkBytes - 1;
-  void* const raw = mmap(nullptr, chunks_max_ * sizeof(Chunk), PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  WEIR_ASSERT(raw != MAP_FAILED);
-  chunks_ = static_cast<Chunk*>(raw);  // all zero: unready
+  const std::size_t set_words = chunks_max_ / 64 + 1;
+  const std::size_t sets_bytes = (with_room_.size() + 1) * set_words * sizeof(std::uint64_t);
+  books_bytes_ = sets_bytes + chunks_max_ * sizeof(Chunk);
+  books_ = mmap(nullptr, books_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  WEIR_ASSERT(books_ != MAP_FAILED);
+  // All zero: sets empty, chunks unready.
+  auto* words = static_cast<std::uint64_t*>(books_);
+  for (ChunkSet& set : with_room_) set.words = std::exchange(words, words + set_words);
+  free_.words = std::exchange(words, words + set_words);
+  chunks_ = reinterpret_cast<Chunk*>(words);
   if (region_.ready() > begin) chunks_ready_ = std::min((region_.ready() - begin) / kChunkBytes, chunks_max_);
-  for (std::size_t i = 0; i < chunks_ready_; ++i) chunk(i).phase = Phase::free;  // until adopted
+  for (std::size_t i = 0; i < chunks_ready_; ++i) {
+    chunk(i).phase = Phase::free;  // until adopted
+    free_.insert(i);
+  }
 }
 
 Pages::~Pages() {
-  munmap(chunks_, chunks_max_ * sizeof(Chunk));
+  munmap(books_, books_bytes_);
 }
 
 bool Pages::allocate(unsigned order, std::span<Line> pages) noexcept {
@@ -66,29 +90,28 @@ void Pages::release(unsigned order, std::span<const Line> pages) noexcept {
 }
 
 bool Pages::allocate_one(unsigned order, Line& page, bool& clean) noexcept {
-  std::size_t& lowest = lowest_[order];
-  while (lowest < chunks_ready_ &&
-         !(chunk(lowest).phase == Phase::in_use && chunk(lowest).order == order && chunk(lowest).free > 0)) {
-    ++lowest;
+  ChunkSet& with_room = with_room_[order];
+  std::size_t at = with_room.lowest(chunks_ready_);
+  if (at == chunks_ready_) {
+    if (!take_chunk(order)) return false;
+    at = with_room.lowest(chunks_ready_);
   }
-  if (lowest >= chunks_ready_ && !take_chunk(order)) return false;
-  Chunk& from = chunk(lowest);
+  Chunk& from = chunk(at);
   for (std::size_t word = 0; word < kWords; ++word) {
     if (from.map[word] == ~std::uint64_t{0}) continue;
     const auto bit = static_cast<std::size_t>(std::countr_one(from.map[word]));
     from.map[word] |= std::uint64_t{1} << bit;
-    --from.free;
-    page = first_line(lowest) + (static_cast<Line>(word * 64 + bit) << order);
+    if (--from.free == 0) with_room.erase(at);
+    page = first_line(at) + (static_cast<Line>(word * 64 + bit) << order);
     clean = from.clean;
     return true;
   }
   WEIR_ASSERT(false);
 }
 
-// Gives a free chunk to `order` and makes it the lowest with room.
+// Gives the lowest free chunk to `order`.
 bool Pages::take_chunk(unsigned order) noexcept {
-  std::size_t& at = lowest_free_;
-  while (at < chunks_ready_ && chunk(at).phase != Phase::free && chunk(at).phase != Phase::given_back) ++at;
+  const std::size_t at = free_.lowest(chunks_ready_);
   if (at == chunks_ready_) {
     if (at == chunks_max_ || !region_.extend(byte_offset(at + 1))) return false;
     chunk(at).clean = true;
@@ -99,7 +122,6 @@ bool Pages::take_chunk(unsigned order) noexcept {
     chunk(at).clean = true;
   }
   assign(at, order);
-  lowest_[order] = at;
   grown_ = true;
   return true;
 }
@@ -115,6 +137,8 @@ void Pages::assign(std::size_t at, unsigned order) noexcept {
     const std::size_t pages_here = taken.free > pages_before ? taken.free - pages_before : 0;
     taken.map[word] = pages_here >= 64 ? 0 : ~std::uint64_t{0} << pages_here;
   }
+  free_.erase(at);
+  with_room_[order].insert(at);
 }
 
 void Pages::release_one(unsigned order, Line page) noexcept {
@@ -125,11 +149,12 @@ void Pages::release_one(unsigned order, Line page) noexcept {
   WEIR_ASSERT(to.phase == Phase::in_use && to.order == order && (to.map[index / 64] >> (index % 64) & 1) != 0);
   to.map[index / 64] &= ~(std::uint64_t{1} << (index % 64));
   to.clean = false;
-  lowest_[order] = std::min(lowest_[order], at);
+  with_room_[order].insert(at);
   if (++to.free < pages_in_chunk(order)) return;
+  with_room_[order].erase(at);
   to.phase = Phase::free;
   to.idle = false;
-  lowest_free_ = std::min(lowest_free_, at);
+  free_.insert(at);
 }
 
 bool Pages::adopt(unsigned order, Line page) noexcept {
@@ -143,7 +168,7 @@ bool Pages::adopt(unsigned order, Line page) noexcept {
   const std::size_t index = (lines % kChunkLines) >> order;
   if (to.order != order || (to.map[index / 64] >> (index % 64) & 1) != 0) return false;
   to.map[index / 64] |= std::uint64_t{1} << (index % 64);
-  --to.free;
+  if (--to.free == 0) with_room_[order].erase(at);
   return true;
 }
 
@@ -166,7 +191,7 @@ bool Pages::maintain() noexcept {
   {
     const std::lock_guard lock(mutex_);
     const std::size_t front = chunks_ready_ * kChunkBytes;
-    for (std::size_t i = lowest_free_; i < chunks_ready_; ++i) {
+    for (std::size_t i = free_.lowest(chunks_ready_); i < chunks_ready_; ++i) {
       if (chunk(i).phase != Phase::free) continue;
       if (chunk(i).idle) give_back(i);
       chunk(i).idle = true;

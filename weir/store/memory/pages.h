@@ -26,7 +26,7 @@ inline constexpr std::size_t kLineBytes = 64;
 class Pages {
  public:
   static constexpr unsigned kOrderMax = 10;  // a page holds 1 << order lines
-  static constexpr std::size_t kChunkBytes = std::size_t{256} << 10;
+  static constexpr std::size_t kChunkBytes = std::size_t{64} << 10;
   static constexpr Line kChunkLines = kChunkBytes / kLineBytes;
 
   // Chunks start at `begin`, a multiple of kChunkBytes; everything below belongs to the owner.
@@ -57,7 +57,6 @@ class Pages {
 
   static constexpr std::size_t kWords = kChunkLines / 64;
 
-  // Lives in memory of its own that is touched only as far as the region grows.
   struct Chunk {
     Phase phase;
     unsigned char order;
@@ -65,6 +64,17 @@ class Pages {
     bool idle;                  // free since before the last maintain()
     std::uint32_t free;         // pages free, while in use
     std::uint64_t map[kWords];  // 1 = page in use
+  };
+
+  // A set of chunks whose lowest member is found by looking at one word in 64 chunks.
+  struct ChunkSet {
+    std::uint64_t* words = nullptr;
+    std::size_t lowest_word = 0;  // none below has a member
+
+    void insert(std::size_t i) noexcept;
+    void erase(std::size_t i) noexcept;
+    // The lowest member below `end`, or `end`.
+    std::size_t lowest(std::size_t end) noexcept;
   };
 
   Chunk& chunk(std::size_t i) const noexcept { return chunks_[i]; }
@@ -81,14 +91,17 @@ class Pages {
   Region region_;
   std::size_t begin_;
   bool huge_;
+  // Both live in memory of their own that is touched only as far as the region grows.
+  void* books_ = nullptr;
+  std::size_t books_bytes_ = 0;
   Chunk* chunks_ = nullptr;
+  std::array<ChunkSet, kOrderMax + 1> with_room_{};  // by order
+  ChunkSet free_;                                    // free or given back
   std::size_t chunks_max_ = 0;
   std::size_t chunks_ready_ = 0;  // chunks below have been made ready at least once
   std::size_t given_back_ = 0;
-  std::size_t populated_ = 0;                        // bytes from begin_ that maintain() has touched
-  bool grown_ = false;                               // a chunk was taken since the last maintain()
-  std::array<std::size_t, kOrderMax + 1> lowest_{};  // no chunk of this order below has a free page
-  std::size_t lowest_free_ = 0;                      // no chunk below is free or given back
+  std::size_t populated_ = 0;  // bytes from begin_ that maintain() has touched
+  bool grown_ = false;         // a chunk was taken since the last maintain()
 };
 
 }  // namespace weir

@@ -49,9 +49,10 @@ class Bucket:
         # The rate in whole nanoseconds per token, never faster than promised.
         self.interval = int(-(Fraction(self.period, self.count) // -1))
         self.tat, self.now = tat, now
-        missing = Fraction(tat - now, self.interval)
-        # A bucket is never fuller than burst and never emptier than nothing, whatever the state says.
-        self.level = self.burst - min(max(missing, Fraction(0)), Fraction(self.burst))
+        # A bucket is never fuller than burst. A state from larger numbers, or from a clock that was set back, may owe
+        # more than there is; decisions then see an empty bucket.
+        self.owing = self.burst - max(Fraction(tat - now, self.interval), Fraction(0))
+        self.level = max(self.owing, Fraction(0))
 
     def reset(self, level):
         ns = (self.burst - level) * self.interval
@@ -81,8 +82,9 @@ class Bucket:
         return (1, self.whole(self.level), 0, self.reset(self.level), self.tat)
 
     def refund(self, cost):
-        level = min(self.level + cost, Fraction(self.burst))
-        return (1, self.whole(level), 0, self.reset(level), self.now + self.reset(level))
+        owing = min(self.owing + min(cost, self.burst), Fraction(self.burst))
+        level = max(owing, Fraction(0))
+        return (1, self.whole(level), 0, self.reset(level), self.now + self.reset(owing))
 
     def undo(self, cost, spent_at):
         # What the refill has given since the spend is not given twice.

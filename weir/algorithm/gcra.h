@@ -14,7 +14,7 @@ namespace weir {
 
 struct Step {
   Decision decision;
-  Time tat;  // state to keep; unchanged when denied
+  Time tat;  // state to keep; unchanged when denied (but see settle)
 
   friend constexpr bool operator==(const Step&, const Step&) = default;
 };
@@ -52,6 +52,14 @@ constexpr Step refund(const Limit& limit, Time tat, Count cost, Time now) noexce
   const Time back = std::max(tat - limit.price(cost), now);
   const Duration owed = backlog(limit, back, now);
   return {{true, limit.burst(), (limit.window() - owed) / limit.interval(), Duration::zero(), owed}, back};
+}
+
+// What a denied bucket's TAT becomes when its numbers shrank or the timeline was set back, so that it lies further
+// ahead than an empty bucket's: now + window, empty under the present numbers. The denial said so; without keeping it
+// the wait would begin anew with every request. Any other TAT stays. `now` is read after `tat` was loaded: a reading
+// older than the one that made the TAT would take the difference for a shrunk limit and give it away.
+constexpr Time settle(const Limit& limit, Time tat, Time now) noexcept {
+  return std::min(tat, now + limit.window());
 }
 
 // Takes back a spend made at `spent_at` whose request was denied elsewhere. `now` is read after `tat` was loaded: what

@@ -25,10 +25,10 @@ bool is_quota(const Entry& entry) {
   return entry.charge->key.kind == Kind::quota;
 }
 
-Decision spend(Table& table, const Entry& entry, Now now) {
+Decision spend(Table& table, const Entry& entry, Now now, const Clock& clock) {
   const Charge& charge = *entry.charge;
   if (is_quota(entry)) return table.spend(entry.h, charge.key, charge.quota, entry.cost, now);
-  return table.spend(entry.h, charge.key, charge.limit, entry.cost, now.time);
+  return table.spend(entry.h, charge.key, charge.limit, entry.cost, now.time, &clock);
 }
 
 Decision peek(Table& table, const Entry& entry, Now now) {
@@ -81,7 +81,7 @@ bool spend_all(Table& table, std::span<const Entry> entries, Now now, const Cloc
   std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count),
             [&](std::size_t a, std::size_t b) { return entries[a].h < entries[b].h; });
   for (std::size_t n = 0; n < count; ++n) {
-    decisions[order[n]] = spend(table, entries[order[n]], now);
+    decisions[order[n]] = spend(table, entries[order[n]], now, clock);
     if (decisions[order[n]].allowed) continue;
     for (std::size_t spent = 0; spent < n; ++spent) {
       undo(table, entries[order[spent]], decisions[order[spent]], now, clock);
@@ -116,17 +116,17 @@ Verdict spend_together(Table& table, std::span<const Entry> entries, Now now, co
   }
   if (!denied && spend_all(table, entries, now, clock, decisions)) {
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (entries[i].first && !entries[i].enforces) decisions[i] = spend(table, entries[i], now);
+      if (entries[i].first && !entries[i].enforces) decisions[i] = spend(table, entries[i], now, clock);
     }
   }
   for (std::size_t i = 0; i < entries.size(); ++i) decisions[i] = decisions[entries[i].shares];
   return conclude(entries, decisions);
 }
 
-Verdict spend_in_order(Table& table, std::span<const Entry> entries, Now now) {
+Verdict spend_in_order(Table& table, std::span<const Entry> entries, Now now, const Clock& clock) {
   Decisions decisions;
   for (const Entry& entry : entries) {
-    decisions.push_back(entry.first ? spend(table, entry, now) : decisions[entry.shares]);
+    decisions.push_back(entry.first ? spend(table, entry, now, clock) : decisions[entry.shares]);
     if (entry.enforces && !decisions[decisions.size() - 1].allowed) break;
   }
   return conclude(entries, decisions);
@@ -146,7 +146,7 @@ Verdict charge(Table& table, std::span<const Charge> charges, Mode mode, Order o
   gather(table, charges, all);
   const std::span<const Entry> entries(all.data(), charges.size());
   if (mode == Mode::spend && (order == Order::in_order || entries.size() == 1))
-    return spend_in_order(table, entries, now);
+    return spend_in_order(table, entries, now, clock);
   if (mode == Mode::spend) return spend_together(table, entries, now, clock);
   Decisions decisions;
   for (const Entry& entry : entries) {

@@ -114,6 +114,28 @@ TEST_F(Charging, PeekRefundAndResetTouchEveryBucket) {
   EXPECT_EQ(reset.all[1].remaining, 5);
 }
 
+TEST_F(Charging, AShrunkLimitFreesASpentClientAfterItsNewInterval) {
+  constexpr Limit kDaily = Limit::per_day(1000);
+  constexpr Limit kFast = Limit::per_second(10);
+  EXPECT_TRUE(ask({of("a", kDaily, 1000)}).allowed);
+  EXPECT_EQ(ask({of("a", kFast)}).all[0], (Decision{false, 10, 0, 100ms, 1s}));
+  clock_.advance(100ms - 1ns);
+  EXPECT_FALSE(ask({of("a", kFast)}).allowed);
+  clock_.advance(1ns);
+  EXPECT_TRUE(ask({of("a", kFast)}).allowed);
+  EXPECT_FALSE(ask({of("a", kFast)}).allowed);
+}
+
+TEST_F(Charging, AnOldReadingIsNotTakenForAShrunkLimit) {
+  clock_.advance(10s);
+  const Now fresh = clock_.now();
+  ask({of("a", kFive, 5)});
+  // A thread whose reading is ten seconds old is denied, and must not bring the TAT down by ten seconds.
+  const std::array<Charge, 1> charges = {of("a", kFive)};
+  EXPECT_FALSE(charge(*table_, charges, Mode::spend, Order::together, {fresh.time - 10s, fresh.wall}, clock_).allowed);
+  EXPECT_EQ(ask({of("a", kFive)}, Order::together, Mode::peek).all[0].reset_after, 1h);
+}
+
 TEST_F(Charging, NothingToChargeIsAllowed) {
   EXPECT_TRUE(ask({}).allowed);
 }

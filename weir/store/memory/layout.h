@@ -63,6 +63,7 @@ constexpr Kind kind_of(std::uint64_t word) noexcept {
 struct Shape {
   static constexpr unsigned kPagesMin = 4;
   static constexpr unsigned kPagesMax = 7;
+  static constexpr unsigned kSlotsMax = (kPagesMax << 10) * kSlotsPerLine;
 
   std::uint32_t bits = 0;
 

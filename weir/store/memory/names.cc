@@ -45,7 +45,10 @@ bool Names::append_to(std::uint32_t& head, std::uint64_t h, std::string_view nam
     std::uint32_t order = head == 0 ? 0 : std::min(at(head)->order + 1, Pages::kOrderMax);
     while (Page::room(order) < bytes) ++order;
     Line line = 0;
+    const std::size_t bytes_more = kLineBytes << order;
+    if (bytes_.load(std::memory_order_relaxed) + bytes_more > bytes_max_) return false;
     if (!pages_.allocate(order, std::span(&line, 1))) return false;
+    bytes_.fetch_add(bytes_more, std::memory_order_relaxed);
     at(line)->next = head;
     at(line)->order = order;
     head = line;
@@ -92,6 +95,7 @@ void Names::release(std::uint32_t head) noexcept {
     const std::uint32_t order = at(line)->order;
     head = at(line)->next;
     pages_.release(order, std::span(&line, 1));
+    bytes_.fetch_sub(kLineBytes << order, std::memory_order_relaxed);
   }
 }
 
@@ -118,6 +122,7 @@ bool Names::adopt(Group& group) noexcept {
       return false;
     }
     previous = line;
+    bytes_.fetch_add(kLineBytes << page->order, std::memory_order_relaxed);
   }
   return true;
 }

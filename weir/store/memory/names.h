@@ -5,6 +5,8 @@
 // Thread safety: the group's lock is held in every call. Each store leaves a log that adopt() can read.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string_view>
@@ -16,9 +18,10 @@ namespace weir {
 
 class Names {
  public:
-  explicit Names(Pages& pages) noexcept : pages_(pages) {}
+  // All logs together take at most `bytes_max`, so that long names never take the room of slots.
+  Names(Pages& pages, std::size_t bytes_max) noexcept : pages_(pages), bytes_max_(bytes_max) {}
 
-  // A name that finds no memory is not kept: its bucket limits all the same and is listed without one.
+  // A name that finds no room is not kept: its bucket limits all the same and is listed without one.
   void append(Group& group, std::uint64_t h, std::string_view name) noexcept;
   void visit(const Group& group, const std::function<void(std::uint64_t h, std::string_view name)>& visit) const;
   // Rewrites the log with the entries that `keep` wants.
@@ -35,6 +38,8 @@ class Names {
   void release(std::uint32_t head) noexcept;
 
   Pages& pages_;
+  std::size_t bytes_max_;
+  std::atomic<std::size_t> bytes_{0};
 };
 
 }  // namespace weir

@@ -44,7 +44,7 @@ Slot* Table::line(const Group& group, Shape shape, std::uint32_t number) const n
   return reinterpret_cast<Slot*>(pages_.data() + (std::size_t{page} + within) * kLineBytes);
 }
 
-Slot* Table::find(const Group& group, Shape shape, std::uint64_t h) const noexcept {
+Slot* Table::find(const Group& group, Shape shape, std::uint64_t h, std::uint32_t* slot_number) const noexcept {
   const std::uint32_t lines = shape.lines();
   std::uint32_t number = home(h, shape);
   for (std::uint32_t searched = 0; searched < lines; ++searched) {
@@ -52,7 +52,10 @@ Slot* Table::find(const Group& group, Shape shape, std::uint64_t h) const noexce
     bool never_used = false;
     for (unsigned i = 0; i < kSlotsPerLine; ++i) {
       const std::uint64_t fingerprint = slots[i].fingerprint.load(std::memory_order_acquire);
-      if (fingerprint == h) return &slots[i];
+      if (fingerprint == h) {
+        if (slot_number != nullptr) *slot_number = number * kSlotsPerLine + i;
+        return &slots[i];
+      }
       never_used |= fingerprint == 0;
     }
     if (never_used) return nullptr;
@@ -131,12 +134,17 @@ bool Table::insert(std::uint64_t h, Key key, Now now, Step& step) noexcept {
   return true;
 }
 
-Decision Table::spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now) noexcept {
+Decision Table::spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now, const Clock* clock) noexcept {
   Decision decision;
   update(h, key, Now{now, Wall{}}, [&](State state, Now at) {
-    const Step step = gcra::spend(limit, tat_of(state), cost, at.time);
+    const Time tat = tat_of(state);
+    const Step step = gcra::spend(limit, tat, cost, at.time);
     decision = step.decision;
-    return Change{state_of(step.tat), step.decision.allowed && cost != 0};
+    if (step.decision.allowed) return Change{state_of(step.tat), cost != 0};
+    if (clock == nullptr || tat - at.time <= limit.window()) return Change{state, false};
+    // Read after the state was loaded, so a spender with a newer reading than ours is not taken for a shrunk limit.
+    const Time settled = gcra::settle(limit, tat, clock->now().time);
+    return Change{state_of(settled), settled != tat};
   });
   return decision;
 }

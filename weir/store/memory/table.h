@@ -92,7 +92,10 @@ class Table {
   std::uint64_t hash(Key key) const noexcept;
 
   // REQUIRES: h == hash(key), cost >= 0.
-  Decision spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now) noexcept;
+  // `clock` is read only for a denied bucket whose TAT lies further ahead than its present numbers can explain, because
+  // they shrank or the timeline was set back: it is brought down to empty (gcra::settle). Without a clock it is not.
+  Decision spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now,
+                 const Clock* clock = nullptr) noexcept;
   Decision peek(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept;
   Decision refund(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept;
   // The same for quotas.
@@ -149,6 +152,7 @@ class Table {
   struct Side {
     mutable std::mutex lock;
     std::uint32_t used = 0;        // slots that are not 0
+    std::uint32_t refused = 0;     // inserts since growth was last refused
     std::uint32_t counted = 0;     // of these, those in buckets_
     std::uint32_t names_dead = 0;  // entries of the name log whose bucket is gone
   };
@@ -161,7 +165,7 @@ class Table {
   std::size_t index_of(std::uint64_t h) const noexcept;
   std::uint32_t home(std::uint64_t h, Shape shape) const noexcept;
   Slot* line(const Group& group, Shape shape, std::uint32_t number) const noexcept;
-  Slot* find(const Group& group, Shape shape, std::uint64_t h) const noexcept;
+  Slot* find(const Group& group, Shape shape, std::uint64_t h, std::uint32_t* slot_number = nullptr) const noexcept;
   Slot* find_locked(std::size_t index, std::uint64_t h) const noexcept;
   bool dead(std::uint64_t word, std::uint64_t h) const noexcept;
   void raise_horizon(Now now) noexcept;
@@ -188,7 +192,7 @@ class Table {
   bool move(Group& group, Slot& from, Shape to) noexcept;
   void fit(std::size_t index) noexcept;
   void remember_name(std::size_t index, std::uint64_t h, Key key) noexcept;
-  void compact_names(std::size_t index);
+  void compact_names(std::size_t index) noexcept;
 
   Pages pages_;
   Header* header_;

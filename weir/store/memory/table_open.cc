@@ -2,9 +2,9 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "weir/base/assert.h"
@@ -21,6 +21,10 @@ constexpr std::uint64_t kBucketsPerGroup = 12'288;
 std::size_t groups_for(std::uint64_t buckets_max) {
   return static_cast<std::size_t>((buckets_max + kBucketsPerGroup - 1) / kBucketsPerGroup);
 }
+
+// Address space for a bucket's slot and for its name.
+constexpr std::uint64_t kSlotBytesPerBucket = 64;
+constexpr std::uint64_t kNameBytesPerBucket = 128;
 
 // Where the chunks begin.
 std::size_t pages_begin(std::size_t groups) {
@@ -46,7 +50,7 @@ Result<void> check(const Table::Options& options) {
 std::size_t Table::region_bytes(const Options& options) noexcept {
   // Address space, not memory. A bucket takes 16 to 26 bytes, for a moment twice that while its group is rebuilt, and
   // its name up to a line or two; the last chunk is never used, because a stale reader may look past a page's end.
-  const std::uint64_t per_bucket = options.names ? 192 : 64;
+  const std::uint64_t per_bucket = options.names ? kSlotBytesPerBucket + kNameBytesPerBucket : kSlotBytesPerBucket;
   const std::size_t groups = groups_for(options.buckets_max);
   return pages_begin(groups) + groups * 8 * kLineBytes + static_cast<std::size_t>(options.buckets_max * per_bucket) +
          64 * Pages::kChunkBytes;
@@ -96,7 +100,7 @@ bool Table::format(const Options& options, HashKey seed) noexcept {
   header_->buckets_max = options.buckets_max;
   header_->seed = seed;
   header_->names = options.names ? 1 : 0;
-  if (options.names) names_ = std::make_unique<Names>(pages_);
+  if (options.names) names_ = std::make_unique<Names>(pages_, options.buckets_max * kNameBytesPerBucket);
   // Last: a file without it was never a table.
   std::memcpy(header_->magic, kMagic, sizeof kMagic);
   return true;
@@ -110,7 +114,9 @@ Result<std::unique_ptr<Table>> Table::recover(Region region, bool huge_pages, No
     return Error{Fault::invalid, "its header does not fit its size"};
   }
   std::unique_ptr<Table> table(new Table(std::move(region), groups, huge_pages));
-  if (table->header_->names != 0) table->names_ = std::make_unique<Names>(table->pages_);
+  if (table->header_->names != 0) {
+    table->names_ = std::make_unique<Names>(table->pages_, table->header_->buckets_max * kNameBytesPerBucket);
+  }
   for (std::size_t i = 0; i < groups; ++i) {
     if (!table->adopt_group(i, now, recovery))
       return Error{Fault::invalid, "group " + std::to_string(i) + " of " + std::to_string(groups) + " is damaged"};
@@ -167,12 +173,18 @@ void Table::remember_name(std::size_t index, std::uint64_t h, Key key) noexcept 
   if (names_ != nullptr) names_->append(groups_[index], h, key.text);
 }
 
-void Table::compact_names(std::size_t index) {
+// Drops the entries of buckets that are gone, and all but one of a key that came back.
+void Table::compact_names(std::size_t index) noexcept {
   if (names_ == nullptr) return;
-  std::unordered_set<std::uint64_t> kept;
+  const Group& group = groups_[index];
+  const Shape shape{group.shape.load(std::memory_order_relaxed)};
+  std::array<std::uint64_t, Shape::kSlotsMax / 64> named{};
   names_->compact(groups_[index], [&](std::uint64_t h) {
-    const Slot* const slot = find_locked(index, h);
-    return slot != nullptr && !dead(slot->word.load(std::memory_order_relaxed), h) && kept.insert(h).second;
+    std::uint32_t number = 0;
+    const Slot* const slot = find(group, shape, h, &number);
+    if (slot == nullptr || dead(slot->word.load(std::memory_order_relaxed), h)) return false;
+    const std::uint64_t bit = std::uint64_t{1} << (number % 64);
+    return (std::exchange(named[number / 64], named[number / 64] | bit) & bit) == 0;
   });
   sides_[index].names_dead = 0;
 }

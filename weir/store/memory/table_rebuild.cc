@@ -38,6 +38,9 @@ Shape shape_for(std::uint32_t live) {
   return shape;
 }
 
+// A group that found no memory to grow asks again after this many inserts: asking means marking every slot.
+constexpr std::uint32_t kRefusedPause = 256;
+
 // Lines looked at for the bucket nearest to full.
 constexpr std::uint32_t kEvictionLines = 8;
 
@@ -70,7 +73,9 @@ bool Table::dead(std::uint64_t word, std::uint64_t h) const noexcept {
 Slot* Table::claim(std::size_t index, std::uint64_t h, Now now) noexcept {
   Side& side = sides_[index];
   const Group& group = groups_[index];
-  if (side.used >= full_at(Shape{group.shape.load(std::memory_order_relaxed)})) make_room(index);
+  if (side.used >= full_at(Shape{group.shape.load(std::memory_order_relaxed)}) && side.refused++ % kRefusedPause == 0) {
+    make_room(index);
+  }
   const Shape shape{group.shape.load(std::memory_order_relaxed)};
   const bool crammed = side.used >= crammed_at(shape);
   if (crammed || buckets_.load(std::memory_order_relaxed) >= header_->buckets_max) evict_near(index, h, now, crammed);
@@ -185,7 +190,11 @@ void Table::make_room(std::size_t index) noexcept {
   const bool done = rebuild(index, [&](std::uint32_t live) {
     return live > roomy_at(shape) && shape.larger().order() <= Pages::kOrderMax ? shape.larger() : shape;
   });
-  if (!done) refused_growth_.fetch_add(1, std::memory_order_relaxed);
+  if (done) {
+    sides_[index].refused = 0;
+  } else {
+    refused_growth_.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 // Moves the live keys of a group into new pages, of the shape that `choose` makes of their number. Nobody can change a
@@ -222,6 +231,7 @@ bool Table::rebuild(std::size_t index, Choose choose) noexcept {
   std::array<Line, Shape::kPagesMax> left{};
   for (unsigned i = 0; i < old.pages(); ++i) left[i] = group.page[old.bank()][i].load(std::memory_order_relaxed);
   pages_.release(old.order(), std::span<const Line>(left.data(), old.pages()));
+  if (side.names_dead > std::max(live, 16u)) compact_names(index);
   return true;
 }
 
@@ -269,7 +279,6 @@ void Table::fit(std::size_t index) noexcept {
   const bool shrink = shape_for(live).larger().lines() < shape.lines();
   const bool clean = side.used - live > shape.slots() / 8;
   if (shrink || clean) (void)rebuild(index, [&](std::uint32_t marked) { return shrink ? shape_for(marked) : shape; });
-  if (side.names_dead > std::max(live, 16u)) compact_names(index);
 }
 
 bool Table::maintain(Now now, std::size_t groups_max) noexcept {

@@ -19,6 +19,9 @@ inline constexpr std::int64_t quota_max = (std::int64_t{1} << 36) - 1;
 // Buckets of one memory table.
 inline constexpr std::uint64_t buckets_max = 1'000'000'000;
 
+// Questions decoded from one connection before the next one has its turn.
+inline constexpr std::size_t queries_per_turn_max = 256;
+
 // Limits charged by one request.
 inline constexpr std::size_t charges_max = 16;
 

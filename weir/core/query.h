@@ -40,7 +40,8 @@ struct Query {
   std::string_view domain;                // Envoy's; empty elsewhere
   std::span<const Attribute> attributes;  // for routes and keys
   std::span<const NamedCharge> charges;   // or limits by name
-  std::optional<Limit> limit;             // or numbers the caller brings along
+  std::string_view key;                   // or a bucket of the caller's own
+  std::optional<Limit> limit;             //   with numbers it brings along
   Count cost = 1;
   Mode mode = Mode::spend;
   Order order = Order::together;

@@ -41,6 +41,7 @@ struct Verdict {
       0;                  // index into `all` of the one that speaks; shadow decisions speak only if there is no other
   bool allowed = true;    // no limit that enforces denied; a verdict without decisions allows
   bool degraded = false;  // the store could not be asked and the policy let it pass
+  std::size_t forgotten = 0;  // of a reset: buckets that were not full
 };
 
 }  // namespace weir

@@ -132,11 +132,6 @@ Verdict spend_in_order(Table& table, std::span<const Entry> entries, Now now, co
   return conclude(entries, decisions);
 }
 
-Decision reset(Table& table, const Entry& entry, Now now) {
-  table.reset(entry.h, entry.charge->key.kind, now);
-  return peek(table, entry, now);
-}
-
 }  // namespace
 
 Verdict charge(Table& table, std::span<const Charge> charges, Mode mode, Order order, Now now,
@@ -149,16 +144,18 @@ Verdict charge(Table& table, std::span<const Charge> charges, Mode mode, Order o
     return spend_in_order(table, entries, now, clock);
   if (mode == Mode::spend) return spend_together(table, entries, now, clock);
   Decisions decisions;
+  std::size_t forgotten = 0;
   for (const Entry& entry : entries) {
     if (!entry.first) {
       decisions.push_back(decisions[entry.shares]);
-    } else if (mode == Mode::peek) {
-      decisions.push_back(peek(table, entry, now));
-    } else {
-      decisions.push_back(mode == Mode::refund ? refund(table, entry, now) : reset(table, entry, now));
+      continue;
     }
+    if (mode == Mode::reset) forgotten += table.reset(entry.h, entry.charge->key.kind, now) ? 1 : 0;
+    decisions.push_back(mode == Mode::refund ? refund(table, entry, now) : peek(table, entry, now));
   }
-  return conclude(entries, decisions);
+  Verdict verdict = conclude(entries, decisions);
+  verdict.forgotten = forgotten;
+  return verdict;
 }
 
 void prefetch(const Table& table, std::span<const Charge> charges) noexcept {

@@ -112,6 +112,8 @@ TEST_F(Charging, PeekRefundAndResetTouchEveryBucket) {
   const Verdict reset = ask({of("a", kTwo), of("b", kFive)}, Order::together, Mode::reset);
   EXPECT_EQ(reset.all[0].remaining, 2);
   EXPECT_EQ(reset.all[1].remaining, 5);
+  EXPECT_EQ(reset.forgotten, 2u);
+  EXPECT_EQ(ask({of("a", kTwo), of("b", kFive)}, Order::together, Mode::reset).forgotten, 0u);
 }
 
 TEST_F(Charging, AShrunkLimitFreesASpentClientAfterItsNewInterval) {

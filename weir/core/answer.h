@@ -1,0 +1,29 @@
+// A verdict with the words that go with its numbers: what a protocol needs to write a reply, a metric to count it.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "weir/base/bounds.h"
+#include "weir/base/time.h"
+#include "weir/core/verdict.h"
+
+namespace weir {
+
+// What belongs to one decision. Views live as long as the Answer is being used.
+struct Label {
+  std::string_view limit;   // its name; empty where the caller brought the numbers
+  std::string_view id;      // canonical, or its keyed hash: what may be stored, logged and shown
+  std::string_view bucket;  // the bucket's key
+  std::string_view source;  // where the numbers came from: limit, schedule, override, …
+  std::string_view key;     // what kind of client it counts: ip, apikey, header, …; empty: ids that callers name
+  bool shadow = false;
+};
+
+struct Answer {
+  Verdict verdict;
+  std::array<Label, bounds::charges_max> labels{};  // one per decision of the verdict, at the same index
+  Now now;                                          // the reading the decisions used
+};
+
+}  // namespace weir

@@ -1,0 +1,79 @@
+// One connection's side of a protocol, without the connection: bytes in, questions and bytes out. It does no I/O and
+// reads no clock, so a test is two strings, and the same code serves an event loop, a fuzzer and a replay.
+//
+// Thread safety: none; a session belongs to one loop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/bounds.h"
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/core/answer.h"
+#include "weir/core/query.h"
+
+namespace weir {
+
+struct Asked {
+  std::uint64_t sequence = 0;  // counts up from 0 within the session
+  Query query;
+};
+
+// What one call of receive() found, bounded. Also keeps what queries point to, until clear().
+class Queries {
+ public:
+  std::span<const Asked> all() const noexcept { return asked_; }
+  bool full() const noexcept { return asked_.size() >= bounds::queries_per_turn_max; }
+  void push_back(Asked asked) { asked_.push_back(std::move(asked)); }
+  // Storage with the lifetime of the queries.
+  std::span<const NamedCharge> keep(std::vector<NamedCharge> charges) {
+    return charges_.emplace_back(std::move(charges));
+  }
+  std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
+  void clear() noexcept {
+    asked_.clear();
+    charges_.clear();
+    texts_.clear();
+  }
+
+ private:
+  std::vector<Asked> asked_;
+  std::deque<std::vector<NamedCharge>> charges_;
+  std::deque<std::string> texts_;
+};
+
+class Session {
+ public:
+  virtual ~Session() = default;
+
+  // Decodes as much as it can and returns how many bytes it is done with; the rest is to be given again with more
+  // behind it. Stops when `queries` is full. Views in `queries` point into `bytes`, into `queries` or into the session,
+  // and stay valid until the next call of receive(). What needs no verdict is answered into `out` at once, in order. An
+  // Error means that the framing is lost: `out` holds the last words, then the connection closes.
+  virtual Result<std::size_t> receive(std::string_view bytes, Queries& queries, std::string& out) = 0;
+
+  // The answer to the question with that sequence, each exactly once, in any order; `out` gets replies in the peer's
+  // order.
+  virtual void reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) = 0;
+
+  // Nothing more will be read or written once `out` is gone: the peer said goodbye, or draining is done.
+  virtual bool finished() const noexcept = 0;
+
+  // When the peer has taken too long over a request; the connection calls expire() then. Time::max(): never.
+  virtual Time deadline() const noexcept { return Time::max(); }
+  virtual void expire(Time now, std::string& out) {
+    (void)now;
+    (void)out;
+  }
+
+  // The server is going away: finish what was asked, take no more.
+  virtual void drain(std::string& out) { (void)out; }
+};
+
+}  // namespace weir

@@ -45,4 +45,7 @@ inline constexpr std::size_t prefixes_max = 1u << 20;
 inline constexpr std::size_t config_bytes_max = 256u << 20;
 inline constexpr int config_depth_max = 32;
 
+// Values of a configuration that aliases repeat, all together: aliases of aliases grow exponentially.
+inline constexpr std::size_t config_alias_nodes_max = 100'000;
+
 }  // namespace weir::bounds

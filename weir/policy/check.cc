@@ -45,11 +45,11 @@ std::optional<std::string> check_range(const Field& field, std::string_view text
 }
 
 std::optional<std::string> check_integer(const Field& field, std::string_view text, bool in_quotes) {
-  if (in_quotes) return name_of(field) + " must be a whole number, not the text " + quoted(text);
+  if (in_quotes) return name_of(field) + " must be a whole number, not the text " + quote(text);
   const Result<std::int64_t> value = parse_integer(text);
   if (value) return check_range(field, text, *value);
-  if (value.error().fault == Fault::too_large) return name_of(field) + " " + quoted(text) + " does not fit 64 bits";
-  return name_of(field) + " must be a whole number, not " + quoted(text);
+  if (value.error().fault == Fault::too_large) return name_of(field) + " " + quote(text) + " does not fit 64 bits";
+  return name_of(field) + " must be a whole number, not " + quote(text);
 }
 
 // A value whose parser has a sentence of its own: "period: duration "5" lacks a unit".
@@ -68,7 +68,8 @@ void check_unique(Document& document, NodeId map, Complaints& complaints) {
     const auto [first, fresh] = seen.emplace(document.key(entry), entry);
     if (fresh) continue;
     document.node(entry).refused = true;
-    complaints.add(document.key_mark(entry), "key " + quoted(document.key(entry)) + " is written twice; the first is at " +
+    complaints.add(document.key_mark(entry), "key " + quote(document.key(entry)) +
+                                                 " is written twice; the first is at " +
                                                  document.where(document.key_mark(first->second)));
   }
 }
@@ -153,7 +154,7 @@ std::optional<std::string> check_value(const Field& field, std::string_view text
       return std::nullopt;
     case Type::flag:
       if (!in_quotes && (text == "true" || text == "false")) return std::nullopt;
-      return name_of(field) + " must be true or false, not " + (in_quotes ? "the text " : "") + quoted(text);
+      return name_of(field) + " must be true or false, not " + (in_quotes ? "the text " : "") + quote(text);
     case Type::integer:
       return check_integer(field, text, in_quotes);
     case Type::duration: {
@@ -169,7 +170,7 @@ std::optional<std::string> check_value(const Field& field, std::string_view text
     case Type::choice:
     case Type::choice_any:
       if (!find_choice(field, text).empty()) return std::nullopt;
-      return name_of(field) + " must be " + list_choices(field.choices) + ", not " + quoted(text);
+      return name_of(field) + " must be " + list_choices(field.choices) + ", not " + quote(text);
     case Type::prefix:
       return check_parsed(field, IpPrefix::parse(text));
     case Type::instant:
@@ -199,15 +200,14 @@ void check_field(Document& document, NodeId id, const Field& field, Complaints& 
     case Shape::list:
       if (kind == NodeKind::null) return;
       if (kind == NodeKind::sequence) return check_items(document, id, field, complaints);
-      return refuse(document, id, complaints,
-                    name_of(field) + " must be a list, not " + std::string(kind_name(kind)));
+      return refuse(document, id, complaints, name_of(field) + " must be a list, not " + std::string(kind_name(kind)));
     case Shape::map:
     case Shape::map_or_path:
       if (kind == NodeKind::null) return;
       if (kind != NodeKind::map) {
-        return refuse(document, id, complaints, name_of(field) + " must be a map" +
-                                                    (field.shape == Shape::map ? "" : " or the path of a file") +
-                                                    ", not " + std::string(kind_name(kind)));
+        return refuse(document, id, complaints,
+                      name_of(field) + " must be a map" + (field.shape == Shape::map ? "" : " or the path of a file") +
+                          ", not " + std::string(kind_name(kind)));
       }
       check_unique(document, id, complaints);
       for (const NodeId entry : document.children(id)) check_one(document, entry, field, complaints);
@@ -222,8 +222,8 @@ void check_section(Document& document, NodeId section, std::span<const Field> fi
     const Field* field = find_field(fields, key);
     if (field == nullptr) {
       const std::string_view near = nearest(fields, key);
-      complaints.add(document.key_mark(entry), "unknown key " + quoted(key) +
-                                                   (near.empty() ? "" : "; did you mean " + quoted(near) + "?"));
+      complaints.add(document.key_mark(entry),
+                     "unknown key " + quote(key) + (near.empty() ? "" : "; did you mean " + quote(near) + "?"));
       document.node(section).refused = true;
       continue;
     }

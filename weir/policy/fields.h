@@ -47,8 +47,8 @@ struct Field {
   std::string_view doc = {};           // one sentence
   std::span<const Field> fields = {};  // of a section
   std::string_view choices = {};       // separated by spaces
-  // Also accepted as it stands; one that ends in ':' begins what is accepted. Of a section: a text alone is accepted too
-  // and stands for this field of it.
+  // Also accepted as it stands; one that ends in ':' begins what is accepted. Of a section: a text alone is accepted
+  // too and stands for this field of it.
   std::string_view word = {};
   bool required = false;
   std::int64_t min = std::numeric_limits<std::int64_t>::min();

@@ -13,12 +13,12 @@ namespace {
 
 // An id as it is looked up and as it is counted.
 struct Identity {
-  std::string id;  // canonical: names the bucket
-  const Override* override_ = nullptr;
+  std::string id;                   // canonical: names the bucket
+  const Override* found = nullptr;  // its override, if there is one
 };
 
 Error refuse_id(const NamedLimit& limit, const Error& error) {
-  return Error{error.fault, "limit " + quoted(limit.name) + ": " + error.detail};
+  return Error{error.fault, "limit " + quote(limit.name) + ": " + error.detail};
 }
 
 // An address, or the prefix that lists show for IPv6 clients.
@@ -49,33 +49,6 @@ Result<Identity> identify(const NamedLimit& limit, std::string_view id, int ipv6
 
 Count saturating_sum(Count a, Count b) noexcept {
   return a > std::numeric_limits<Count>::max() - b ? std::numeric_limits<Count>::max() : a + b;
-}
-
-// What is charged for one limit and id: numbers, a quota, both or neither.
-struct Numbers {
-  const Limit* bucket = nullptr;
-  const policy::QuotaText* quota = nullptr;
-  Source source = Source::limit;
-};
-
-Numbers choose(const NamedLimit& limit, const Override* found, Wall wall) {
-  Numbers chosen;
-  if (limit.numbers) chosen.bucket = &*limit.numbers;
-  if (limit.quota) chosen.quota = &*limit.quota;
-  if (const ScheduleEntry* entry = find_entry(limit.schedule, wall); entry != nullptr) {
-    chosen.bucket = &entry->numbers;
-    chosen.source = Source::schedule;
-  }
-  if (found == nullptr) return chosen;
-  if (found->has_limit) {
-    chosen.bucket = &found->limit;
-    chosen.source = Source::override;
-  }
-  if (found->has_quota) {
-    chosen.quota = &found->quota;
-    if (chosen.bucket == nullptr) chosen.source = Source::override;
-  }
-  return chosen;
 }
 
 }  // namespace
@@ -118,7 +91,7 @@ std::string_view print(Standing standing) noexcept {
   return "";
 }
 
-std::size_t Resolved::charge(const Charge& charge) {
+std::size_t Resolved::add(const Charge& charge) {
   for (std::size_t i = 0; i < charges_size_; ++i) {
     if (charges_[i].key != charge.key) continue;
     charges_[i].cost = saturating_sum(charges_[i].cost, charge.cost);
@@ -151,8 +124,8 @@ const NamedLimit* Policy::find(std::string_view name) const noexcept {
 }
 
 bool Policy::lacks_hash_key() const noexcept {
-  return parts_.hash_key.empty() && std::any_of(parts_.limits.begin(), parts_.limits.end(),
-                                                [](const NamedLimit& limit) { return limit.hashed; });
+  return parts_.hash_key.empty() &&
+         std::any_of(parts_.limits.begin(), parts_.limits.end(), [](const NamedLimit& limit) { return limit.hashed; });
 }
 
 Result<void> Policy::resolve(const Query& query, Now now, Resolved& out) const {
@@ -165,47 +138,81 @@ Result<void> Policy::resolve(const Query& query, Now now, Resolved& out) const {
     if (Result<void> one = resolve_one(asked, query, now, out); !one) return one;
   }
   // All or none: a blocked id means none.
-  if (out.blocked_ != kNoCharge && query.order == Order::together) out.drop_charges();
+  if (out.blocked_ != kNoCharge && query.order == Order::together) out.charges_size_ = 0;
   return {};
+}
+
+// What is charged for one limit and id: numbers, a quota, both or neither.
+struct Policy::Numbers {
+  const Limit* bucket = nullptr;
+  const policy::QuotaText* quota = nullptr;
+  Source source = Source::limit;
+  Standing standing = Standing::charged;
+};
+
+Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, Wall wall) noexcept {
+  Numbers chosen;
+  if (limit.numbers) chosen.bucket = &*limit.numbers;
+  if (limit.quota) chosen.quota = &*limit.quota;
+  if (const ScheduleEntry* entry = find_entry(limit.schedule, wall); entry != nullptr) {
+    chosen.bucket = &entry->numbers;
+    chosen.source = Source::schedule;
+  }
+  if (found != nullptr && found->has_limit) {
+    chosen.bucket = &found->limit;
+    chosen.source = Source::override;
+  }
+  if (found != nullptr && found->has_quota) {
+    chosen.quota = &found->quota;
+    if (chosen.bucket == nullptr) chosen.source = Source::override;
+  }
+  if (chosen.bucket == nullptr && chosen.quota == nullptr) chosen.standing = Standing::unlimited;
+  if (found != nullptr && found->kind != Override::Kind::numbers) {
+    chosen.standing = found->kind == Override::Kind::blocked ? Standing::blocked : Standing::unlimited;
+    chosen.source = Source::override;
+  }
+  if (limit.mode == Enforcement::off) chosen.standing = Standing::off;
+  return chosen;
 }
 
 Result<void> Policy::resolve_one(const NamedCharge& asked, const Query& query, Now now, Resolved& out) const {
   const NamedLimit* limit = find(asked.limit);
-  if (limit == nullptr) return Error{Fault::unknown, "unknown limit " + quoted(asked.limit)};
+  if (limit == nullptr) return Error{Fault::unknown, "unknown limit " + quote(asked.limit)};
   if (asked.cost < 0) {
-    return Error{Fault::invalid, "limit " + quoted(limit->name) + ": cost " + std::to_string(asked.cost) +
+    return Error{Fault::invalid, "limit " + quote(limit->name) + ": cost " + std::to_string(asked.cost) +
                                      " must not be negative; a refund gives back"};
   }
-  Result<Identity> identity = identify(*limit, asked.id, parts_.ipv6_prefix);
+  const Result<Identity> identity = identify(*limit, asked.id, parts_.ipv6_prefix);
   if (!identity) return identity.error();
-  if (limit->hashed && parts_.hash_key.empty()) {
-    return Error{Fault::internal, "limit " + quoted(limit->name) + " is hashed, but there is no hash_key"};
-  }
-
-  Part& part = out.parts_[out.parts_size_];
-  part = {.limit = limit};
   const Result<std::string_view> key = write_key(*limit, identity->id, out.text_);
   if (!key) return key.error();
+  const Numbers numbers = choose(*limit, identity->found, now.wall);
+
+  const bool stopped = out.blocked_ != kNoCharge;  // behind a blocked limit nothing is charged
+  const bool decides = query.mode == Mode::spend || query.mode == Mode::peek;
+  const bool denies = decides && numbers.standing == Standing::blocked && limit->mode == Enforcement::enforce;
+  if (denies && !stopped) out.blocked_ = out.parts_size_;
+  Part& part = out.parts_[out.parts_size_++];
+  part = {};
+  part.limit = limit;
   part.id = key->substr(key->find(':') + 1);
-  settle(part, identity->override_, now.wall);
-  // Behind a blocked limit nothing is charged in order, and nothing at all together.
-  const bool stopped = out.blocked_ != kNoCharge;
-  const bool denies = part.standing == Standing::blocked && limit->mode == Enforcement::enforce;
-  const bool asks = query.mode == Mode::spend || query.mode == Mode::peek;
-  if (denies && asks && !stopped) out.blocked_ = out.parts_size_;
-  ++out.parts_size_;
-  if (part.standing != Standing::charged || stopped) return {};
-  return charge(part, *key, identity->override_, asked.cost, now.wall, out);
+  part.standing = numbers.standing;
+  part.source = numbers.source;
+  if (numbers.standing != Standing::charged || stopped) return {};
+  return charge(numbers, *key, asked.cost, now.wall, part, out);
 }
 
 Result<std::string_view> Policy::write_key(const NamedLimit& limit, const std::string& id, std::string& text) const {
   const std::string prefix = limit.prefix();
+  if (limit.hashed && parts_.hash_key.empty()) {
+    return Error{Fault::internal, "limit " + quote(limit.name) + " is hashed, but there is no hash_key"};
+  }
   const std::string hashed = limit.hashed ? hashed_id(parts_.hash_key, id) : std::string();
   const std::string& written = limit.hashed ? hashed : id;
   const std::size_t size = prefix.size() + 1 + written.size();
   if (size > bounds::key_bytes_max) {
-    return Error{Fault::too_large, "limit " + quoted(limit.name) + ": id " + quoted_id(id) + " makes a key longer than " +
-                                       std::to_string(bounds::key_bytes_max) + " bytes"};
+    return Error{Fault::too_large, "limit " + quote(limit.name) + ": id " + quoted_id(id) +
+                                       " makes a key longer than " + std::to_string(bounds::key_bytes_max) + " bytes"};
   }
   const std::size_t start = text.size();
   text += prefix;
@@ -214,42 +221,29 @@ Result<std::string_view> Policy::write_key(const NamedLimit& limit, const std::s
   return std::string_view(text).substr(start);
 }
 
-void Policy::settle(Part& part, const Override* found, Wall wall) {
-  const NamedLimit& limit = *part.limit;
-  const Numbers numbers = choose(limit, found, wall);
-  part.source = numbers.source;
-  part.standing = numbers.bucket == nullptr && numbers.quota == nullptr ? Standing::unlimited : Standing::charged;
-  if (found != nullptr && found->kind != Override::Kind::numbers) {
-    part.standing = found->kind == Override::Kind::blocked ? Standing::blocked : Standing::unlimited;
-    part.source = Source::override;
-  }
-  if (limit.mode == Enforcement::off) part.standing = Standing::off;
-}
-
-Result<void> Policy::charge(Part& part, std::string_view key, const Override* found, Count cost, Wall wall,
+Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count cost, Wall wall, Part& part,
                             Resolved& out) const {
   const NamedLimit& limit = *part.limit;
-  const Numbers numbers = choose(limit, found, wall);
   Charge charge;
   charge.limit_name = limit.name;
   charge.cost = cost;
   charge.shadow = limit.mode == Enforcement::shadow;
   charge.on_failure = limit.failure_policy.value_or(parts_.failure_policy);
-  const Error too_many{Fault::too_large, "more than " + std::to_string(bounds::charges_max) +
-                                             " buckets would be charged at once"};
   if (numbers.bucket != nullptr) {
     charge.key = {key, Kind::bucket};
     charge.limit = *numbers.bucket;
-    part.bucket = out.charge(charge);
-    if (part.bucket == kNoCharge) return too_many;
+    part.bucket = out.add(charge);
   }
   if (numbers.quota != nullptr) {
     charge.key = {key, Kind::quota};
     charge.quota = quota_at(*numbers.quota, limit.zone, wall);
-    part.quota = out.charge(charge);
-    if (part.quota == kNoCharge) return too_many;
+    part.quota = out.add(charge);
   }
-  return {};
+  const bool fits = (numbers.bucket == nullptr) == (part.bucket == kNoCharge) &&
+                    (numbers.quota == nullptr) == (part.quota == kNoCharge);
+  if (fits) return {};
+  return Error{Fault::too_large,
+               "more than " + std::to_string(bounds::charges_max) + " buckets would be charged at once"};
 }
 
 }  // namespace weir

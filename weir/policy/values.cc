@@ -19,7 +19,7 @@ constexpr bool is_digit(char c) noexcept {
 }
 
 Error refuse(std::string_view what, std::string_view value, std::string_view rule) {
-  return Error{Fault::invalid, std::string(what) + " " + quoted(value) + " " + std::string(rule)};
+  return Error{Fault::invalid, std::string(what) + " " + quote(value) + " " + std::string(rule)};
 }
 
 std::optional<std::size_t> find_day(std::string_view name) {

@@ -198,7 +198,7 @@ class Handler final : public YAML::EventHandler {
   static std::uint32_t line(const YAML::Mark& mark) { return static_cast<std::uint32_t>(mark.line + 1); }
   static std::uint32_t column(const YAML::Mark& mark) { return static_cast<std::uint32_t>(mark.column + 1); }
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
-    builder_.refuse(line(mark), column(mark), "the tag " + quoted(tag) + " is not supported");
+    builder_.refuse(line(mark), column(mark), "the tag " + quote(tag) + " is not supported");
   }
 
   TreeBuilder& builder_;

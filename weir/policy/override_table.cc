@@ -37,7 +37,7 @@ void OverrideTable::grow() {
   }
 }
 
-OverrideTable::Added OverrideTable::add(std::string_view id, const Override& value) {
+OverrideTable::Added OverrideTable::add(std::string_view id, const Override& value, std::uint32_t line) {
   WEIR_ASSERT(entries_.size() < kFree);
   if (entries_.size() * 2 >= slots_.size()) grow();
   const std::uint32_t hash = hash_of(id);
@@ -45,7 +45,7 @@ OverrideTable::Added OverrideTable::add(std::string_view id, const Override& val
   if (slots_[slot] != kFree) return {slots_[slot], false};
   const auto index = static_cast<std::uint32_t>(entries_.size());
   slots_[slot] = index;
-  entries_.push_back({text_.size(), static_cast<std::uint32_t>(id.size()), hash, value});
+  entries_.push_back({text_.size(), static_cast<std::uint32_t>(id.size()), hash, line, value});
   text_ += id;
   return {index, true};
 }

@@ -32,11 +32,13 @@ class OverrideTable {
     std::uint32_t index;
     bool fresh;
   };
-  Added add(std::string_view id, const Override& value);
+  // `line` is where it was written, for people; 0: nowhere.
+  Added add(std::string_view id, const Override& value, std::uint32_t line = 0);
 
   const Override* find(std::string_view id) const noexcept;  // null if there is none
   std::size_t size() const noexcept { return entries_.size(); }
   std::string_view id(std::uint32_t index) const noexcept;
+  std::uint32_t line(std::uint32_t index) const noexcept { return entries_[index].line; }
   const Override& operator[](std::uint32_t index) const noexcept { return entries_[index].value; }
 
  private:
@@ -44,6 +46,7 @@ class OverrideTable {
     std::size_t offset;
     std::uint32_t size;
     std::uint32_t hash;
+    std::uint32_t line;
     Override value;
   };
   static constexpr std::uint32_t kFree = 0xffff'ffff;

@@ -236,7 +236,7 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count 
   }
   if (numbers.quota != nullptr) {
     charge.key = {key, Kind::quota};
-    charge.quota = quota_at(*numbers.quota, limit.zone, wall);
+    charge.quota = quota_at(numbers.quota->size, numbers.quota->calendar, limit.zone, wall);
     part.quota = out.add(charge);
   }
   const bool fits = (numbers.bucket == nullptr) == (part.bucket == kNoCharge) &&

@@ -87,6 +87,7 @@ class Policy {
     std::string hash_key;            // of `hashed`; empty: none is known
     int ipv6_prefix = 64;
     FailurePolicy failure_policy = FailurePolicy::pass_through;
+    std::string overrides_file;  // where overrides were written, for people
   };
   explicit Policy(Parts parts);
 
@@ -98,6 +99,7 @@ class Policy {
   std::span<const NamedLimit> limits() const noexcept { return parts_.limits; }
   const NamedLimit* find(std::string_view name) const noexcept;  // null if there is none
   std::size_t override_count() const noexcept { return override_count_; }
+  const std::string& overrides_file() const noexcept { return parts_.overrides_file; }
   int ipv6_prefix() const noexcept { return parts_.ipv6_prefix; }
 
   // Some limit is `hashed` and there is no key to hash with: give Options::made_hash_key (parse.h).

@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kDays{"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
 
+// In the order of Calendar.
+constexpr std::array<std::string_view, 4> kCalendars{"hour", "day", "week", "month"};
+
 constexpr bool is_digit(char c) noexcept {
   return c >= '0' && c <= '9';
 }
@@ -123,15 +126,18 @@ Result<QuotaText> parse_quota(std::string_view text) {
   }
   if (at == std::string_view::npos) return refuse("quota", text, rule);
   const std::string_view unit = text.substr(at + skip);
-  constexpr std::array<std::string_view, 4> units{"hour", "day", "week", "month"};
-  const auto found = std::find(units.begin(), units.end(), unit);
-  if (found == units.end()) return refuse("quota", text, rule);
+  const auto found = std::find(kCalendars.begin(), kCalendars.end(), unit);
+  if (found == kCalendars.end()) return refuse("quota", text, rule);
   const Result<std::int64_t> size = parse_integer(text.substr(0, at));
   if (!size && size.error().fault != Fault::too_large) return refuse("quota", text, rule);
   if (!size || *size < 1 || *size > bounds::quota_max) {
     return refuse("quota", text, "must be 1 to " + std::to_string(bounds::quota_max));
   }
-  return QuotaText{*size, static_cast<QuotaUnit>(found - units.begin())};
+  return QuotaText{*size, static_cast<Calendar>(found - kCalendars.begin())};
+}
+
+std::string print_quota(const QuotaText& quota) {
+  return std::to_string(quota.size) + " per " + std::string(kCalendars[static_cast<std::size_t>(quota.calendar)]);
 }
 
 Result<void> check_key_source(std::string_view text) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "weir/algorithm/calendar.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/core/limit.h"
@@ -27,16 +28,15 @@ struct Hours {
 Result<Hours> parse_hours(std::string_view text);
 std::string print_hours(Hours hours);
 
-enum class QuotaUnit : unsigned char { hour, day, week, month };
-
 struct QuotaText {
   Count size = 0;
-  QuotaUnit unit = QuotaUnit::day;
+  Calendar calendar = Calendar::day;
 
   friend constexpr bool operator==(const QuotaText&, const QuotaText&) = default;
 };
 // "100000/month", "5 per day": 1 to bounds::quota_max in an hour, a day, a week or a month.
 Result<QuotaText> parse_quota(std::string_view text);
+std::string print_quota(const QuotaText& quota);
 
 // "ip", "apikey", "header:NAME", "cookie:NAME", "query:NAME", "form:FIELD", "path", "path:N", "method", "host",
 // "descriptor:KEY", "global".

@@ -136,19 +136,18 @@ std::int64_t PosixTz::Date::in_year(int number) const noexcept {
 
 OffsetSpan PosixTz::span_at(std::int64_t utc) const noexcept {
   using namespace std::chrono;
-  if (!has_summer_) return {standard_, std::numeric_limits<std::int64_t>::max()};
+  OffsetSpan span{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(), standard_};
+  if (!has_summer_) return span;
   const int year = int{year_month_day{floor<days>(sys_seconds{seconds{utc + standard_}})}.year()};
-  // A rule's hours may carry its changes a week over either end of the year, so the years around are asked too.
-  std::int64_t latest = std::numeric_limits<std::int64_t>::min();
-  OffsetSpan span{standard_, std::numeric_limits<std::int64_t>::max()};
   const auto consider = [&](std::int64_t change, int offset) {
     if (change > utc) {
       span.until = std::min(span.until, change);
-    } else if (change >= latest) {
-      latest = change;
+    } else if (change >= span.since) {
+      span.since = change;
       span.offset = offset;
     }
   };
+  // A rule's hours may carry its changes a week over either end of the year, so the years around are asked too.
   for (int y = year - 2; y <= year + 2; ++y) {
     // The start comes second: where summer time ends and begins at one instant, as in a zone that always has it, it
     // goes on.

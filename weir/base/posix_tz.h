@@ -9,10 +9,11 @@
 
 namespace weir {
 
-// Part of a timeline with one offset. All in seconds; `until` is exclusive.
+// Part of a timeline with one offset: [since, until). All in seconds.
 struct OffsetSpan {
-  std::int64_t offset = 0;
+  std::int64_t since = 0;
   std::int64_t until = 0;
+  std::int64_t offset = 0;
 };
 
 class PosixTz {
@@ -20,7 +21,7 @@ class PosixTz {
   // Nothing if the text breaks the grammar.
   static std::optional<PosixTz> parse(std::string_view text) noexcept;
 
-  // The span that holds an instant, for years that std::chrono can tell. `until` may join two spans of equal offset.
+  // The span that holds an instant, for years that std::chrono can tell.
   OffsetSpan span_at(std::int64_t utc) const noexcept;
 
  private:

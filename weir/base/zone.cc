@@ -17,6 +17,12 @@
 #include "weir/base/text.h"
 
 namespace weir {
+namespace {
+
+constexpr std::int64_t kBeginning = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
 
 // A table of changes, then perhaps a rule for ever after. All in seconds.
 struct Zone::Rules {
@@ -33,9 +39,14 @@ struct Zone::Rules {
   OffsetSpan span_at(std::int64_t utc) const noexcept {
     const auto next = std::upper_bound(changes.begin(), changes.end(), utc,
                                        [](std::int64_t t, const Change& change) { return t < change.at; });
-    if (next == changes.end() && after) return after->span_at(utc);
-    return {next == changes.begin() ? first_offset : (next - 1)->offset,
-            next == changes.end() ? std::numeric_limits<std::int64_t>::max() : next->at};
+    const std::int64_t since = next == changes.begin() ? kBeginning : (next - 1)->at;
+    if (next == changes.end() && after) {
+      OffsetSpan span = after->span_at(utc);
+      span.since = std::max(span.since, since);
+      return span;
+    }
+    return {since, next == changes.end() ? kEnd : next->at,
+            next == changes.begin() ? first_offset : (next - 1)->offset};
   }
 };
 
@@ -214,10 +225,16 @@ std::string_view Zone::name() const noexcept {
   return rules_ ? std::string_view(rules_->name) : "UTC";
 }
 
-std::chrono::seconds Zone::offset_at(Wall wall) const noexcept {
+ZoneSpan Zone::span_at(Wall wall) const noexcept {
   using namespace std::chrono;
-  if (!rules_) return seconds{0};
-  return seconds{rules_->span_at(floor<seconds>(wall).time_since_epoch().count()).offset};
+  if (!rules_) return {Wall::min(), Wall::max(), seconds{0}};
+  const OffsetSpan span = rules_->span_at(floor<seconds>(wall).time_since_epoch().count());
+  return {span.since < -kWallSecondsMax ? Wall::min() : Wall{seconds{span.since}},
+          span.until > kWallSecondsMax ? Wall::max() : Wall{seconds{span.until}}, seconds{span.offset}};
+}
+
+std::chrono::seconds Zone::offset_at(Wall wall) const noexcept {
+  return span_at(wall).offset;
 }
 
 Local Zone::to_local(Wall wall) const noexcept {

@@ -15,6 +15,14 @@ namespace weir {
 // A clock on the wall of that zone: date and time of day without an offset.
 using Local = std::chrono::local_seconds;
 
+// Part of the timeline between two changes of the clocks: [start, end), cut to the range of Wall. Two spans in a row
+// may have the same offset.
+struct ZoneSpan {
+  Wall start;
+  Wall end;
+  std::chrono::seconds offset;  // what local clocks add to UTC: east is positive
+};
+
 // Immutable and cheap to copy; copies share their rules, so any thread may use one.
 class Zone {
  public:
@@ -29,7 +37,10 @@ class Zone {
 
   std::string_view name() const noexcept;
 
-  // What local clocks add to UTC at that instant: east is positive.
+  // The span that holds that instant.
+  ZoneSpan span_at(Wall wall) const noexcept;
+
+  // Its offset alone.
   std::chrono::seconds offset_at(Wall wall) const noexcept;
 
   // What local clocks show, in whole seconds.

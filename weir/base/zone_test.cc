@@ -4,8 +4,10 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -38,6 +40,42 @@ Wall utc(int y, unsigned m, unsigned d, seconds time = 0s) {
 void expect_change(const Zone& z, Wall at, seconds before, seconds after) {
   EXPECT_EQ(z.offset_at(at - 1ns), before) << z.name();
   EXPECT_EQ(z.offset_at(at), after) << z.name();
+}
+
+std::string big_endian(std::int64_t v, int bytes) {
+  std::string out;
+  for (int i = bytes - 1; i >= 0; --i) out.push_back(static_cast<char>(v >> (8 * i)));
+  return out;
+}
+
+// What a made-up file says: change i goes to offset i + 1.
+struct Sketch {
+  char version = '2';
+  std::vector<std::int64_t> changes{};
+  std::vector<int> offsets{0};  // the first is before all changes
+  std::string footer = "\nXXX0\n";
+  int leaps = 0;
+};
+
+std::string block(const Sketch& sketch, int time_bytes) {
+  std::string out = "TZif" + std::string(1, sketch.version) + std::string(15, '\0');
+  const auto types = static_cast<std::int64_t>(sketch.offsets.size());
+  for (const std::int64_t count : {std::int64_t{0}, std::int64_t{0}, std::int64_t{sketch.leaps},
+                                   static_cast<std::int64_t>(sketch.changes.size()), types, std::int64_t{4}}) {
+    out += big_endian(count, 4);
+  }
+  for (const std::int64_t at : sketch.changes) out += big_endian(at, time_bytes);
+  for (std::size_t i = 0; i < sketch.changes.size(); ++i) out.push_back(static_cast<char>(i + 1));
+  for (const int offset : sketch.offsets) out += big_endian(offset, 4) + std::string(2, '\0');
+  out += std::string("XXX\0", 4);
+  return out + std::string(static_cast<std::size_t>(sketch.leaps * (time_bytes + 4)), '\0');
+}
+
+std::string file(const Sketch& sketch) {
+  if (sketch.version < '2') return block(sketch, 4);
+  Sketch empty;
+  empty.version = sketch.version;
+  return block(empty, 4) + block(sketch, 8) + sketch.footer;
 }
 
 TEST(Zone, UtcNeedsNoFile) {
@@ -117,6 +155,37 @@ TEST(Zone, RefusesNamesThatAreNotZones) {
   EXPECT_EQ(Zone::load(std::string(bounds::zone_name_bytes_max + 1, 'x')).error().fault, Fault::invalid);
 }
 
+TEST(Zone, SpansRunFromOneChangeOfTheClocksToTheNext) {
+  const ZoneSpan summer = zone("Europe/London").span_at(utc(2024, 7, 1));
+  EXPECT_EQ(summer.start, utc(2024, 3, 31, 1h));
+  EXPECT_EQ(summer.end, utc(2024, 10, 27, 1h));
+  EXPECT_EQ(summer.offset, 1h);
+  const ZoneSpan far_winter = zone("Europe/London").span_at(utc(2090, 1, 1));
+  EXPECT_EQ(far_winter.start, utc(2089, 10, 30, 1h));
+  EXPECT_EQ(far_winter.end, utc(2090, 3, 26, 1h));
+  EXPECT_EQ(Zone().span_at(utc(2024, 7, 1)).start, Wall::min());
+  EXPECT_EQ(Zone().span_at(utc(2024, 7, 1)).end, Wall::max());
+  const Zone fixed = Zone::parse("Fixed", file({.offsets = {3600}, .footer = "\n\n"})).value();
+  EXPECT_EQ(fixed.span_at(Wall::min()).start, Wall::min());
+  EXPECT_EQ(fixed.span_at(Wall::min()).end, Wall::max());
+}
+
+TEST(Zone, ReadsEveryZoneOfTheSystem) {
+  namespace fs = std::filesystem;
+  const fs::path root = "/usr/share/zoneinfo";
+  int read = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    const std::string name = fs::relative(entry.path(), root).string();
+    if (!entry.is_regular_file() || name.starts_with("right/")) continue;
+    std::ifstream in(entry.path(), std::ios::binary);
+    std::string magic(4, '\0');
+    if (!in.read(magic.data(), 4) || magic != "TZif") continue;
+    EXPECT_TRUE(Zone::load(name)) << name;
+    ++read;
+  }
+  EXPECT_GT(read, 300);
+}
+
 // glibc reads the same files with code of its own.
 TEST(Zone, AgreesWithTheCLibrary) {
   constexpr std::array names{
@@ -156,42 +225,6 @@ TEST(Zone, ToWallIsTheFirstInstantThatShowsTheTimeOrLater) {
     for (Duration back = 1ns; back < 48h; back += 7min) RC_ASSERT(z.to_local(found - back) < wanted);
     RC_ASSERT(z.to_wall(wanted + seconds{*rc::gen::inRange(0, 100'000)}) >= found);
   }));
-}
-
-std::string big_endian(std::int64_t v, int bytes) {
-  std::string out;
-  for (int i = bytes - 1; i >= 0; --i) out.push_back(static_cast<char>(v >> (8 * i)));
-  return out;
-}
-
-// What a made-up file says: change i goes to offset i + 1.
-struct Sketch {
-  char version = '2';
-  std::vector<std::int64_t> changes{};
-  std::vector<int> offsets{0};  // the first is before all changes
-  std::string footer = "\nXXX0\n";
-  int leaps = 0;
-};
-
-std::string block(const Sketch& sketch, int time_bytes) {
-  std::string out = "TZif" + std::string(1, sketch.version) + std::string(15, '\0');
-  const auto types = static_cast<std::int64_t>(sketch.offsets.size());
-  for (const std::int64_t count : {std::int64_t{0}, std::int64_t{0}, std::int64_t{sketch.leaps},
-                                   static_cast<std::int64_t>(sketch.changes.size()), types, std::int64_t{4}}) {
-    out += big_endian(count, 4);
-  }
-  for (const std::int64_t at : sketch.changes) out += big_endian(at, time_bytes);
-  for (std::size_t i = 0; i < sketch.changes.size(); ++i) out.push_back(static_cast<char>(i + 1));
-  for (const int offset : sketch.offsets) out += big_endian(offset, 4) + std::string(2, '\0');
-  out += std::string("XXX\0", 4);
-  return out + std::string(static_cast<std::size_t>(sketch.leaps * (time_bytes + 4)), '\0');
-}
-
-std::string file(const Sketch& sketch) {
-  if (sketch.version < '2') return block(sketch, 4);
-  Sketch empty;
-  empty.version = sketch.version;
-  return block(empty, 4) + block(sketch, 8) + sketch.footer;
 }
 
 std::string refusal(const Sketch& sketch) {

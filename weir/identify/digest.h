@@ -1,6 +1,7 @@
 // Digests, as lower-case hex.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 

@@ -26,8 +26,10 @@ struct Idn2Free {
   void operator()(void* text) const noexcept { idn2_free(text); }
 };
 
-// Mapped as people expect (upper case, width, composition; UTS #46), then checked as IDNA2008 asks.
-constexpr int kIdnFlags = IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL | IDN2_USE_STD3_ASCII_RULES;
+// Mapped as people expect (upper case, width, composition; UTS #46), then checked as IDNA2008 asks. Not with
+// IDN2_USE_STD3_ASCII_RULES: libidn2 2.3 then drops forbidden ASCII silently, so that "a_ü" would be "aü". name_flaw()
+// refuses it instead.
+constexpr int kIdnFlags = IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL;
 
 // Empty if the name or label has no A-label form.
 std::string to_ascii(const std::string& utf8) {
@@ -61,7 +63,8 @@ std::string_view label_flaw(std::string_view label) {
 std::string_view name_flaw(std::string_view name) {
   const auto is_ldh = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; };
   if (!std::all_of(name.begin(), name.end(), is_ldh)) return "only letters, digits, '-' and '.' are allowed";
-  if (IpAddress::parse(name)) return "it is an IP address";
+  // Asked only of names that end in a digit, because most do not.
+  if (name.back() >= '0' && name.back() <= '9' && IpAddress::parse(name)) return "it is an IP address";
   if (name.back() == '.') return "it must be written without the final '.'";
   const auto labels = static_cast<std::size_t>(std::count(name.begin(), name.end(), '.')) + 1;
   if (labels < 2) return "it needs at least two labels, as in \"example.com\"";

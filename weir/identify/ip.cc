@@ -98,13 +98,9 @@ Result<IpAddress> IpAddress::parse(std::string_view text) {
 
 std::string IpAddress::print() const {
   if (!is_v4()) return print_v6(bytes_);
-  std::array<char, 16> text;
-  char* at = text.data();
-  for (std::size_t i = 0; i < 4; ++i) {
-    if (i != 0) *at++ = '.';
-    at = std::to_chars(at, text.data() + text.size(), static_cast<unsigned>(bytes_[i])).ptr;
-  }
-  return std::string(text.data(), at);
+  std::string text = std::to_string(bytes_[0]);
+  for (std::size_t i = 1; i < 4; ++i) text.append(".").append(std::to_string(bytes_[i]));
+  return text;
 }
 
 Result<IpPrefix> IpPrefix::parse(std::string_view text) {

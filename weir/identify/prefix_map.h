@@ -36,6 +36,7 @@ class PrefixMap {
 
  private:
   static constexpr std::uint32_t kNone = 0xffff'ffff;
+  static constexpr std::size_t kStride = 64;
 
   // An address as two numbers, which compare faster than bytes.
   struct Start {
@@ -51,6 +52,7 @@ class PrefixMap {
   // One per family. The starts are apart from the rest, so that the search touches little memory.
   struct Side {
     std::vector<Start> starts;
+    std::vector<Start> sample;  // starts[0], starts[kStride], starts[2 * kStride], …
     std::vector<Entry> entries;
   };
 
@@ -66,6 +68,16 @@ class PrefixMap {
     if (bits == 0) return true;
     if (bits <= 64) return (a.high ^ b.high) >> (64 - bits) == 0;
     return a.high == b.high && (a.low ^ b.low) >> (128 - bits) == 0;
+  }
+
+  // The last entry that starts at or before `start`, or kNone.
+  static std::uint32_t last_from(const Side& side, const Start& start) noexcept {
+    const auto block = std::upper_bound(side.sample.begin(), side.sample.end(), start) - side.sample.begin();
+    if (block == 0) return kNone;
+    const std::size_t begin = (static_cast<std::size_t>(block) - 1) * kStride;
+    const std::size_t end = std::min(begin + kStride, side.starts.size());
+    const Start* const starts = side.starts.data();
+    return static_cast<std::uint32_t>(std::upper_bound(starts + begin, starts + end, start) - starts - 1);
   }
 
   // From the entry at `index` outwards, the first that holds `start`.
@@ -96,6 +108,7 @@ Result<PrefixMap<T>> PrefixMap<T>::build(std::vector<std::pair<IpPrefix, T>> ent
     // The entry before this one, or one around that, is the one this is nested in: see the top of this file.
     const auto last = side.starts.empty() ? kNone : static_cast<std::uint32_t>(side.starts.size() - 1);
     side.entries.push_back(Entry{innermost(side, last, start), prefix.bits(), std::move(value)});
+    if (side.starts.size() % kStride == 0) side.sample.push_back(start);
     side.starts.push_back(start);
   }
   return map;
@@ -105,9 +118,7 @@ template <class T>
 const T* PrefixMap<T>::find(const IpAddress& address) const noexcept {
   const Side& side = sides_[address.is_v4() ? 0 : 1];
   const Start start = start_of(address);
-  const auto after = std::upper_bound(side.starts.begin(), side.starts.end(), start);
-  if (after == side.starts.begin()) return nullptr;
-  const std::uint32_t found = innermost(side, static_cast<std::uint32_t>(after - side.starts.begin()) - 1, start);
+  const std::uint32_t found = innermost(side, last_from(side, start), start);
   return found == kNone ? nullptr : &side.entries[found].value;
 }
 

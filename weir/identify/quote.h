@@ -1,6 +1,7 @@
 // How an id is written into an error sentence.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 

@@ -1,7 +1,6 @@
 #include "weir/policy/settings_reader.h"
 
 #include <algorithm>
-#include <functional>
 #include <string>
 
 #include "weir/base/assert.h"
@@ -164,7 +163,7 @@ Settings read_settings(const Document& document, NodeId root) {
   settings.hash_key = file.text("hash_key");
   settings.redis = read_redis(file.section("redis"));
   const NodeId cache = document.find(root, "cache_redis");
-  settings.has_cache_redis = document.children(cache).begin() != document.children(cache).end();
+  settings.has_cache_redis = cache != kNoNode && document.node(cache).child != kNoNode;
   settings.cache_redis = read_redis(file.section("cache_redis"));
   settings.failure_policy = read_failure_policy(file);
   settings.failure_code = static_cast<int>(file.integer("failure_code"));
@@ -189,8 +188,10 @@ void check_settings(const Document& document, NodeId root, const Settings& setti
     if (speak == kNoNode || address == kNoNode || document.node(item).refused) continue;
     const auto speaks = [&](std::string_view word) {
       if (document.value(speak) == word) return true;
-      const auto words = document.children(speak);
-      return std::any_of(words.begin(), words.end(), [&](NodeId id) { return document.value(id) == word; });
+      for (const NodeId item_word : document.children(speak)) {
+        if (document.value(item_word) == word) return true;
+      }
+      return false;
     };
     if (speaks("admin") && !tokens && !is_loopback(document.value(address))) {
       complaints.add(document.mark(address), "address " + quote(document.value(address)) +

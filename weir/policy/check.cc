@@ -1,7 +1,8 @@
 #include "weir/policy/check.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <bit>
+#include <functional>
 #include <vector>
 
 #include "weir/base/text.h"
@@ -77,21 +78,38 @@ NodeId find_twin(const Document& document, NodeId map, NodeId entry) {
   return kNoNode;
 }
 
+// The same by a flat hash table: an overrides file may have a million keys.
+void check_unique_large(Document& document, NodeId map, std::size_t size, Complaints& complaints) {
+  struct Slot {
+    std::size_t hash = 0;
+    NodeId entry = kNoNode;
+  };
+  std::vector<Slot> slots(std::bit_ceil(2 * size));
+  const std::size_t mask = slots.size() - 1;
+  for (const NodeId entry : document.children(map)) {
+    const std::size_t hash = std::hash<std::string_view>{}(document.key(entry));
+    std::size_t at = hash & mask;
+    const auto taken = [&] { return slots[at].entry != kNoNode; };
+    while (taken() && (slots[at].hash != hash || document.key(slots[at].entry) != document.key(entry))) {
+      at = (at + 1) & mask;
+    }
+    if (!taken()) {
+      slots[at] = {hash, entry};
+    } else {
+      refuse_twin(document, slots[at].entry, entry, complaints);
+    }
+  }
+}
+
 // A key that stands twice. Most maps are small, and a few are very large.
 void check_unique(Document& document, NodeId map, Complaints& complaints) {
   constexpr std::size_t small = 32;
-  std::size_t seen = 0;
+  std::size_t size = 0;
+  for (NodeId entry = document.node(map).child; entry != kNoNode; entry = document.node(entry).next) ++size;
+  if (size > small) return check_unique_large(document, map, size, complaints);
   for (const NodeId entry : document.children(map)) {
-    if (++seen > small) break;
-    if (const NodeId first = find_twin(document, map, entry); first != kNoNode) {
-      refuse_twin(document, first, entry, complaints);
-    }
-  }
-  if (seen <= small) return;
-  std::unordered_map<std::string_view, NodeId> keys;
-  for (const NodeId entry : document.children(map)) {
-    const auto [first, fresh] = keys.emplace(document.key(entry), entry);
-    if (!fresh && !document.node(entry).refused) refuse_twin(document, first->second, entry, complaints);
+    const NodeId first = find_twin(document, map, entry);
+    if (first != kNoNode) refuse_twin(document, first, entry, complaints);
   }
 }
 
@@ -114,21 +132,25 @@ void refuse(Document& document, NodeId id, Complaints& complaints, std::string s
   complaints.add(document.mark(id), std::move(sentence));
 }
 
-// One value, not a list or map of them. `label` is what a sentence calls it.
-void check_one(Document& document, NodeId id, const Field& field, const std::string& label, Complaints& complaints) {
+// What a sentence calls a value: its field, or its key where that is anybody's choice.
+enum class Label { field, key };
+
+// One value, not a list or map of them.
+void check_one(Document& document, NodeId id, const Field& field, Label named, Complaints& complaints) {
   const Node node = document.node(id);
   if (node.refused) return;
+  const auto label = [&] { return named == Label::field ? name_of(field) : quote(document.key(id)); };
   if (field.type == Type::section) {
     const bool stands_for_section = !field.word.empty() && node.kind == NodeKind::scalar;
     if (stands_for_section || node.kind == NodeKind::null) return;
     if (node.kind == NodeKind::map) return check_section(document, id, field.fields, complaints);
     return refuse(document, id, complaints,
-                  label + " must be a map of fields, not " + std::string(kind_name(node.kind)));
+                  label() + " must be a map of fields, not " + std::string(kind_name(node.kind)));
   }
-  if (node.kind == NodeKind::null) return refuse(document, id, complaints, label + " has no value");
+  if (node.kind == NodeKind::null) return refuse(document, id, complaints, label() + " has no value");
   if (node.kind != NodeKind::scalar) {
     return refuse(document, id, complaints,
-                  label + " must be a single value, not " + std::string(kind_name(node.kind)));
+                  label() + " must be a single value, not " + std::string(kind_name(node.kind)));
   }
   if (auto sentence = check_value(field, document.value(id), node.quoted)) {
     refuse(document, id, complaints, std::move(*sentence));
@@ -142,7 +164,7 @@ void check_items(Document& document, NodeId list, const Field& field, Complaints
       document.node(item).refused = true;
       complaints.add(document.mark(list), "an item of " + name_of(field) + " has no value");
     } else {
-      check_one(document, item, field, name_of(field), complaints);
+      check_one(document, item, field, Label::field, complaints);
     }
     if (document.node(item).refused) document.node(list).refused = true;
   }
@@ -218,10 +240,10 @@ void check_field(Document& document, NodeId id, const Field& field, Complaints& 
   const NodeKind kind = document.node(id).kind;
   switch (field.shape) {
     case Shape::one:
-      return check_one(document, id, field, name_of(field), complaints);
+      return check_one(document, id, field, Label::field, complaints);
     case Shape::one_or_list:
       if (kind == NodeKind::sequence) return check_items(document, id, field, complaints);
-      return check_one(document, id, field, name_of(field), complaints);
+      return check_one(document, id, field, Label::field, complaints);
     case Shape::list:
       if (kind == NodeKind::null) return;
       if (kind == NodeKind::sequence) return check_items(document, id, field, complaints);
@@ -235,7 +257,7 @@ void check_field(Document& document, NodeId id, const Field& field, Complaints& 
                           ", not " + std::string(kind_name(kind)));
       }
       for (const NodeId entry : document.children(id)) {
-        check_one(document, entry, field, quote(document.key(entry)), complaints);
+        check_one(document, entry, field, Label::key, complaints);
       }
       // Afterwards: what is written twice is checked twice.
       check_unique(document, id, complaints);

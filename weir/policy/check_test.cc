@@ -61,6 +61,16 @@ TEST(Check, RefusesEveryFieldWrittenTwice) {
   });
 }
 
+TEST(Check, FindsAKeyWrittenTwiceAmongVeryMany) {
+  std::string yaml = "limits:\n";
+  for (int i = 0; i < 1000; ++i) yaml += "  l" + std::to_string(i) + ": {rate: 1/s}\n";
+  EXPECT_EQ(problems_of(yaml), "");
+  yaml += "  l500: {rate: x}\n";
+  EXPECT_EQ(problems_of(yaml),
+            "t.yaml:1002:3: key \"l500\" is written twice; the first is at t.yaml:502:3\n"
+            "t.yaml:1002:16: rate \"x\" must read like 100/s, 0.5/s or 20 per minute\n");
+}
+
 TEST(Check, RefusesAMapWhereEveryScalarStands) {
   visit_sections(file_fields(), kTop, [&](std::span<const Field> fields, const Wrap& wrap) {
     for (const Field& field : fields) {

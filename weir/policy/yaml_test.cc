@@ -140,9 +140,9 @@ TEST(Yaml, AliasesRepeatAsMuchAsTheBoundAndNotOneMore) {
 }
 
 TEST(Yaml, AFileHoldsAtItsBoundAndNotOneByteMore) {
-  std::string text(bounds::config_bytes_max, '\n');
+  std::string text(bounds::config_bytes_max, '#');
   EXPECT_EQ(tree(read_yaml, text), "0 t  t:1:1 \n");
-  text += '\n';
+  text += '#';
   EXPECT_EQ(tree(read_yaml, text), "t:1:1: is larger than 256 MiB\n");
 }
 

@@ -164,7 +164,8 @@ class PlainReader {
 }  // namespace
 
 bool read_plain_yaml(std::string_view text, TreeBuilder& builder) {
-  // Anything that is no plain ASCII, a tab or a carriage return makes yaml-cpp's columns or meaning differ from ours.
+  // A carriage return alone ends a line too, even a comment's.
+  if (text.find('\r') != std::string_view::npos) return false;
   return PlainReader(text, builder).read();
 }
 

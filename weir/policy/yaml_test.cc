@@ -94,6 +94,8 @@ TEST(PlainYaml, LeavesEverythingElseToTheWholeReader) {
                            "\xef\xbb\xbf"
                            "a: b\n",
                            "? a\n",
+                           "# c\rstore: redis\n",
+                           "a: b # c\rd: e\n",
                            "a: b\n c: d\n",
                            "a: -\n",
                            "a: - b\n",

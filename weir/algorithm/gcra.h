@@ -45,10 +45,13 @@ constexpr Decision peek(const Limit& limit, Time tat, Count cost, Time now) noex
   return {spent.allowed, stands.burst, stands.remaining, spent.retry_after, stands.reset_after};
 }
 
-// Gives `cost` back, never beyond full. REQUIRES: cost >= 0.
+// Gives `cost` back, never beyond full. The state goes back by exactly the price, even where it lies further ahead than
+// a window: cutting it to the window first would give a reading that is a little old more than the price.
+// REQUIRES: cost >= 0.
 constexpr Step refund(const Limit& limit, Time tat, Count cost, Time now) noexcept {
-  const Duration owed = std::max(backlog(limit, tat, now) - limit.price(cost), Duration::zero());
-  return {{true, limit.burst(), (limit.window() - owed) / limit.interval(), Duration::zero(), owed}, now + owed};
+  const Time back = std::max(tat - limit.price(cost), now);
+  const Duration owed = backlog(limit, back, now);
+  return {{true, limit.burst(), (limit.window() - owed) / limit.interval(), Duration::zero(), owed}, back};
 }
 
 // Takes back a spend made at `spent_at` whose request was denied elsewhere. `now` is read after `tat` was loaded: what

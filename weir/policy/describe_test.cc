@@ -69,6 +69,15 @@ TEST(Diff, SaysWhichLimitsComeGoAndChange) {
       "added limit c: 1 per 1m, burst 1; id text\n");
 }
 
+TEST(Diff, SeesEverySettingOfALimit) {
+  EXPECT_EQ(
+      changes("limits: {a: {rate: 9/s}}",
+              "limits: {a: {rate: 9/s, hashed: true, per_route: true, missing: reject, failure_policy: failClosed, "
+              "failure_code: 503, lease: {tokens: 2, servers: 4}, maximumTimeBeforeTokenExpiry: 60}}"),
+      "changed limit a: 9 per 1s, burst 9; id text -> 9 per 1s, burst 9; id text; hashed; per_route; missing reject; "
+      "failure_policy failClosed; failure_code 503; lease 2 for 4 servers; idle 60s\n");
+}
+
 TEST(Diff, SaysWhichOverridesComeGoAndChange) {
   EXPECT_EQ(changes("limits: {a: {rate: 5/s}}\noverrides: {a:x: {rate: 1/s}, a:y: {blocked: true}}",
                     "limits: {a: {rate: 5/s}}\noverrides: {a:x: {rate: 2/s}, a:z: {unlimited: true}}"),

@@ -99,7 +99,13 @@ Outcome parse(std::string_view text, const std::string& name, const Options& opt
   Document document;
   Complaints complaints(document);
   const NodeId root = read_yaml(text, document.add_file(name), document, complaints);
-  return build(options, std::filesystem::path(name).parent_path().string(), document, root, complaints);
+  Outcome outcome = build(options, std::filesystem::path(name).parent_path().string(), document, root, complaints);
+  Loaded* loaded = std::get_if<Loaded>(&outcome);
+  const auto alone = options.environment.lower_bound("WEIR_RATE_LIMIT_");
+  if (loaded != nullptr && alone != options.environment.end() && alone->first.starts_with("WEIR_RATE_LIMIT_")) {
+    loaded->warnings.push_back("variable " + alone->first + " counts only without a configuration file");
+  }
+  return outcome;
 }
 
 Outcome load(const std::string& path, const Options& options) {

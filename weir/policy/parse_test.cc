@@ -150,6 +150,11 @@ TEST(Parse, AnAlmostKnownVariableIsAWarningAndAStrangerIsNot) {
             std::vector<std::string>{"variable WEIR_REDIS_MOED is no setting; did you mean WEIR_REDIS_MODE?"});
 }
 
+TEST(Parse, TheSixVariablesBesideAFileAreAWarning) {
+  EXPECT_EQ(loaded(parse("", "t.yaml", with_environment({{"WEIR_RATE_LIMIT_BURST", "5"}}))).warnings,
+            std::vector<std::string>{"variable WEIR_RATE_LIMIT_BURST counts only without a configuration file"});
+}
+
 TEST(Parse, SecretsAreLookedUpAndNeverShown) {
   const Options options = with_files({{"/run/token", "from-file\n"}}, {{"PASSWORD", "from-env"}});
   const Loaded made =

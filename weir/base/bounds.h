@@ -51,6 +51,12 @@ inline constexpr std::size_t prefixes_max = 1u << 20;
 inline constexpr std::size_t config_bytes_max = 256u << 20;
 inline constexpr int config_depth_max = 32;
 
+// Values of a configuration that aliases repeat, all together: aliases of aliases grow exponentially.
+inline constexpr std::size_t config_alias_nodes_max = 100'000;
+
+// A secret in a file of its own.
+inline constexpr std::size_t secret_bytes_max = 64u << 10;
+
 // A time zone's name and its file: the largest of the system's is under 4 KiB.
 inline constexpr std::size_t zone_name_bytes_max = 255;
 inline constexpr std::size_t zone_bytes_max = 64u << 10;

@@ -32,4 +32,8 @@ inline constexpr std::size_t id_bytes_max = 256;
 inline constexpr std::size_t config_bytes_max = 256u << 20;
 inline constexpr int config_depth_max = 32;
 
+// A JSON text, a line of a trace among them, and how deep it may nest.
+inline constexpr std::size_t json_bytes_max = 1u << 20;
+inline constexpr std::size_t json_depth_max = 64;
+
 }  // namespace weir::bounds

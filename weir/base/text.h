@@ -1,0 +1,50 @@
+// Numbers as people write them: integers, durations, rates, sizes and decimal seconds. Exact: no floating point, and
+// what does not fit is an Error that quotes the value and says the rule, never a rounded number.
+// Every parser takes the whole string, in time linear in its length.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+
+namespace weir {
+
+// `count` every `period`, in lowest terms of the written decimal: "0.5/s" is 1 per 2 s, "100/s" is 100 per 1 s.
+struct Rate {
+  std::int64_t count = 0;
+  Duration period = Duration::zero();
+
+  friend constexpr bool operator==(const Rate&, const Rate&) = default;
+};
+
+// "-12", "0", "300": digits with an optional minus, in the range of 64 bits.
+Result<std::int64_t> parse_integer(std::string_view text);
+
+// "10ns 50us 300ms 1s 180m 2h45m 1.5h 7d 2w" (µs too). Units from the largest to the smallest, each at most once.
+Result<Duration> parse_duration(std::string_view text);
+
+// "100/s", "0.5/s", "20 per minute", "5000/hour". A unit may be written s, sec, second, m, min, minute, h, hour, d, day
+// or their plurals. More than zero.
+Result<Rate> parse_rate(std::string_view text);
+
+// "65536", "50M", "64KiB": K M G are powers of 1000, KiB MiB GiB of 1024. Not negative.
+Result<std::int64_t> parse_size(std::string_view text);
+
+// Decimal seconds, "0.05" or "1700000000.123456789": not negative, no finer than a nanosecond.
+Result<Duration> parse_seconds(std::string_view text);
+
+// The shortest exact decimal: "0", "0.05", "1", "0.000000001". parse_seconds() reads it back, unless it is negative.
+std::string print_seconds(Duration d);
+
+// The canonical form: days, hours, minutes, seconds, then what is left in the largest of ms, us, ns that needs no
+// fraction: "3h", "1m30s", "1500us", "0s". parse_duration() reads it back, unless it is negative.
+std::string print_duration(Duration d);
+
+// The value in double quotes for an error sentence: what could garble a terminal or a log line is escaped, and a long
+// value is cut.
+std::string quote(std::string_view value);
+
+}  // namespace weir

@@ -36,4 +36,7 @@ inline constexpr int config_depth_max = 32;
 inline constexpr std::size_t json_bytes_max = 1u << 20;
 inline constexpr std::size_t json_depth_max = 64;
 
+// The latest instant a replayed trace may name, in the year 2160. A window later, instants still fit into 64 bits.
+inline constexpr Duration trace_time_max = std::chrono::seconds{6'000'000'000};
+
 }  // namespace weir::bounds

@@ -127,6 +127,18 @@ std::string unknown_command(const std::vector<std::string_view>& words) {
   return {};
 }
 
+// The command the words begin with, as a place to look for help.
+std::string help_command(const std::vector<std::string_view>& words) {
+  for (const Command& command : commands()) {
+    const std::string_view name = command.name;
+    const std::size_t space = name.find(' ');
+    const bool first = !words.empty() && words[0] == name.substr(0, space);
+    const bool second = space == std::string_view::npos || (words.size() > 1 && words[1] == name.substr(space + 1));
+    if (first && second) return "weir " + std::string(name) + " --help";
+  }
+  return "weir --help";
+}
+
 Exit run(int argc, const char* const* argv, Console& console) {
   const std::vector<std::string_view> words(argv + std::min(argc, 1), argv + argc);
   if (const std::string sentence = unknown_command(words); !sentence.empty()) {
@@ -143,7 +155,7 @@ Exit run(int argc, const char* const* argv, Console& console) {
     console.out.write(line.help());
     return kOk;
   } catch (const CLI::ParseError& error) {
-    console.complain(std::string(error.what()) + "; see weir --help");
+    console.complain(std::string(error.what()) + "; see " + help_command(words));
     return kUsage;
   }
 }

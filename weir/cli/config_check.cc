@@ -96,12 +96,11 @@ Exit run(const Arguments& arguments, Console& console) {
 Command config_check() {
   return {"config check",
           "validate a configuration and print what was understood",
-          "Reads the configuration as the server would, the files it names and the WEIR_* variables\n"
-          "included, without starting anything. Prints every problem as file:line:column and a sentence\n"
-          "and exits with 2, or prints the limits in plain words.",
+          "Reads the file, the files it names and the WEIR_* variables, and starts nothing. Prints every\n"
+          "problem as file:line:column and a sentence and exits with 2, or prints the limits in plain words.",
           {{"FILE", "FILE", "the configuration", true}, output_option()},
-          "# Before a reload:\n"
-          "weir config check weir.yaml && systemctl reload weir\n"
+          "# What does this file say?\n"
+          "weir config check weir.yaml\n"
           "# In an editor or a pipeline:\n"
           "weir config check weir.yaml --output json",
           run};

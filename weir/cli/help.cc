@@ -45,7 +45,7 @@ std::string explained(const Option& option) {
     if (choice != option.choices.front()) text += choice == option.choices.back() ? " or " : ", ";
     text += choice;
   }
-  return text + " (default " + std::string(option.choices.front()) + ")";
+  return option.required ? text : text + " (default " + std::string(option.choices.front()) + ")";
 }
 
 std::string list(std::string_view group) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "weir/algorithm/calendar.h"
 #include "weir/algorithm/gcra.h"
 
 namespace weir::simulate {
@@ -46,16 +47,23 @@ bool Replay::spend_together(std::span<const Charge> charges, Now now) {
   const std::size_t first = decisions_.size();
   bool allowed = true;
   for (const Charge& charge : charges) {
-    decisions_.push_back(look(charge, now));
-    if (!charge.shadow && !decisions_[decisions_.size() - 1].allowed) allowed = false;
+    const Decision decision = look(charge, load(charge), now);
+    decisions_.push_back(decision);
+    if (!charge.shadow && !decision.allowed) allowed = false;
   }
   for (std::size_t i = 0; i < charges.size();) {
     const std::span<const Charge> group = first_group(charges.subspan(i));
     const Decision* const looked = decisions_.begin() + first + i;
     const bool passes = std::all_of(looked, looked + group.size(), [](const Decision& d) { return d.allowed; });
-    // A shadow limit lives its own life: it is charged whenever it alone would have let the request pass.
-    for (std::size_t j = 0; j < group.size(); ++j, ++i) {
-      if (group[j].shadow ? passes : allowed) decisions_[first + i] = take(group[j], now);
+    for (const Charge& charge : group) {
+      Decision& decision = decisions_[first + i++];
+      // A shadow limit lives its own life: it is charged whenever it alone would have let the request pass. A denial is
+      // kept too: it changes no bucket, but a quota follows a clock that was set back.
+      const bool charged = charge.shadow ? passes : allowed;
+      if (!charged && decision.allowed) continue;
+      const Taken taken = take(charge, load(charge), now);
+      decision = taken.decision;
+      store(charge, taken.bucket);
     }
   }
   return allowed;
@@ -75,7 +83,7 @@ bool Replay::peek(std::span<const Charge> charges, Order order, Now now) {
   while (!charges.empty() && (allowed || order == Order::together)) {
     const std::span<const Charge> group = first_group(charges);
     for (const Charge& charge : group) {
-      const Decision decision = look(charge, now);
+      const Decision decision = look(charge, load(charge), now);
       decisions_.push_back(decision);
       if (!charge.shadow && !decision.allowed) allowed = false;
     }
@@ -86,35 +94,56 @@ bool Replay::peek(std::span<const Charge> charges, Order order, Now now) {
 
 void Replay::refund(std::span<const Charge> charges, Now now) {
   for (const Charge& charge : charges) {
-    const Step step = gcra::refund(charge.limit, bucket(charge).tat, charge.cost, now.time);
-    if (auto found = buckets_.find(charge.key.text); found != buckets_.end()) found->second.tat = step.tat;
-    decisions_.push_back(step.decision);
+    const Taken given = give(charge, load(charge), now);
+    decisions_.push_back(given.decision);
+    // Nobody owes this bucket anything, so there is nothing to keep.
+    if (buckets_.find(charge.key.text) != buckets_.end()) store(charge, given.bucket);
   }
 }
 
 void Replay::reset(std::span<const Charge> charges, Now now) {
   for (const Charge& charge : charges) {
-    if (auto found = buckets_.find(charge.key.text); found != buckets_.end()) buckets_.erase(found);
-    decisions_.push_back(gcra::peek(charge.limit, Time{}, 0, now.time));
+    if (const auto found = buckets_.find(charge.key.text); found != buckets_.end()) buckets_.erase(found);
+    Charge nothing = charge;
+    nothing.cost = 0;
+    decisions_.push_back(look(nothing, Bucket{}, now));
   }
 }
 
-Replay::Bucket Replay::bucket(const Charge& charge) const noexcept {
+Decision Replay::look(const Charge& charge, const Bucket& bucket, Now now) noexcept {
+  if (charge.key.kind == Kind::quota) return quota::peek(charge.quota, bucket.quota, charge.cost, now.wall);
+  return gcra::peek(charge.limit, bucket.tat, charge.cost, now.time);
+}
+
+Replay::Taken Replay::take(const Charge& charge, const Bucket& bucket, Now now) noexcept {
+  if (charge.key.kind == Kind::quota) {
+    const QuotaStep step = quota::spend(charge.quota, bucket.quota, charge.cost, now.wall);
+    return {step.decision, {bucket.tat, step.state}};
+  }
+  const Step step = gcra::spend(charge.limit, bucket.tat, charge.cost, now.time);
+  return {step.decision, {step.tat, bucket.quota}};
+}
+
+Replay::Taken Replay::give(const Charge& charge, const Bucket& bucket, Now now) noexcept {
+  if (charge.key.kind == Kind::quota) {
+    const QuotaStep step = quota::refund(charge.quota, bucket.quota, charge.cost, now.wall);
+    return {step.decision, {bucket.tat, step.state}};
+  }
+  const Step step = gcra::refund(charge.limit, bucket.tat, charge.cost, now.time);
+  return {step.decision, {step.tat, bucket.quota}};
+}
+
+Replay::Bucket Replay::load(const Charge& charge) const noexcept {
   const auto found = buckets_.find(charge.key.text);
   return found == buckets_.end() ? Bucket{} : found->second;
 }
 
-Decision Replay::look(const Charge& charge, Now now) const noexcept {
-  return gcra::peek(charge.limit, bucket(charge).tat, charge.cost, now.time);
-}
-
-Decision Replay::take(const Charge& charge, Now now) {
-  const Step step = gcra::spend(charge.limit, bucket(charge).tat, charge.cost, now.time);
-  if (charge.cost == 0) return step.decision;
-  auto found = buckets_.find(charge.key.text);
-  if (found == buckets_.end()) found = buckets_.emplace(charge.key.text, Bucket{}).first;
-  found->second.tat = step.tat;
-  return step.decision;
+void Replay::store(const Charge& charge, const Bucket& bucket) {
+  if (const auto found = buckets_.find(charge.key.text); found != buckets_.end()) {
+    found->second = bucket;
+  } else if (bucket != Bucket{}) {
+    buckets_.emplace(charge.key.text, bucket);
+  }
 }
 
 Answer Replay::refused(const Part& part) noexcept {

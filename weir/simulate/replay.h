@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -44,6 +46,13 @@ class Replay {
   // A limit's numbers and its quota are two buckets under one text.
   struct Bucket {
     Time tat{};
+    std::uint64_t quota = 0;  // algorithm/calendar.h
+
+    friend bool operator==(const Bucket&, const Bucket&) = default;
+  };
+  struct Taken {
+    Decision decision;
+    Bucket bucket;  // to keep
   };
   // Lets a view be looked up without making a string of it.
   struct Hash {
@@ -58,9 +67,12 @@ class Replay {
   void refund(std::span<const Charge> charges, Now now);
   void reset(std::span<const Charge> charges, Now now);
 
-  Bucket bucket(const Charge& charge) const noexcept;
-  Decision look(const Charge& charge, Now now) const noexcept;
-  Decision take(const Charge& charge, Now now);
+  static Decision look(const Charge& charge, const Bucket& bucket, Now now) noexcept;
+  static Taken take(const Charge& charge, const Bucket& bucket, Now now) noexcept;
+  static Taken give(const Charge& charge, const Bucket& bucket, Now now) noexcept;
+
+  Bucket load(const Charge& charge) const noexcept;
+  void store(const Charge& charge, const Bucket& bucket);
   static Answer refused(const Part& part) noexcept;
   Answer speak(bool allowed) const noexcept;
 

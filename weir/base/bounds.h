@@ -28,6 +28,19 @@ inline constexpr std::size_t name_bytes_max = 63;
 // An id of format text, and an attribute's value before it is replaced by its hash.
 inline constexpr std::size_t id_bytes_max = 256;
 
+// Ids of other formats (identify/): parts of a composite, names (RFC 1035 §2.3.4), sets of names, addresses of mail
+// (RFC 5321 §4.5.3.1).
+inline constexpr std::size_t id_parts_max = 8;
+inline constexpr std::size_t domain_bytes_max = 253;
+inline constexpr std::size_t domain_labels_max = 10;
+inline constexpr std::size_t label_bytes_max = 63;
+inline constexpr std::size_t fqdn_set_names_max = 100;
+inline constexpr std::size_t email_bytes_max = 254;
+inline constexpr std::size_t email_local_bytes_max = 64;
+
+// Address prefixes in one map: overrides or an access list.
+inline constexpr std::size_t prefixes_max = 1u << 20;
+
 // A configuration file and how deep it may nest: yaml-cpp recurses.
 inline constexpr std::size_t config_bytes_max = 256u << 20;
 inline constexpr int config_depth_max = 32;
@@ -38,5 +51,15 @@ inline constexpr std::size_t json_depth_max = 64;
 
 // The latest instant a replayed trace may name, in the year 2160. A window later, instants still fit into 64 bits.
 inline constexpr Duration trace_time_max = std::chrono::seconds{6'000'000'000};
+
+// Values of a configuration that aliases repeat, all together: aliases of aliases grow exponentially.
+inline constexpr std::size_t config_alias_nodes_max = 100'000;
+
+// A secret in a file of its own.
+inline constexpr std::size_t secret_bytes_max = 64u << 10;
+
+// A time zone's name and its file: the largest of the system's is under 4 KiB.
+inline constexpr std::size_t zone_name_bytes_max = 255;
+inline constexpr std::size_t zone_bytes_max = 64u << 10;
 
 }  // namespace weir::bounds

@@ -22,8 +22,14 @@ struct Described {
   std::string overrides;  // "2"
 };
 
+Described describe(const NamedLimit& limit);
+
 // In the order the limits were written.
 std::vector<Described> describe(const Policy& policy);
+
+// "300 per 3h, burst 300"; "blocked", "unlimited", or numbers and quota.
+std::string print(const Limit& limit);
+std::string print(const Override& value);
 
 // The effective configuration, one value a line with where it came from, secrets hidden:
 // `redis.mode: single  # default`.

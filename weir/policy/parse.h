@@ -36,12 +36,14 @@ struct Setting {
   std::string path;    // "redis.mode", "limits.per-ip.count"
   std::string value;   // as it would be written; "(hidden)" for a secret that is set
   std::string origin;  // "default", "weir.yaml:12:3", "WEIR_REDIS_MODE", "flag"
+  // Tells two secrets apart without holding them; 0 for everything else.
+  std::size_t secret_hash = 0;
 };
 
 struct Loaded {
   std::shared_ptr<const Policy> policy;
   Settings settings;
-  std::vector<Setting> origins;       // every scalar in force, in the order of the table, then limits by name
+  std::vector<Setting> origins;       // every value in force, in the order of the table, then limits and names
   std::vector<std::string> warnings;  // sentences: accepted, but probably not meant
 };
 

@@ -32,6 +32,8 @@ enum class Standing : unsigned char {
   off,        // the limit's mode is off
 };
 
+std::string_view print(Standing standing) noexcept;
+
 inline constexpr std::size_t kNoCharge = static_cast<std::size_t>(-1);
 
 // One entry of Query::charges, at the same index.
@@ -65,6 +67,9 @@ class Resolved {
  private:
   friend class Policy;
 
+  void clear();
+  std::size_t add(const Charge& charge);  // its index, or that of the same bucket; kNoCharge when full
+
   std::array<Charge, bounds::charges_max> charges_{};
   std::array<Part, bounds::charges_max> parts_{};
   std::size_t charges_size_ = 0;
@@ -82,6 +87,7 @@ class Policy {
     std::string hash_key;            // of `hashed`; empty: none is known
     int ipv6_prefix = 64;
     FailurePolicy failure_policy = FailurePolicy::pass_through;
+    std::string overrides_file;  // where overrides were written, for people
   };
   explicit Policy(Parts parts);
 
@@ -93,15 +99,19 @@ class Policy {
   std::span<const NamedLimit> limits() const noexcept { return parts_.limits; }
   const NamedLimit* find(std::string_view name) const noexcept;  // null if there is none
   std::size_t override_count() const noexcept { return override_count_; }
+  const std::string& overrides_file() const noexcept { return parts_.overrides_file; }
   int ipv6_prefix() const noexcept { return parts_.ipv6_prefix; }
 
   // Some limit is `hashed` and there is no key to hash with: give Options::made_hash_key (parse.h).
   bool lacks_hash_key() const noexcept;
 
  private:
-  struct Pending;  // a query half resolved
-  Result<void> resolve_one(const NamedCharge& asked, Order order, Mode mode, Now now, Resolved& out,
-                           Pending& pending) const;
+  struct Numbers;  // what applies to one id of one limit
+  static Numbers choose(const NamedLimit& limit, const Override* found, Wall wall) noexcept;
+  Result<void> resolve_one(const NamedCharge& asked, const Query& query, Now now, Resolved& out) const;
+  Result<std::string_view> write_key(const NamedLimit& limit, const std::string& id, std::string& text) const;
+  Result<void> charge(const Numbers& numbers, std::string_view key, Count cost, Wall wall, Part& part,
+                      Resolved& out) const;
 
   Parts parts_;
   std::map<std::string, std::size_t, std::less<>> by_name_;

@@ -1,0 +1,46 @@
+// The rule at the end of a TZif file for all years after its table: "GMT0BST,M3.5.0/1,M10.5.0" (POSIX TZ, with the
+// hours from -167 to 167 of RFC 8536 §3.3.1). Private to zone.cc; a header of its own because it is a grammar of its
+// own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace weir {
+
+// Part of a timeline with one offset: [since, until). All in seconds.
+struct OffsetSpan {
+  std::int64_t since = 0;
+  std::int64_t until = 0;
+  std::int64_t offset = 0;
+};
+
+class PosixTz {
+ public:
+  // Nothing if the text breaks the grammar.
+  static std::optional<PosixTz> parse(std::string_view text) noexcept;
+
+  // The span that holds an instant, for years that std::chrono can tell.
+  OffsetSpan span_at(std::int64_t utc) const noexcept;
+
+ private:
+  struct Date {
+    enum class Form : unsigned char { julian, zero_based, weekday } form = Form::julian;
+    int day = 0;    // julian: 1..365, never February 29; zero_based: 0..365; weekday: 0..6, Sunday is 0
+    int week = 0;   // weekday: 1..5, 5 is the last
+    int month = 0;  // weekday: 1..12
+    int time = 0;   // seconds after local midnight, -167 to 167 hours
+
+    std::int64_t in_year(int year) const noexcept;  // local seconds since 1970
+  };
+  class Reader;
+
+  int standard_ = 0;  // offsets, east positive
+  int summer_ = 0;
+  bool has_summer_ = false;
+  Date start_;  // of summer time
+  Date end_;
+};
+
+}  // namespace weir

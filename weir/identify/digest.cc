@@ -1,0 +1,53 @@
+#include "weir/identify/digest.h"
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <array>
+#include <limits>
+
+#include "weir/base/assert.h"
+
+namespace weir {
+namespace {
+
+using Digest = std::array<unsigned char, kDigestHexBytes / 2>;
+
+std::string hex(const Digest& digest) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(kDigestHexBytes);
+  for (const unsigned char byte : digest) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+const unsigned char* bytes_of(std::string_view text) noexcept {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
+
+}  // namespace
+
+std::string sha256_hex(std::string_view bytes) {
+  Digest digest;
+  unsigned size = 0;
+  const int ok = EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr);
+  WEIR_ASSERT(ok == 1 && size == digest.size());
+  return hex(digest);
+}
+
+std::string hashed_id(std::string_view key, std::string_view id) {
+  WEIR_ASSERT(key.size() <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
+  // A null key means "the key of last time" to the library; an empty view may be null.
+  const std::string_view given = key.empty() ? std::string_view("") : key;
+  Digest digest;
+  unsigned size = 0;
+  const unsigned char* made =
+      HMAC(EVP_sha256(), given.data(), static_cast<int>(given.size()), bytes_of(id), id.size(), digest.data(), &size);
+  WEIR_ASSERT(made != nullptr && size == digest.size());
+  return hex(digest);
+}
+
+}  // namespace weir

@@ -16,6 +16,7 @@
 #include "weir/cli/help.h"
 #include "weir/cli/output.h"
 #include "weir/cli/version.h"
+#include "weir/policy/nearest.h"
 
 namespace {
 
@@ -118,7 +119,7 @@ std::string unknown_command(const std::vector<std::string_view>& words) {
       candidates.push_back(rest.substr(0, rest.find(' ')));
     }
     if (std::find(candidates.begin(), candidates.end(), word) == candidates.end()) {
-      const std::string_view meant = nearest(word, candidates);
+      const std::string_view meant = weir::policy::nearest_word(candidates, word);
       return "there is no command \"" + group + std::string(word) + "\"" +
              (meant.empty() ? "; see weir --help" : "; did you mean \"" + group + std::string(meant) + "\"?");
     }

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -21,20 +23,35 @@ std::string sentence(const NamedLimit& limit, const policy::Described& described
          print_duration(numbers.period()) + interval;
 }
 
+// Entries stand on lines of their own: they are too long for a column.
+void print_schedule(const policy::Described& limit, Output& out) {
+  if (limit.schedule.empty()) return;
+  out.write("\n" + out.painted(Paint::bold, "Schedule of " + limit.name) + ", the first that matches:\n");
+  std::string_view rest = limit.schedule;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find("; "), rest.size());
+    out.write("  " + std::string(rest.substr(0, end)) + "\n");
+    rest.remove_prefix(std::min(end + 2, rest.size()));
+  }
+}
+
 void print_table(const policy::Loaded& loaded, const std::string& path, Console& console) {
   Output& out = console.out;
   const std::vector<policy::Described> limits = policy::describe(*loaded.policy);
   out.write(out.painted(Paint::green, path + " is valid") + ": " + counted(limits.size(), "limit") + ", " +
             counted(loaded.policy->override_count(), "override") + "\n");
-  Table table({"LIMIT", "NUMBER", "KEY", "ID", "ALLOWS", "QUOTA", "OVERRIDES", "MODE", "SCHEDULE"});
+  Table table({"LIMIT", "NUMBER", "KEY", "ID", "ALLOWS", "QUOTA", "OVERRIDES", "MODE"});
   for (std::size_t i = 0; i < limits.size(); ++i) {
     const policy::Described& limit = limits[i];
-    table.add({limit.name, limit.number, limit.key, limit.id, sentence(loaded.policy->limits()[i], limit), limit.quota,
-               limit.overrides == "0" ? "" : limit.overrides, limit.mode == "enforce" ? "" : limit.mode,
-               limit.schedule});
+    // What goes without saying is not said: any text is an id, and an ip key's ids are addresses.
+    const bool plain_id = limit.id == "text" || limit.id == limit.key;
+    table.add({limit.name, limit.number, limit.key, plain_id ? "" : limit.id,
+               sentence(loaded.policy->limits()[i], limit), limit.quota, limit.overrides == "0" ? "" : limit.overrides,
+               limit.mode == "enforce" ? "" : limit.mode});
   }
   if (!table.empty()) out.write("\n");
   table.print(out);
+  for (const policy::Described& limit : limits) print_schedule(limit, out);
   for (const std::string& warning : loaded.warnings) {
     console.err.write(console.err.painted(Paint::yellow, "warning:") + " " + warning + "\n");
   }
@@ -47,8 +64,10 @@ void print_json(const policy::Loaded& loaded, Output& out) {
   const std::vector<policy::Described> limits = policy::describe(*loaded.policy);
   for (std::size_t i = 0; i < limits.size(); ++i) {
     const policy::Described& limit = limits[i];
-    json.begin_object().key("name").string(limit.name).key("number").string(limit.number).key("key").string(limit.key);
-    json.key("id").string(limit.id).key("allows").string(sentence(loaded.policy->limits()[i], limit));
+    json.begin_object().key("name").string(limit.name).key("number");
+    limit.number.empty() ? json.null() : json.number(limit.number);
+    json.key("key").string(limit.key).key("id").string(limit.id).key("allows").string(
+        sentence(loaded.policy->limits()[i], limit));
     json.key("quota").string(limit.quota).key("overrides").number(limit.overrides).key("mode").string(limit.mode);
     json.key("schedule").string(limit.schedule).end_object();
   }

@@ -38,9 +38,7 @@ void print_json(const std::vector<Change>& changes, Output& out) {
 
 void print_lines(const std::vector<Change>& changes, Output& out) {
   if (changes.empty()) out.write("no change\n");
-  for (const Change& change : changes) {
-    out.write(out.painted(paint(change.kind), change.text()) + (change.live ? "" : " (needs a restart)") + "\n");
-  }
+  for (const Change& change : changes) out.write(out.painted(paint(change.kind), change.text()) + "\n");
 }
 
 Exit run(const Arguments& arguments, Console& console) {

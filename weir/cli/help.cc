@@ -56,23 +56,6 @@ std::string list(std::string_view group) {
   return two_columns(lines);
 }
 
-// Edits (a letter changed, added, lost, or swapped with its neighbour) from one word to the other.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<std::size_t>> edits(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) {
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        edits[i][j] = i + j;
-        continue;
-      }
-      edits[i][j] = std::min({edits[i - 1][j] + 1, edits[i][j - 1] + 1, edits[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (swapped) edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
-    }
-  }
-  return edits[a.size()][b.size()];
-}
-
 }  // namespace
 
 std::string general_help() {
@@ -102,21 +85,6 @@ std::string help_of(const Command& command) {
 std::string help_of_group(std::string_view group) {
   return "Usage: weir " + std::string(group) + " COMMAND [OPTIONS]\n\nCommands:\n" + list(std::string(group) + " ") +
          "\nweir " + std::string(group) + " COMMAND --help says more.\n";
-}
-
-std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
-  // Further away than a third of its letters it is another word. Longer words than any of ours are not compared.
-  constexpr std::size_t kWordMax = 32;
-  if (word.size() > kWordMax) return {};
-  std::string_view best;
-  std::size_t best_distance = std::max<std::size_t>(word.size() / 3, 1) + 1;
-  for (const std::string_view candidate : candidates) {
-    if (const std::size_t edits = distance(word, candidate); edits < best_distance) {
-      best = candidate;
-      best_distance = edits;
-    }
-  }
-  return best;
 }
 
 }  // namespace weir::cli

@@ -95,6 +95,7 @@ class Run {
           break;
         case LineReader::Got::too_long:
           ++number_;
+          asked_.t.reset();
           refuse("the line is longer than " + std::to_string(bounds::json_bytes_max) + " bytes");
           break;
         case LineReader::Got::end:

@@ -61,16 +61,37 @@ std::optional<std::string> check_parsed(const Field& field, const Result<T>& par
   return says_its_name ? detail : name_of(field) + ": " + detail;
 }
 
-// A key that stands twice, in time linear in the map.
+void refuse_twin(Document& document, NodeId first, NodeId second, Complaints& complaints) {
+  document.node(second).refused = true;
+  complaints.add(document.key_mark(second), "key " + quote(document.key(second)) +
+                                                " is written twice; the first is at " +
+                                                document.where(document.key_mark(first)));
+}
+
+// The first entry before `entry` with the same key, or kNoNode.
+NodeId find_twin(const Document& document, NodeId map, NodeId entry) {
+  for (const NodeId other : document.children(map)) {
+    if (other == entry) return kNoNode;
+    if (document.key(other) == document.key(entry)) return other;
+  }
+  return kNoNode;
+}
+
+// A key that stands twice. Most maps are small, and a few are very large.
 void check_unique(Document& document, NodeId map, Complaints& complaints) {
-  std::unordered_map<std::string_view, NodeId> seen;
+  constexpr std::size_t small = 32;
+  std::size_t seen = 0;
   for (const NodeId entry : document.children(map)) {
-    const auto [first, fresh] = seen.emplace(document.key(entry), entry);
-    if (fresh) continue;
-    document.node(entry).refused = true;
-    complaints.add(document.key_mark(entry), "key " + quote(document.key(entry)) +
-                                                 " is written twice; the first is at " +
-                                                 document.where(document.key_mark(first->second)));
+    if (++seen > small) break;
+    if (const NodeId first = find_twin(document, map, entry); first != kNoNode) {
+      refuse_twin(document, first, entry, complaints);
+    }
+  }
+  if (seen <= small) return;
+  std::unordered_map<std::string_view, NodeId> keys;
+  for (const NodeId entry : document.children(map)) {
+    const auto [first, fresh] = keys.emplace(document.key(entry), entry);
+    if (!fresh && !document.node(entry).refused) refuse_twin(document, first->second, entry, complaints);
   }
 }
 
@@ -93,20 +114,21 @@ void refuse(Document& document, NodeId id, Complaints& complaints, std::string s
   complaints.add(document.mark(id), std::move(sentence));
 }
 
-// One value, not a list or map of them.
-void check_one(Document& document, NodeId id, const Field& field, Complaints& complaints) {
+// One value, not a list or map of them. `label` is what a sentence calls it.
+void check_one(Document& document, NodeId id, const Field& field, const std::string& label, Complaints& complaints) {
   const Node node = document.node(id);
+  if (node.refused) return;
   if (field.type == Type::section) {
     const bool stands_for_section = !field.word.empty() && node.kind == NodeKind::scalar;
     if (stands_for_section || node.kind == NodeKind::null) return;
     if (node.kind == NodeKind::map) return check_section(document, id, field.fields, complaints);
     return refuse(document, id, complaints,
-                  name_of(field) + " must be a map of fields, not " + std::string(kind_name(node.kind)));
+                  label + " must be a map of fields, not " + std::string(kind_name(node.kind)));
   }
-  if (node.kind == NodeKind::null) return refuse(document, id, complaints, name_of(field) + " has no value");
+  if (node.kind == NodeKind::null) return refuse(document, id, complaints, label + " has no value");
   if (node.kind != NodeKind::scalar) {
     return refuse(document, id, complaints,
-                  name_of(field) + " must be a single value, not " + std::string(kind_name(node.kind)));
+                  label + " must be a single value, not " + std::string(kind_name(node.kind)));
   }
   if (auto sentence = check_value(field, document.value(id), node.quoted)) {
     refuse(document, id, complaints, std::move(*sentence));
@@ -116,9 +138,11 @@ void check_one(Document& document, NodeId id, const Field& field, Complaints& co
 void check_items(Document& document, NodeId list, const Field& field, Complaints& complaints) {
   for (const NodeId item : document.children(list)) {
     if (document.node(item).kind == NodeKind::null) {
-      refuse(document, item, complaints, "an item of " + name_of(field) + " has no value");
+      // It has no place of its own.
+      document.node(item).refused = true;
+      complaints.add(document.mark(list), "an item of " + name_of(field) + " has no value");
     } else {
-      check_one(document, item, field, complaints);
+      check_one(document, item, field, name_of(field), complaints);
     }
     if (document.node(item).refused) document.node(list).refused = true;
   }
@@ -190,13 +214,14 @@ std::optional<std::string> check_value(const Field& field, std::string_view text
 }
 
 void check_field(Document& document, NodeId id, const Field& field, Complaints& complaints) {
+  if (document.node(id).refused) return;
   const NodeKind kind = document.node(id).kind;
   switch (field.shape) {
     case Shape::one:
-      return check_one(document, id, field, complaints);
+      return check_one(document, id, field, name_of(field), complaints);
     case Shape::one_or_list:
       if (kind == NodeKind::sequence) return check_items(document, id, field, complaints);
-      return check_one(document, id, field, complaints);
+      return check_one(document, id, field, name_of(field), complaints);
     case Shape::list:
       if (kind == NodeKind::null) return;
       if (kind == NodeKind::sequence) return check_items(document, id, field, complaints);
@@ -210,7 +235,9 @@ void check_field(Document& document, NodeId id, const Field& field, Complaints& 
                           ", not " + std::string(kind_name(kind)));
       }
       check_unique(document, id, complaints);
-      for (const NodeId entry : document.children(id)) check_one(document, entry, field, complaints);
+      for (const NodeId entry : document.children(id)) {
+        check_one(document, entry, field, quote(document.key(entry)), complaints);
+      }
       return;
   }
 }

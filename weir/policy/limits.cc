@@ -210,10 +210,15 @@ void settle_id_kind(const Document& document, NamedLimit& limit, const Identitie
 
 }  // namespace
 
+Document::Children entries_of(const Document& document, NodeId root, std::string_view name) {
+  const NodeId map = document.find(root, name);
+  return document.children(map == kNoNode || document.node(map).kind != NodeKind::map ? kNoNode : map);
+}
+
 Limits read_limits(const Document& document, NodeId root, Complaints& complaints, std::vector<std::string>& warnings) {
   Limits limits;
   Identities seen;
-  for (const NodeId entry : document.children(document.find(root, "limits"))) {
+  for (const NodeId entry : entries_of(document, root, "limits")) {
     if (!check_name(document, entry, complaints)) continue;
     NamedLimit& limit = name_limit(limits, document, entry);
     if (document.node(entry).kind != NodeKind::map || limits.nodes[limits.by_name[limit.name]] != entry) continue;
@@ -225,7 +230,7 @@ Limits read_limits(const Document& document, NodeId root, Complaints& complaints
                          " has no numbers: only ids that have an override are limited");
     }
   }
-  for (const NodeId entry : document.children(document.find(root, "names"))) {
+  for (const NodeId entry : entries_of(document, root, "names")) {
     if (!check_name(document, entry, complaints)) continue;
     NamedLimit& limit = name_limit(limits, document, entry);
     read_identity(document, entry, limit, seen, complaints);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weir/policy/document.h"
@@ -16,6 +17,9 @@ struct Limits {
   std::vector<NodeId> nodes;  // where each was first named
   std::map<std::string, std::size_t, std::less<>> by_name;
 };
+
+// Entries of a map at the top of the file; none if it is no map.
+Document::Children entries_of(const Document& document, NodeId root, std::string_view name);
 
 // `root` is the whole file's node. Entries that the checker refused take part by name only.
 Limits read_limits(const Document& document, NodeId root, Complaints& complaints, std::vector<std::string>& warnings);

@@ -8,37 +8,59 @@
 namespace weir::policy {
 namespace {
 
+// Which defaults are listed.
+enum class Defaults {
+  none,    // what was written, nothing else
+  stated,  // those that the table states
+  all,     // also "nothing"
+};
+
 class OriginList {
  public:
   explicit OriginList(const Document& document) : document_(document) {}
 
   // Every field of a section. `id` may be kNoNode: everything below has its default.
-  void add_section(NodeId id, const std::string& path, std::span<const Field> fields, bool defaults) {
+  void add_section(NodeId id, const std::string& path, std::span<const Field> fields, Defaults defaults) {
     for (const Field& field : fields) {
       const NodeId found = document_.find(id, field.name);
-      const bool absent = found == kNoNode || document_.node(found).kind == NodeKind::null;
+      const bool absent = found == kNoNode || is_empty(found);
       const std::string below = path.empty() ? std::string(field.name) : path + "." + std::string(field.name);
       if (field.shape == Shape::map_or_path) continue;
-      if (absent && field.type == Type::section && field.shape == Shape::one && defaults && !is_optional(below)) {
-        add_section(kNoNode, below, field.fields, true);
-      } else if (absent && field.type != Type::section && defaults && field.shape != Shape::map) {
-        add_default(below, field);
-      } else if (!absent) {
+      if (!absent) {
         add_value(found, below, field, defaults);
+      } else if (defaults == Defaults::none || (defaults == Defaults::stated && field.fallback.empty())) {
+        continue;
+      } else if (field.type != Type::section && field.shape != Shape::map) {
+        add_default(below, field);
+      } else if (field.shape == Shape::one && !is_optional(below)) {
+        add_section(kNoNode, below, field.fields, defaults);
       }
     }
   }
 
-  // Entries of a map, only what was written.
-  void add_entries(NodeId map, std::string_view name, std::span<const Field> fields) {
-    for (const NodeId entry : document_.children(map)) {
-      add_section(entry, std::string(name) + "." + std::string(document_.key(entry)), fields, false);
+  void add_default_listeners(const Settings& settings) {
+    for (std::size_t i = 0; i < settings.listen.size(); ++i) {
+      const Listener& listener = settings.listen[i];
+      std::string speak;
+      for (const std::string& word : listener.speak) speak += (speak.empty() ? "" : ", ") + word;
+      const std::string path = "listen[" + std::to_string(i) + "]";
+      settings_.push_back({path + ".address", listener.address, "default", 0});
+      settings_.push_back({path + ".speak", "[" + speak + "]", "default", 0});
     }
+  }
+
+  void add_default(const std::string& path, Count value) {
+    settings_.push_back({path, std::to_string(value), "default", 0});
   }
 
   std::vector<Setting> take() { return std::move(settings_); }
 
  private:
+  bool is_empty(NodeId id) const {
+    const Node& node = document_.node(id);
+    return node.kind == NodeKind::null || (node.kind == NodeKind::map && node.child == kNoNode);
+  }
+
   // Sections that mean something by being there at all.
   static bool is_optional(std::string_view path) { return path == "cache_redis" || path.starts_with("external"); }
 
@@ -54,7 +76,7 @@ class OriginList {
     return where.starts_with("flag ") ? "flag" : where;
   }
 
-  void add_value(NodeId id, const std::string& path, const Field& field, bool defaults) {
+  void add_value(NodeId id, const std::string& path, const Field& field, Defaults defaults) {
     switch (document_.node(id).kind) {
       case NodeKind::null:
         return;
@@ -77,7 +99,7 @@ class OriginList {
     if (field.type == Type::section) {
       std::size_t index = 0;
       for (const NodeId item : document_.children(id)) {
-        add_value(item, path + "[" + std::to_string(index++) + "]", field, false);
+        add_value(item, path + "[" + std::to_string(index++) + "]", field, Defaults::none);
       }
       return;
     }
@@ -106,11 +128,22 @@ class OriginList {
 
 }  // namespace
 
-std::vector<Setting> list_origins(const Document& document, NodeId root) {
+std::vector<Setting> list_origins(const Document& document, NodeId root, const Settings& settings,
+                                  const std::vector<NamedLimit>& limits) {
   OriginList list(document);
-  list.add_section(root, "", file_fields(), true);
-  list.add_entries(document.find(root, "limits"), "limits", limit_fields());
-  list.add_entries(document.find(root, "names"), "names", name_fields());
+  if (document.find(root, "listen") == kNoNode) list.add_default_listeners(settings);
+  list.add_section(root, "", file_fields(), Defaults::all);
+  const NodeId written = document.find(root, "limits");
+  for (const NamedLimit& limit : limits) {
+    const NodeId entry = document.find(written, limit.name);
+    if (entry == kNoNode) continue;
+    list.add_section(entry, "limits." + limit.name, limit_fields(), Defaults::stated);
+    const bool said = document.find(entry, "burst") != kNoNode || document.find(entry, "capacity") != kNoNode;
+    if (limit.numbers && !said) list.add_default("limits." + limit.name + ".burst", limit.numbers->burst());
+  }
+  for (const NodeId entry : document.children(document.find(root, "names"))) {
+    list.add_section(entry, "names." + std::string(document.key(entry)), name_fields(), Defaults::none);
+  }
   return list.take();
 }
 

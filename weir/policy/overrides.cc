@@ -148,7 +148,7 @@ class OverrideReader {
 
 void read_overrides(const Document& document, NodeId root, int ipv6_prefix, Limits& limits, Complaints& complaints) {
   OverrideReader reader(document, ipv6_prefix, limits, complaints);
-  for (const NodeId entry : document.children(document.find(root, "overrides"))) reader.read(entry);
+  for (const NodeId entry : entries_of(document, root, "overrides")) reader.read(entry);
   reader.finish();
 }
 

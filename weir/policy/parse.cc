@@ -81,7 +81,7 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   read_overrides(document, root, loaded.settings.ipv6_prefix, limits, complaints);
   if (!complaints.empty()) return complaints.sorted();
 
-  loaded.origins = list_origins(document, root);
+  loaded.origins = list_origins(document, root, loaded.settings, limits.made);
   Policy::Parts parts;
   parts.limits = std::move(limits.made);
   parts.hash_key = loaded.settings.hash_key.empty() ? options.made_hash_key : loaded.settings.hash_key;

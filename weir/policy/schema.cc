@@ -1,5 +1,6 @@
 #include "weir/policy/schema.h"
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -202,11 +203,28 @@ void write_map(Writer& json, const Field& field) {
   json.close('}');
 }
 
+void write_default(Writer& json, const Field& field) {
+  if (field.fallback.empty()) return;
+  const bool bare = (field.type == Type::integer && field.fallback != field.word) || field.type == Type::flag;
+  if (field.shape == Shape::one) {
+    return bare ? json.field_raw("default", field.fallback) : json.field("default", field.fallback);
+  }
+  json.key("default");
+  json.raw("[");
+  for (std::size_t at = 0; at < field.fallback.size();) {
+    const std::size_t comma = std::min(field.fallback.find(',', at), field.fallback.size());
+    if (at > 0) json.raw(", ");
+    json.text(field.fallback.substr(at, comma - at));
+    at = comma + 1;
+  }
+  json.raw("]");
+}
+
 // A field of any shape, with its sentence and its default.
 void write_field(Writer& json, const Field& field) {
   json.open('{');
   json.field("description", field.doc);
-  if (!field.fallback.empty()) json.field("default", field.fallback);
+  write_default(json, field);
   const bool either = field.shape == Shape::one_or_list || field.shape == Shape::map_or_path;
   json.key(either ? "anyOf" : "allOf");
   json.open('[');

@@ -14,7 +14,8 @@ Settings read_settings(const Document& document, NodeId root);
 
 // Every value of the table in force, defaults included; entries of lists, `limits` and `names` as written. Overrides
 // are left out: there may be a million.
-std::vector<Setting> list_origins(const Document& document, NodeId root);
+std::vector<Setting> list_origins(const Document& document, NodeId root, const Settings& settings,
+                                  const std::vector<NamedLimit>& limits);
 
 // What fits in the file but not together: an admin listener that anybody can reach, a proxy without a backend.
 void check_settings(const Document& document, NodeId root, const Settings& settings, Complaints& complaints);

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import unittest
+from random import Random
 
 from program import BINARY, SOURCE, ProgramTest, weir
 
@@ -156,13 +157,12 @@ class SeveralCharges(ProgramTest):
 class Policies(ProgramTest):
     def test_overrides_decide(self):
         config = """
-limits: {a: {rate: 1/s}, only: {}}
+limits: {a: {rate: 1/s}}
 overrides:
   a:vip: {burst: 3, count: 3, period: 1s}
   a:free: {unlimited: true}
   a:bad: {blocked: true}
 """
-        config = config.replace(", only: {}", "")
         answers = self.replay(config, [line(0, "a", id) for id in ("vip", "free", "bad", "else")])
         self.assertEqual([a["allowed"] for a in answers], [True, True, False, True])
         self.assertEqual([a["remaining"] for a in answers], ["2", "-1", "0", "0"])
@@ -209,6 +209,113 @@ limits:
         done = weir("simulate", "--config", config, "--trace", "-", stdin=trace)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertTrue(json.loads(done.stdout)["allowed"])
+
+
+class Model:
+    """The model in plain integers, written from its description and sharing no code with the program."""
+
+    LIMITS = {"fast": (5, 3, 10**9), "slow": (2, 1, 10**9), "wide": (40, 7, 10**9), "shade": (3, 2, 10**9)}
+    SHADOW = {"shade"}
+
+    def __init__(self):
+        self.tat = {}
+
+    @classmethod
+    def config(cls):
+        limits = ", ".join(
+            f"{name}: {{burst: {burst}, count: {count}, period: {period}ns{', mode: shadow' if name in cls.SHADOW else ''}}}"
+            for name, (burst, count, period) in cls.LIMITS.items()
+        )
+        return f"limits: {{{limits}}}\n"
+
+    def look(self, now, name, id, cost):
+        """(allowed, remaining, retry_after, backlog, price), nothing taken."""
+        burst, count, period = self.LIMITS[name]
+        interval = -(-period // count)
+        window = interval * burst
+        backlog = min(max(self.tat.get((name, id), 0) - now, 0), window)
+        price = interval * cost
+        allowed = backlog + price <= window
+        retry = 0 if allowed else -1 if cost > burst else backlog + price - window
+        return allowed, (window - backlog) // interval, retry, backlog, price
+
+    def spend(self, now, name, id, cost):
+        allowed, remaining, retry, backlog, price = self.look(now, name, id, cost)
+        if not allowed or cost == 0:
+            return allowed, remaining, retry, backlog
+        self.tat[name, id] = now + backlog + price
+        return True, remaining - cost, 0, backlog + price
+
+    def ask(self, now, op, order, asked):
+        """(limit, id, allowed, remaining, retry_after, reset_after) of the strictest."""
+        merged = {}
+        for name, id, cost in asked:
+            merged[name, id] = merged.get((name, id), 0) + cost
+        answers = []
+        verdict = True
+        if op == "spend" and order == "together":
+            verdict = all(self.look(now, n, i, c)[0] for (n, i), c in merged.items() if n not in self.SHADOW)
+        for (name, id), cost in merged.items():
+            enforced = name not in self.SHADOW
+            if op == "reset":
+                self.tat.pop((name, id), None)
+                answer = (True, self.LIMITS[name][0], 0, 0)
+            elif op == "refund":
+                _, _, _, backlog, price = self.look(now, name, id, cost)
+                if (name, id) in self.tat:
+                    self.tat[name, id] = now + max(backlog - price, 0)
+                _, remaining, _, backlog, _ = self.look(now, name, id, 0)
+                answer = (True, remaining, 0, backlog)
+            elif op == "spend" and (verdict or not enforced):
+                answer = self.spend(now, name, id, cost)
+            else:
+                allowed, remaining, retry, backlog, _ = self.look(now, name, id, cost)
+                answer = (allowed, remaining, retry, backlog)
+            answers.append((name, id, *answer))
+            if enforced and not answer[0]:
+                verdict = False
+                if order == "in-order":
+                    break
+        speaking = [a for a in answers if a[0] not in self.SHADOW] or answers
+        wait = lambda a: float("inf") if a[4] == -1 else a[4]
+        strictest = min(speaking, key=lambda a: (a[2], -wait(a), a[3]))
+        return (*strictest[:2], verdict, *strictest[3:])
+
+
+class AgainstTheModel(ProgramTest):
+    def test_random_histories_agree_to_the_nanosecond(self):
+        for seed in range(20):
+            random = Random(seed)
+            model = Model()
+            now = 10**9 * random.randrange(2 * 10**9)
+            lines, expected = [], []
+            for _ in range(500):
+                now = max(now + random.choice([0, 1, random.randrange(10**9), random.randrange(10**10), -random.randrange(10**9)]), 0)
+                op = random.choices(["spend", "peek", "refund", "reset"], [12, 3, 2, 1])[0]
+                order = random.choice(["together", "in-order"])
+                asked = [
+                    (random.choice(list(Model.LIMITS)), random.choice("xyz"), random.choices([0, 1, 2, 3, 6], [1, 9, 3, 2, 1])[0])
+                    for _ in range(random.choice([1, 1, 2, 3, 5]))
+                ]
+                several = json.dumps([dict(zip(("limit", "id", "cost"), charge)) for charge in asked])
+                lines.append(f'{{"t": {seconds(now)}, "op": "{op}", "charge": "{order}", "charges": {several}}}')
+                limit, id, allowed, remaining, retry, reset = model.ask(now, op, order, asked)
+                expected.append(
+                    {
+                        "t": seconds(now),
+                        "limit": limit,
+                        "id": id,
+                        "allowed": allowed,
+                        "remaining": str(remaining),
+                        "retry_after": "-1" if retry == -1 else seconds(retry),
+                        "reset_after": seconds(reset),
+                        "tat": seconds(now + reset),
+                    }
+                )
+            answers = self.replay(Model.config(), lines)
+            for number, (answer, wanted) in enumerate(zip(answers, expected)):
+                self.assertEqual(answer, wanted, f"seed {seed}, line {number + 1}: {lines[number]}")
+            self.assertEqual(len(answers), len(expected))
 
 
 class BadLines(ProgramTest):

@@ -33,7 +33,8 @@ std::string values() {
       if (option.positional()) continue;
       std::string line = "    " + std::string(option.name) + ") words='";
       for (const std::string_view choice : option.choices) {
-        line += (choice == option.choices.front() ? "" : " ") + std::string(choice);
+        if (choice != option.choices.front()) line += ' ';
+        line += choice;
       }
       lines.insert(line + "' files=" + (option.choices.empty() ? "yes" : "") + " ;;\n");
     }
@@ -50,7 +51,9 @@ std::string words_of_group(std::string_view group) {
     if (!command.name.starts_with(group)) continue;
     const std::string_view rest = command.name.substr(group.size());
     const std::string word(rest.substr(0, rest.find(' ')));
-    if (seen.insert(word).second) text += (text.empty() ? "" : " ") + word;
+    if (!seen.insert(word).second) continue;
+    if (!text.empty()) text += ' ';
+    text += word;
   }
   return text;
 }

@@ -330,7 +330,7 @@ class BadLines(ProgramTest):
         config = self.file("weir.yaml", TWENTY)
         done = weir("simulate", "--config", config, "--trace", "-", stdin=b'{"t": 0, "limit": "x", "id": "y"}\n\n{\n}\n')
         self.assertEqual(done.returncode, 1)
-        self.assertEqual(done.stderr, "weir: 2 lines of - could not be replayed; the first is line 3\n")
+        self.assertEqual(done.stderr, "weir: 2 lines of standard input could not be replayed; the first is line 3\n")
 
     def test_a_line_may_have_a_mebibyte_and_not_a_byte_more(self):
         start = line(0)

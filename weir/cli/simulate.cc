@@ -146,8 +146,8 @@ class Run {
 Exit run(const Arguments& arguments, Console& console) {
   const std::optional<policy::Loaded> loaded = load_or_complain(arguments["--config"], console);
   if (!loaded) return kUsage;
-  const std::string& path = arguments["--trace"];
-  const Input input(path);
+  const Input input(arguments["--trace"]);
+  const std::string path = arguments["--trace"] == "-" ? "standard input" : arguments["--trace"];
   if (input.descriptor() < 0) {
     console.complain("cannot open " + path + ": " + std::strerror(errno));
     return kFailed;

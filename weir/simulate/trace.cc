@@ -22,13 +22,13 @@ Result<Duration> read_time(std::optional<JsonValue> value) {
   if (!value->is(JsonKind::number)) return wrong_kind("t", "a number of seconds", *value);
   const std::string_view text = value->number();
   if (text.find_first_of("eE") != std::string_view::npos) {
-    return broken("t " + std::string(text) + " must be written without an exponent");
+    return broken("t " + quote(text) + " must be written without an exponent");
   }
-  if (text.front() == '-') return broken("t " + std::string(text) + " must not be negative");
+  if (text.front() == '-') return broken("t " + quote(text) + " must not be negative");
   const Result<Duration> seconds = parse_seconds(text);
   if (!seconds) return broken("t: " + seconds.error().detail);
   if (*seconds > bounds::trace_time_max) {
-    return broken("t " + std::string(text) + " is more than " + print_seconds(bounds::trace_time_max) + " seconds");
+    return broken("t " + quote(text) + " is more than " + print_seconds(bounds::trace_time_max) + " seconds");
   }
   return seconds;
 }
@@ -42,7 +42,7 @@ Result<void> read_text(std::string_view key, JsonValue value, std::string_view& 
 Result<void> read_cost(JsonValue value, Count& out) {
   if (!value.is(JsonKind::number)) return wrong_kind("cost", "a whole number", value);
   const std::optional<std::int64_t> cost = value.integer();
-  if (!cost || *cost < 0) return broken("cost " + std::string(value.number()) + " must be a whole number, 0 or more");
+  if (!cost || *cost < 0) return broken("cost " + quote(value.number()) + " must be a whole number, 0 or more");
   out = *cost;
   return {};
 }

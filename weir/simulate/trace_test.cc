@@ -81,15 +81,15 @@ TEST(TraceReader, ReadsTimesToTheNanosecondAndNoFiner) {
   ASSERT_TRUE(reader.read(with_time("1700000000.123456789"), line));
   EXPECT_EQ(line.t, Duration{1'700'000'000'123'456'789});
   EXPECT_THAT(refusal(with_time("0.0000000001")), HasSubstr("0.0000000001"));
-  EXPECT_EQ(refusal(with_time("1e-3")), "t 1e-3 must be written without an exponent");
-  EXPECT_EQ(refusal(with_time("-0.5")), "t -0.5 must not be negative");
+  EXPECT_EQ(refusal(with_time("1e-3")), "t \"1e-3\" must be written without an exponent");
+  EXPECT_EQ(refusal(with_time("-0.5")), "t \"-0.5\" must not be negative");
   EXPECT_EQ(refusal(with_time("\"1\"")), "t must be a number of seconds, not a string");
   EXPECT_EQ(refusal(R"({"limit":"x","id":"y"})"), "t is missing: the time of this line in seconds");
 }
 
 TEST(TraceReader, StopsAtTheLatestTimeThatFits) {
   EXPECT_EQ(refusal(with_time("6000000000")), "accepted");
-  EXPECT_EQ(refusal(with_time("6000000000.000000001")), "t 6000000000.000000001 is more than 6000000000 seconds");
+  EXPECT_EQ(refusal(with_time("6000000000.000000001")), "t \"6000000000.000000001\" is more than 6000000000 seconds");
   EXPECT_THAT(refusal(with_time("99999999999999999999999")), HasSubstr("99999999999999999999999"));
 }
 
@@ -102,8 +102,8 @@ TEST(TraceReader, KeepsTheTimeOfALineItRefuses) {
 
 TEST(TraceReader, NamesTheFieldTheValueAndTheRule) {
   const auto line = [](const std::string& more) { return R"({"t":0,"limit":"x","id":"y",)" + more + "}"; };
-  EXPECT_EQ(refusal(line(R"("cost":-1)")), "cost -1 must be a whole number, 0 or more");
-  EXPECT_EQ(refusal(line(R"("cost":1.5)")), "cost 1.5 must be a whole number, 0 or more");
+  EXPECT_EQ(refusal(line(R"("cost":-1)")), "cost \"-1\" must be a whole number, 0 or more");
+  EXPECT_EQ(refusal(line(R"("cost":1.5)")), "cost \"1.5\" must be a whole number, 0 or more");
   EXPECT_EQ(refusal(line(R"("cost":"1")")), "cost must be a whole number, not a string");
   EXPECT_EQ(refusal(line(R"("op":"take")")), "op \"take\" must be one of spend, peek, refund, reset");
   EXPECT_EQ(refusal(line(R"("op":1)")), "op must be a string, not a number");

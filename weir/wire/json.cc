@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "weir/base/text.h"
+
 namespace weir {
 namespace {
 
@@ -278,8 +280,7 @@ class JsonReader::Parse {
     const auto twice =
         std::adjacent_find(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first == b.first; });
     if (twice == keys.end()) return {};
-    return broken(std::next(twice)->second,
-                  "the key \"" + std::string(twice->first) + "\" is written twice in one object");
+    return broken(std::next(twice)->second, "the key " + quote(twice->first) + " is written twice in one object");
   }
 
   void add(JsonKind kind, std::string_view text, std::size_t place) {

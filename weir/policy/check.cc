@@ -234,16 +234,16 @@ void check_field(Document& document, NodeId id, const Field& field, Complaints& 
                       name_of(field) + " must be a map" + (field.shape == Shape::map ? "" : " or the path of a file") +
                           ", not " + std::string(kind_name(kind)));
       }
-      check_unique(document, id, complaints);
       for (const NodeId entry : document.children(id)) {
         check_one(document, entry, field, quote(document.key(entry)), complaints);
       }
+      // Afterwards: what is written twice is checked twice.
+      check_unique(document, id, complaints);
       return;
   }
 }
 
 void check_section(Document& document, NodeId section, std::span<const Field> fields, Complaints& complaints) {
-  check_unique(document, section, complaints);
   for (const NodeId entry : document.children(section)) {
     const std::string_view key = document.key(entry);
     const Field* field = find_field(fields, key);
@@ -257,6 +257,7 @@ void check_section(Document& document, NodeId section, std::span<const Field> fi
     check_field(document, entry, *field, complaints);
     if (document.node(entry).refused) document.node(section).refused = true;
   }
+  check_unique(document, section, complaints);
   for (const Field& field : fields) {
     if (!field.required || document.find(section, field.name) != kNoNode) continue;
     complaints.add(document.mark(section), name_of(field) + " is missing");

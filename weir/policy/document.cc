@@ -51,6 +51,11 @@ Slice Document::keep(std::string_view text) {
   return slice;
 }
 
+void Document::rewind(std::size_t nodes, std::size_t bytes) {
+  nodes_.resize(nodes);
+  text_.resize(bytes);
+}
+
 void Document::append(NodeId parent, NodeId child) {
   NodeId last = nodes_[parent].child;
   if (last == kNoNode) {

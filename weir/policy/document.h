@@ -61,6 +61,10 @@ class Document {
   Slice keep(std::string_view text);
   void append(NodeId parent, NodeId child);  // linear in the parent's children
 
+  // Back to what it was when it had `nodes` nodes and `bytes` of text.
+  void rewind(std::size_t nodes, std::size_t bytes);
+  std::size_t text_bytes() const noexcept { return text_.size(); }
+
   Node& node(NodeId id) { return nodes_[id]; }
   const Node& node(NodeId id) const { return nodes_[id]; }
   std::size_t size() const noexcept { return nodes_.size(); }

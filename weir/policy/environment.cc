@@ -31,7 +31,7 @@ class Overlay {
       const std::string below = join(path, field.name);
       if (field.type != Type::section) {
         lay_leaf(parent, below, field);
-      } else if (field.shape == Shape::one && (mentions(below) || options_.flags.empty())) {
+      } else if (field.shape == Shape::one) {
         lay_below(parent, below, field);
       }
     }

@@ -22,10 +22,10 @@ void include(const Options& options, const std::string& directory, Document& doc
              Complaints& complaints) {
   const std::string name(document.value(entry));
   const std::string path = (std::filesystem::path(directory) / name).string();
-  const std::string_view key = document.key(entry);
+  const std::string key(document.key(entry));  // a copy: reading moves the text
   const auto refuse = [&](const std::string& sentence) {
     document.node(entry).refused = true;
-    complaints.add(document.mark(entry), std::string(key) + ": " + sentence);
+    complaints.add(document.mark(entry), key + ": " + sentence);
   };
   if (name.empty()) return refuse("the path of a file must not be empty");
   const Result<std::string> text = read_file(options, path, bounds::config_bytes_max);
@@ -38,7 +38,7 @@ void include(const Options& options, const std::string& directory, Document& doc
   }
   const Node& root = document.node(read);
   if (root.kind != NodeKind::map && root.kind != NodeKind::null) {
-    complaints.add(document.mark(read), "a file of " + std::string(key) + " must hold a map");
+    complaints.add(document.mark(read), "a file of " + key + " must hold a map");
     document.node(entry).refused = true;
   }
   Node& place = document.node(entry);

@@ -91,6 +91,9 @@ std::string_view print(Standing standing) noexcept {
   return "";
 }
 
+// Not defaulted in the class: clang takes an inline constructor over Limit's consteval makers for one of them.
+Resolved::Resolved() = default;
+
 std::size_t Resolved::add(const Charge& charge) {
   for (std::size_t i = 0; i < charges_size_; ++i) {
     if (charges_[i].key != charge.key) continue;

@@ -50,7 +50,7 @@ struct Part {
 // allocates nothing. Filled by Policy::resolve() only.
 class Resolved {
  public:
-  Resolved() = default;
+  Resolved();
   Resolved(const Resolved&) = delete;  // charges point into the text
   Resolved& operator=(const Resolved&) = delete;
 

@@ -10,6 +10,7 @@
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
 #include "weir/identify/quote.h"
+#include "weir/policy/plain_yaml.h"
 
 namespace weir::policy {
 
@@ -261,7 +262,7 @@ NodeId finish(const TreeBuilder& builder, FileId file, Document& document) {
 
 }  // namespace
 
-NodeId read_yaml_slowly(std::string_view text, FileId file, Document& document, Complaints& complaints) {
+NodeId read_by_yaml_cpp(std::string_view text, FileId file, Document& document, Complaints& complaints) {
   TreeBuilder builder(file, document, complaints);
   if (!is_text(text, builder)) return kNoNode;
   Handler handler(builder);
@@ -280,7 +281,13 @@ NodeId read_yaml_slowly(std::string_view text, FileId file, Document& document, 
 }
 
 NodeId read_yaml(std::string_view text, FileId file, Document& document, Complaints& complaints) {
-  return read_yaml_slowly(text, file, document, complaints);
+  TreeBuilder builder(file, document, complaints);
+  if (!is_text(text, builder)) return kNoNode;
+  const std::size_t nodes = document.size();
+  const std::size_t bytes = document.text_bytes();
+  if (read_plain_yaml(text, builder)) return finish(builder, file, document);
+  document.rewind(nodes, bytes);
+  return read_by_yaml_cpp(text, file, document, complaints);
 }
 
 }  // namespace weir::policy

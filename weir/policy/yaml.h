@@ -17,7 +17,7 @@ namespace weir::policy {
 NodeId read_yaml(std::string_view text, FileId file, Document& document, Complaints& complaints);
 
 // The same by yaml-cpp alone, for comparison.
-NodeId read_yaml_slowly(std::string_view text, FileId file, Document& document, Complaints& complaints);
+NodeId read_by_yaml_cpp(std::string_view text, FileId file, Document& document, Complaints& complaints);
 
 // Turns a reader's events into nodes. Events that would pass a bound are dropped after one complaint.
 class TreeBuilder {
@@ -53,7 +53,6 @@ class TreeBuilder {
   std::vector<Level> open_;
   std::map<std::size_t, NodeId> anchors_;  // of finished nodes
   std::vector<std::pair<std::size_t, NodeId>> open_anchors_;
-  std::size_t skipped_ = 0;  // containers open inside one that was refused
   std::size_t alias_nodes_ = 0;
   NodeId root_ = kNoNode;
   bool failed_ = false;

@@ -51,6 +51,13 @@ inline constexpr std::size_t prefixes_max = 1u << 20;
 inline constexpr std::size_t config_bytes_max = 256u << 20;
 inline constexpr int config_depth_max = 32;
 
+// A JSON text, a line of a trace among them, and how deep it may nest.
+inline constexpr std::size_t json_bytes_max = 1u << 20;
+inline constexpr std::size_t json_depth_max = 64;
+
+// The latest instant a replayed trace may name, in the year 2160. A window later, instants still fit into 64 bits.
+inline constexpr Duration trace_time_max = std::chrono::seconds{6'000'000'000};
+
 // Values of a configuration that aliases repeat, all together: aliases of aliases grow exponentially.
 inline constexpr std::size_t config_alias_nodes_max = 100'000;
 

@@ -22,18 +22,16 @@ namespace {
 // Keys whose memory a batch waits for at once.
 constexpr std::size_t kBatch = 16;
 
-// A limit's prefix and a key as one text, without a copy where there is no prefix and without the heap where it is
-// short.
-class Joined {
+// Room for a limit's prefix and a key as one text: none where there is no prefix, no heap where it is short.
+class Room {
  public:
-  Joined() noexcept {}  // NOLINT: leaves the bytes alone on purpose
-  Joined(std::string_view prefix, std::string_view key) noexcept { join(prefix, key); }
-  Joined(const Joined&) = delete;
-  Joined& operator=(const Joined&) = delete;
+  Room() noexcept {}  // NOLINT: leaves the bytes alone on purpose
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
 
-  void join(std::string_view prefix, std::string_view key) noexcept {
-    text_ = key;
-    if (prefix.empty()) return;
+  // Lives as long as the room and the key do.
+  Key join(std::string_view prefix, std::string_view key) noexcept {
+    if (prefix.empty()) return Key{key};
     const std::size_t bytes = prefix.size() + key.size();
     char* to = near_;
     if (bytes > sizeof near_) {
@@ -42,12 +40,10 @@ class Joined {
     }
     std::memcpy(to, prefix.data(), prefix.size());
     if (!key.empty()) std::memcpy(to + prefix.size(), key.data(), key.size());
-    text_ = {to, bytes};
+    return Key{{to, bytes}};
   }
-  Key key() const noexcept { return Key{text_}; }
 
  private:
-  std::string_view text_;
   std::unique_ptr<char[]> far_;
   char near_[192];
 };
@@ -99,13 +95,12 @@ Buckets::Buckets(const Options& options) {
 
 Verdict Buckets::State::spend(std::span<const Buckets::Charge> charges, Order order) noexcept {
   WEIR_ASSERT(charges.size() <= bounds::charges_max);
-  std::array<Joined, bounds::charges_max> joined;
+  std::array<Room, bounds::charges_max> rooms;
   std::array<weir::Charge, bounds::charges_max> whole;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Limiter& limiter = charges[i].limiter;
     WEIR_ASSERT(limiter.buckets_.state_.get() == this);
-    joined[i].join(limiter.prefix_, charges[i].key);
-    whole[i].key = joined[i].key();
+    whole[i].key = rooms[i].join(limiter.prefix_, charges[i].key);
     whole[i].limit = limiter.overrides_->size() == 0 ? limiter.limit_ : limiter.limit_of(table->hash(whole[i].key));
     whole[i].cost = asked(charges[i].cost);
   }
@@ -156,71 +151,80 @@ Limiter& Limiter::operator=(Limiter&&) noexcept = default;
 Limiter::~Limiter() = default;
 
 Limit Limiter::limit_of(std::uint64_t h) const noexcept {
-  const std::optional<Limit> override = overrides_->find(h);
-  return override ? *override : limit_;
+  const std::optional<Limit> own = overrides_->find(h);
+  return own ? *own : limit_;
 }
 
 Limit Limiter::limit_of(std::string_view key) const noexcept {
-  const Joined joined(prefix_, key);
-  return limit_of(buckets_.state_->table->hash(joined.key()));
+  Room room;
+  const Key whole = room.join(prefix_, key);
+  return limit_of(buckets_.state_->table->hash(whole));
 }
 
 Decision Limiter::spend(std::string_view key, Count cost) noexcept {
-  const Joined joined(prefix_, key);
+  Room room;
+  const Key whole = room.join(prefix_, key);
   const Buckets::State& state = *buckets_.state_;
-  const std::uint64_t h = state.table->hash(joined.key());
-  return state.table->spend(h, joined.key(), limit_of(h), asked(cost), state.time());
+  const std::uint64_t h = state.table->hash(whole);
+  const std::optional<Limit> own = overrides_->find(h);
+  return state.table->spend(h, whole, own ? *own : limit_, asked(cost), state.time());
 }
 
 void Limiter::spend_batch(std::span<const std::string_view> keys, std::span<Decision> decisions, Count cost) noexcept {
   WEIR_ASSERT(decisions.size() >= keys.size());
   Table& table = *buckets_.state_->table;
   const Time now = buckets_.state_->time();
-  std::array<Joined, kBatch> joined;
+  std::array<Room, kBatch> rooms;
+  std::array<Key, kBatch> whole;
   std::array<std::uint64_t, kBatch> hashes;
   for (std::size_t done = 0; done < keys.size(); done += kBatch) {
     const std::size_t count = std::min(kBatch, keys.size() - done);
     for (std::size_t i = 0; i < count; ++i) {
-      joined[i].join(prefix_, keys[done + i]);
-      hashes[i] = table.hash(joined[i].key());
+      whole[i] = rooms[i].join(prefix_, keys[done + i]);
+      hashes[i] = table.hash(whole[i]);
       table.prefetch_group(hashes[i]);
     }
     for (std::size_t i = 0; i < count; ++i) table.prefetch_line(hashes[i]);
     for (std::size_t i = 0; i < count; ++i) {
-      decisions[done + i] = table.spend(hashes[i], joined[i].key(), limit_of(hashes[i]), asked(cost), now);
+      decisions[done + i] = table.spend(hashes[i], whole[i], limit_of(hashes[i]), asked(cost), now);
     }
   }
 }
 
 Decision Limiter::peek(std::string_view key, Count cost) const noexcept {
-  const Joined joined(prefix_, key);
+  Room room;
+  const Key whole = room.join(prefix_, key);
   const Buckets::State& state = *buckets_.state_;
-  const std::uint64_t h = state.table->hash(joined.key());
+  const std::uint64_t h = state.table->hash(whole);
   return state.table->peek(h, limit_of(h), asked(cost), state.time());
 }
 
 Decision Limiter::refund(std::string_view key, Count cost) noexcept {
-  const Joined joined(prefix_, key);
+  Room room;
+  const Key whole = room.join(prefix_, key);
   const Buckets::State& state = *buckets_.state_;
-  const std::uint64_t h = state.table->hash(joined.key());
+  const std::uint64_t h = state.table->hash(whole);
   // Giving back less than nothing would be taking.
   return state.table->refund(h, limit_of(h), std::max<Count>(cost, 0), state.time());
 }
 
 bool Limiter::reset(std::string_view key) noexcept {
-  const Joined joined(prefix_, key);
+  Room room;
+  const Key whole = room.join(prefix_, key);
   const Buckets::State& state = *buckets_.state_;
-  return state.table->reset(state.table->hash(joined.key()), Kind::bucket, Now{state.time(), Wall{}});
+  return state.table->reset(state.table->hash(whole), Kind::bucket, Now{state.time(), Wall{}});
 }
 
 Result<void> Limiter::set_override(std::string_view key, const Limit& limit) noexcept {
-  const Joined joined(prefix_, key);
-  return overrides_->set(buckets_.state_->table->hash(joined.key()), limit);
+  Room room;
+  const Key whole = room.join(prefix_, key);
+  return overrides_->set(buckets_.state_->table->hash(whole), limit);
 }
 
 bool Limiter::remove_override(std::string_view key) noexcept {
-  const Joined joined(prefix_, key);
-  return overrides_->remove(buckets_.state_->table->hash(joined.key()));
+  Room room;
+  const Key whole = room.join(prefix_, key);
+  return overrides_->remove(buckets_.state_->table->hash(whole));
 }
 
 void Limiter::for_each(const std::function<void(std::string_view, const Decision&)>& visit) const {

@@ -247,7 +247,6 @@ TEST_F(LimiterTest, OverridesAKeyOfOneLimitAndNotOfAnother) {
 
 TEST_F(LimiterTest, NeverMergesTwoPairsOfNameAndKey) {
   const Buckets buckets({.clock = &clock});
-  const std::string colon_key = "b:c";
   std::vector<std::pair<std::string, std::string>> pairs{{"a:b", "c"},  {"a", "b:c"},  {"a\\", "b:c"}, {"a\\:b", "c"},
                                                          {"a:b:c", ""}, {"", "a:b:c"}, {":", "b"},     {"", ":b"}};
   for (const auto& [name, key] : pairs) {

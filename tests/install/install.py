@@ -3,7 +3,8 @@ against that and nothing else.
 
 - examples/embed with find_package(weir), and in one line with pkg-config;
 - a C program with weir::shared and weir::weir, and with pkg-config;
-- the shared library shows the C face and nothing else.
+- the shared library shows the C face and nothing else;
+- with WEIR_LIBRARY_ONLY the source asks for no other package.
 """
 
 import argparse
@@ -69,6 +70,14 @@ def check_headers(package):
                 sys.exit(f"install: {header.relative_to(include)} includes {wanted}, which is not installed")
 
 
+def check_needs(package):
+    """The library alone is configured where nothing else of what the program uses exists."""
+    absent = ("GTest", "rapidcheck", "Python3", "OpenSSL", "yaml-cpp", "simdjson", "nlohmann_json", "CLI11")
+    run(package.arguments.cmake, "-S", package.source, "-B", package.scratch / "alone", "-DWEIR_LIBRARY_ONLY=ON",
+        f"-DCMAKE_CXX_COMPILER={package.arguments.cxx}", f"-DCMAKE_C_COMPILER={package.arguments.cc}",
+        *(f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in absent))
+
+
 def check_exports(package):
     listing = run("nm", "-D", "--defined-only", package.libraries / "libweir.so")
     strangers = [name for name in re.findall(r" \w (\S+)$", listing, re.MULTILINE) if not name.startswith("weir_")]
@@ -83,6 +92,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         package = Package(parser.parse_args(), pathlib.Path(scratch))
         check_headers(package)
+        check_needs(package)
         check_exports(package)
         embed = package.source / "examples/embed"
         print(run(package.configure_and_build(embed, "embed") / "sign_in"))

@@ -48,7 +48,7 @@ class Buckets {
     // At most that many; then the bucket nearest to full is forgotten for a new one, and counted. Memory is taken as
     // buckets come, about 25 bytes each.
     std::uint64_t max_buckets = 10'000'000;
-    // Keep the keys' texts, so that for_each() can list them: about 45 bytes more for a key of 16.
+    // Keep the keys' texts, so that for_each() can list them: about 40 bytes more for a key of 16.
     bool names = false;
     // Where time comes from, if not from CLOCK_BOOTTIME; it must outlive the buckets. A bucket's state has 62 bits: the
     // clock's reading and the longest window must add up to less than 146 years.

@@ -25,6 +25,9 @@ inline constexpr std::size_t queries_per_turn_max = 256;
 // Limits charged by one request.
 inline constexpr std::size_t charges_max = 16;
 
+// Keys of one Limiter that have numbers of their own.
+inline constexpr std::size_t overrides_max = 1'000'000;
+
 // A bucket key as stored: limit, ':' and id. Longer ids are hashed before they get here.
 inline constexpr std::size_t key_bytes_max = 1024;
 

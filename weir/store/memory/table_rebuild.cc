@@ -135,7 +135,8 @@ void Table::evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed
       for (unsigned i = 0; i < kSlotsPerLine; ++i) {
         const std::uint64_t word = slots[i].word.load(std::memory_order_acquire);
         const std::uint64_t tenant = slots[i].fingerprint.load(std::memory_order_relaxed);
-        if (crammed && word != 0 && dead(word, tenant)) return;  // claim() will take this one
+        // claim() will take this one. One that is only expired is no better than a victim: its owner may revive it.
+        if (crammed && word != 0 && decode(word, tenant) == 0) return;
         if (word != 0 && decode(word, tenant) != 0) victim.consider(slots[i], word, tenant, now);
       }
       for (unsigned i = 0; i < kSlotsPerLine; ++i) never_used |= slots[i].word.load(std::memory_order_relaxed) == 0;

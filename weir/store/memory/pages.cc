@@ -193,10 +193,10 @@ std::size_t Pages::bytes() const noexcept {
 }
 
 void Pages::zero(Line page, unsigned order) noexcept {
-  // Atomic, because a reader with an old record may still look; relaxed, because it can only miss.
+  // Atomic, because a reader with an old record may still look; release, because it must then find its record old.
   auto* const words = reinterpret_cast<std::atomic<std::uint64_t>*>(data() + std::size_t{page} * kLineBytes);
   const std::size_t count = (kLineBytes << order) / sizeof(std::uint64_t);
-  for (std::size_t i = 0; i < count; ++i) words[i].store(0, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < count; ++i) words[i].store(0, std::memory_order_release);
 }
 
 }  // namespace weir

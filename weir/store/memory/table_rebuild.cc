@@ -105,8 +105,8 @@ bool Table::claim_dead(std::size_t index, Slot& slot) noexcept {
   const std::uint64_t tenant = slot.fingerprint.load(std::memory_order_relaxed);
   if (word == 0 || !dead(word, tenant)) return false;
   const bool evicted = decode(word, tenant) == 0;
-  // Before the slot changes hands; the compare-and-swap releases it.
-  group.shape.store(Shape{group.shape.load(std::memory_order_relaxed)}.bumped().bits, std::memory_order_relaxed);
+  // Before the slot changes hands. Release: whoever finds the record through this store finds the pages it names.
+  group.shape.store(Shape{group.shape.load(std::memory_order_relaxed)}.bumped().bits, std::memory_order_release);
   // Its owner may be spending it this moment; then it is not dead after all.
   if (!slot.word.compare_exchange_strong(word, kBusy, std::memory_order_acq_rel)) return false;
   ++side.names_dead;
@@ -250,8 +250,9 @@ bool Table::move(Group& group, Slot& from, Shape to) noexcept {
     Slot* const slots = line(group, to, number);
     for (unsigned i = 0; i < kSlotsPerLine; ++i) {
       if (slots[i].word.load(std::memory_order_relaxed) != 0) continue;
-      // The word first: a reader that finds the fingerprint must find the state with it.
-      slots[i].word.store(word, std::memory_order_relaxed);
+      // The word first: a reader that finds the fingerprint must find the state with it. Release: one who comes here
+      // with an old record and reads the word must find that the record is old.
+      slots[i].word.store(word, std::memory_order_release);
       slots[i].fingerprint.store(h, std::memory_order_release);
       return true;
     }

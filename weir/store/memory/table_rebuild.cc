@@ -48,11 +48,23 @@ void raise(std::atomic<std::int64_t>& horizon, std::int64_t to) {
   }
 }
 
+// The wall clock may be set back, and a horizon that stayed behind would end every quota until the clock is there
+// again. A reading that is merely old lowers it too; that only forgets less.
+void follow(std::atomic<std::int64_t>& horizon, Wall wall) {
+  const std::int64_t to = (wall.time_since_epoch() - kHorizonLag).count();
+  std::int64_t seen = horizon.load(std::memory_order_relaxed);
+  if (wall.time_since_epoch().count() < seen) {
+    horizon.compare_exchange_strong(seen, to);
+  } else {
+    raise(horizon, to);
+  }
+}
+
 }  // namespace
 
 void Table::raise_horizon(Now now) noexcept {
   raise(header_->horizon, (now.time.time_since_epoch() - kHorizonLag).count());
-  if (now.wall != Wall{}) raise(header_->wall_horizon, (now.wall.time_since_epoch() - kHorizonLag).count());
+  if (now.wall != Wall{}) follow(header_->wall_horizon, now.wall);
 }
 
 // May be forgotten: full, and full for everyone whose reading of the clock is used.

@@ -137,6 +137,10 @@ void Table::evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed
   const Group& group = groups_[index];
   const Shape shape{group.shape.load(std::memory_order_relaxed)};
   const std::uint32_t lines = shape.lines();
+  // Whoever spends from a bucket brings no wall clock; quotas are weighed all the same.
+  if (now.wall == Wall{}) {
+    now.wall = Wall{Duration{header_->wall_horizon.load(std::memory_order_relaxed)} + kHorizonLag};
+  }
   Victim victim;
   do {
     victim = {};

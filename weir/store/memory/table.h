@@ -151,6 +151,7 @@ class Table {
     std::uint32_t used = 0;        // slots that are not 0
     std::uint32_t counted = 0;     // of these, those in buckets_
     std::uint32_t names_dead = 0;  // entries of the name log whose bucket is gone
+    std::uint32_t patience = 0;    // inserts until it asks for pages again after it got none
   };
 
   Table(Region region, std::size_t groups, bool huge_pages);

@@ -82,7 +82,13 @@ bool Table::dead(std::uint64_t word, std::uint64_t h) const noexcept {
 Slot* Table::claim(std::size_t index, std::uint64_t h, Now now) noexcept {
   Side& side = sides_[index];
   const Group& group = groups_[index];
-  if (side.used >= full_at(Shape{group.shape.load(std::memory_order_relaxed)})) make_room(index);
+  if (side.used >= full_at(Shape{group.shape.load(std::memory_order_relaxed)})) {
+    if (side.patience == 0) {
+      make_room(index);
+    } else {
+      --side.patience;
+    }
+  }
   const Shape shape{group.shape.load(std::memory_order_relaxed)};
   const bool crammed = side.used >= crammed_at(shape);
   if (crammed || buckets_.load(std::memory_order_relaxed) >= header_->buckets_max) evict_near(index, h, now, crammed);
@@ -202,7 +208,10 @@ void Table::make_room(std::size_t index) noexcept {
   const bool done = rebuild(index, [&](std::uint32_t live) {
     return live > roomy_at(shape) && shape.larger().order() <= Pages::kOrderMax ? shape.larger() : shape;
   });
-  if (!done) refused_growth_.fetch_add(1, std::memory_order_relaxed);
+  if (done) return;
+  refused_growth_.fetch_add(1, std::memory_order_relaxed);
+  // Asking has marked and unmarked every slot: not again with every insert while memory is short.
+  sides_[index].patience = shape.slots() / 64;
 }
 
 // Moves the live keys of a group into new pages, of the shape that `choose` makes of their number. Nobody can change a

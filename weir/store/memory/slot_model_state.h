@@ -137,7 +137,7 @@ struct Thread {
   Small taken = 0;    // rebuild: new pages taken so far
   Small from = 0;     // rebuild: cursor over the old slots, or over pages
   Small into = 0;     // rebuild: cursor over the new slots
-  Small unused = 0;
+  Small cut = 0;      // rebuild: the horizon, as loaded
   std::array<Small, kGroupPages> old_pages{};
   std::array<Small, kGroupPages> new_pages{};
   Shape shape;    // as loaded

@@ -94,9 +94,10 @@ class Stepper {
     state_.truth[key] = small(right);
   }
   std::size_t state_of(Word word, std::size_t key) const { return tat_of(rules_, word, key, case_.noise); }
-  bool dead(Word word, std::size_t key) const {
+  bool dead(Word word, std::size_t key) const { return dead(word, key, state_.horizon); }
+  bool dead(Word word, std::size_t key, std::size_t horizon) const {
     const std::size_t tat = state_of(word, key);
-    return tat == 0 || tat < state_.horizon;
+    return tat == 0 || tat < horizon;
   }
 
   // find(), outside the lock. A page stands for a line, and every key's home is the first.
@@ -357,11 +358,12 @@ class Stepper {
 
   void open_rebuild() {
     t_.shape = group().shape;
+    t_.cut = state_.horizon;
     t_.old_pages = group().pages[t_.shape.bank()];
     if (rules_.size_after_mark) return;
     for (std::size_t i = 0; i < olds(); ++i) {
       const Slot& slot = old_slot(i);
-      if (slot.word != 0 && !dead(slot.word, slot.fp)) ++t_.live;
+      if (slot.word != 0 && !dead(slot.word, slot.fp, t_.cut)) ++t_.live;
     }
     choose();
   }
@@ -385,7 +387,7 @@ class Stepper {
       case Pc::mark_load:
         if (is_busy(slot.word) && locks_work()) return fail("a rebuild met a busy slot under the lock");
         if (slot.word == 0 || is_busy(slot.word)) return marked();
-        if (!rules_.mark_dead && dead(slot.word, slot.fp)) return marked();
+        if (!rules_.mark_dead && dead(slot.word, slot.fp, t_.cut)) return marked();
         if (rules_.mark) return go(Pc::mark_swap);
         t_.word = slot.word;
         return go(Pc::mark_judge);
@@ -394,7 +396,7 @@ class Stepper {
         slot.word |= kBusy;
         return go(Pc::mark_judge);
       default:
-        if (!dead(t_.word, slot.fp)) ++t_.live;
+        if (!dead(t_.word, slot.fp, t_.cut)) ++t_.live;
         return marked();
     }
   }
@@ -456,7 +458,7 @@ class Stepper {
     switch (t_.pc) {
       case Pc::move_judge:
         t_.word = slot.word & static_cast<Word>(~kBusy);
-        if (t_.word == 0 || dead(t_.word, slot.fp)) return moved();
+        if (t_.word == 0 || dead(t_.word, slot.fp, t_.cut)) return moved();
         if (t_.into >= t_.wanted * case_.slots) return fail("the new pages overflowed");
         return go(Pc::copy_word);
       default:

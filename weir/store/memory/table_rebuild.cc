@@ -67,14 +67,16 @@ void Table::raise_horizon(Now now) noexcept {
   if (now.wall != Wall{}) follow(header_->wall_horizon, now.wall);
 }
 
+Table::Horizons Table::horizons() const noexcept {
+  return {header_->horizon.load(std::memory_order_relaxed), header_->wall_horizon.load(std::memory_order_relaxed)};
+}
+
 // May be forgotten: full, and full for everyone whose reading of the clock is used.
-bool Table::dead(std::uint64_t word, std::uint64_t h) const noexcept {
+bool Table::dead(std::uint64_t word, std::uint64_t h, const Horizons& horizons) noexcept {
   const State state = decode(word, h);
   if (state == 0) return true;
-  if (kind_of(word) == Kind::quota) {
-    return quota::end_of(state).time_since_epoch().count() < header_->wall_horizon.load(std::memory_order_relaxed);
-  }
-  return static_cast<std::int64_t>(state) < header_->horizon.load(std::memory_order_relaxed);
+  if (kind_of(word) == Kind::quota) return quota::end_of(state).time_since_epoch().count() < horizons.wall;
+  return static_cast<std::int64_t>(state) < horizons.time;
 }
 
 // A slot for h, marked BUSY: its own if it was evicted and is still there, else the first from its home on that is dead
@@ -221,8 +223,9 @@ bool Table::rebuild(std::size_t index, Choose choose) noexcept {
   Group& group = groups_[index];
   Side& side = sides_[index];
   const Shape old{group.shape.load(std::memory_order_relaxed)};
+  const Horizons now = horizons();  // once: what was counted as dead must not be alive when it is moved
   std::uint32_t marked = 0;
-  for (std::uint32_t number = 0; number < old.lines(); ++number) marked += mark(line(group, old, number));
+  for (std::uint32_t number = 0; number < old.lines(); ++number) marked += mark(line(group, old, number), now);
 
   const Shape next = choose(marked).after(old);
   std::array<Line, Shape::kPagesMax> fresh{};
@@ -233,9 +236,9 @@ bool Table::rebuild(std::size_t index, Choose choose) noexcept {
     return false;
   }
   for (unsigned i = 0; i < next.pages(); ++i) group.page[next.bank()][i].store(fresh[i], std::memory_order_relaxed);
-  std::uint32_t live = 0;  // or fewer than were marked, if the horizon rose meanwhile
+  std::uint32_t live = 0;
   for (std::uint32_t slot = 0; slot < old.slots(); ++slot) {
-    live += move(group, line(group, old, slot / kSlotsPerLine)[slot % kSlotsPerLine], next) ? 1 : 0;
+    live += move(group, line(group, old, slot / kSlotsPerLine)[slot % kSlotsPerLine], next, now) ? 1 : 0;
   }
   side.names_dead += side.used - live;
   buckets_.fetch_add(live - std::uint64_t{side.counted}, std::memory_order_relaxed);
@@ -253,22 +256,22 @@ bool Table::rebuild(std::size_t index, Choose choose) noexcept {
 
 // Marks a line's slots, so that no spender can change them behind the copy; returns how many are alive. Dead ones are
 // marked too: whoever revives one must wait and find it gone.
-std::uint32_t Table::mark(Slot* slots) noexcept {
+std::uint32_t Table::mark(Slot* slots, const Horizons& horizons) noexcept {
   std::uint32_t live = 0;
   for (unsigned i = 0; i < kSlotsPerLine; ++i) {
     std::uint64_t word = slots[i].word.load(std::memory_order_relaxed);
     if (word == 0) continue;
     word = slots[i].word.fetch_or(kBusy, std::memory_order_acq_rel);
-    live += dead(word, slots[i].fingerprint.load(std::memory_order_relaxed)) ? 0 : 1;
+    live += dead(word, slots[i].fingerprint.load(std::memory_order_relaxed), horizons) ? 0 : 1;
   }
   return live;
 }
 
 // Copies a marked slot to its place in the new pages, if it is alive.
-bool Table::move(Group& group, Slot& from, Shape to) noexcept {
+bool Table::move(Group& group, Slot& from, Shape to, const Horizons& horizons) noexcept {
   const std::uint64_t word = from.word.load(std::memory_order_relaxed) & ~kBusy;
   const std::uint64_t h = from.fingerprint.load(std::memory_order_relaxed);
-  if (word == 0 || dead(word, h)) return false;
+  if (word == 0 || dead(word, h, horizons)) return false;
   const std::uint32_t lines = to.lines();
   std::uint32_t number = home(h, to);
   for (std::uint32_t searched = 0; searched < lines; ++searched, number = number + 1 == lines ? 0 : number + 1) {

@@ -54,16 +54,8 @@ inline std::vector<Case> small_cases() {
   const Op cem = spend(kCem, 5);
   const std::vector<Placed> one = {{kAnn, 6, 0, 0}};
 
-  add("three spenders of one key during a rebuild", table({{0}}, {1}, {{kAnn, 5, 0, 0}}),
-      {{ann}, {ann}, {ann}, {rebuild(0, 1)}});
   add("a spender during two rebuilds of its group", table({{0}}, {1, 2}, one),
       {{ann, ann}, {rebuild(0, 1)}, {rebuild(0, 1)}});
-  add("an old record while the group grows and shrinks", table({{0}}, {1, 2}, {{kAnn, 6, 0, 0}, {kBob, 6, 0, 1}}),
-      {{ann}, {bob}, {rebuild(0, 2), rebuild(0, 1)}})
-      .slots = 2;
-  add("a new key while the group grows and shrinks", table({{0}}, {1, 2}, one),
-      {{ann}, {bob}, {rebuild(0, 2), rebuild(0, 2)}})
-      .slots = 2;
   add("three inserts of one key", table({{0}}, {}, {}), {{ann}, {ann}, {ann}}).slots = 2;
   add("two keys inserted at once", table({{0}}, {}, {}), {{ann}, {ann}, {bob}}).slots = 2;
   add("inserts that grow the group", table({{0}}, {1, 2}, one), {{ann}, {bob}, {bob}});
@@ -106,6 +98,15 @@ inline std::vector<Case> small_cases() {
   add("an evicted key comes back twice at once", table({{0}}, {1}, {{kAnn, 0, 0, 0}}), {{ann}, {ann}, {bob}});
   add("an evicted key comes back where another slot is free", table({{0}}, {}, {{kBob, 0, 0, 0}, {kAnn, 0, 0, 1}}),
       {{ann, ann}, {ann}, {bob}})
+      .slots = 2;
+  // The costly ones last: mutants are convicted by the first case that finds them.
+  add("three spenders of one key during a rebuild", table({{0}}, {1}, {{kAnn, 5, 0, 0}}),
+      {{ann}, {ann}, {ann}, {rebuild(0, 1)}});
+  add("an old record while the group grows and shrinks", table({{0}}, {1, 2}, {{kAnn, 6, 0, 0}, {kBob, 6, 0, 1}}),
+      {{ann}, {bob}, {rebuild(0, 2), rebuild(0, 1)}})
+      .slots = 2;
+  add("a new key while the group grows and shrinks", table({{0}}, {1, 2}, one),
+      {{ann}, {bob}, {rebuild(0, 2), rebuild(0, 2)}})
       .slots = 2;
   return all;
 }

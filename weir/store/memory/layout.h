@@ -104,7 +104,7 @@ struct Header {
   std::uint32_t sealed;  // state.h: the process ended cleanly and `checksum` covers everything
   std::uint64_t checksum;
   std::atomic<std::int64_t> horizon;       // a bucket whose TAT lies before it may be forgotten; only ever rises
-  std::atomic<std::int64_t> wall_horizon;  // the same for quotas, by the wall clock
+  std::atomic<std::int64_t> wall_horizon;  // the same for quotas, by the wall clock; goes back when that is set back
   std::atomic<std::uint64_t> evicted;
   char boot_id[40];                           // state.h: which boot's CLOCK_BOOTTIME the next two belong to
   std::int64_t boot_offset;                   // Time = CLOCK_BOOTTIME + this

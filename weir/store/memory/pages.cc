@@ -119,7 +119,6 @@ bool Pages::take_chunk(unsigned order) noexcept {
   } else if (chunk(at).phase == Phase::given_back) {
     if (!region_.take_back(byte_offset(at), byte_offset(at + 1))) return false;
     given_back_ -= kChunkBytes;
-    chunk(at).clean = true;
   }
   assign(at, order);
   grown_ = true;
@@ -180,7 +179,7 @@ void Pages::finish_adopting() noexcept {
 }
 
 void Pages::give_back(std::size_t i) noexcept {
-  region_.give_back(byte_offset(i), byte_offset(i + 1));
+  chunk(i).clean = region_.give_back(byte_offset(i), byte_offset(i + 1));
   chunk(i).phase = Phase::given_back;
   given_back_ += kChunkBytes;
 }
@@ -218,10 +217,10 @@ std::size_t Pages::bytes() const noexcept {
 }
 
 void Pages::zero(Line page, unsigned order) noexcept {
-  // Atomic, because a reader with an old record may still look; relaxed, because it can only miss.
+  // Atomic, because a reader with an old record may still look; release, because it must then find its record old.
   auto* const words = reinterpret_cast<std::atomic<std::uint64_t>*>(data() + std::size_t{page} * kLineBytes);
   const std::size_t count = (kLineBytes << order) / sizeof(std::uint64_t);
-  for (std::size_t i = 0; i < count; ++i) words[i].store(0, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < count; ++i) words[i].store(0, std::memory_order_release);
 }
 
 }  // namespace weir

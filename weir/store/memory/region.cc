@@ -102,16 +102,14 @@ void Region::populate(std::size_t from, std::size_t to, bool huge) noexcept {
   madvise(data_ + from, to - from, MADV_POPULATE_WRITE);
 }
 
-void Region::give_back(std::size_t from, std::size_t to) noexcept {
-  if (fd_ < 0) {
-    madvise(data_ + from, to - from, MADV_DONTNEED);
-    return;
-  }
+bool Region::give_back(std::size_t from, std::size_t to) noexcept {
+  if (fd_ < 0) return madvise(data_ + from, to - from, MADV_DONTNEED) == 0;
   // A late reader must find zeros, not a hole of the file: touching a hole of a full tmpfs is a SIGBUS.
   void* const zeros = mmap(data_ + from, to - from, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-  if (zeros == MAP_FAILED) return;  // too many mappings: the pages stay, nothing is lost
-  fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from), static_cast<off_t>(to - from));
+  if (zeros == MAP_FAILED) return false;  // too many mappings: the pages stay, nothing is lost
+  return fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
+                   static_cast<off_t>(to - from)) == 0;
 }
 
 bool Region::take_back(std::size_t from, std::size_t to) noexcept {

@@ -81,7 +81,11 @@ bool Table::change(std::uint64_t h, Now now, Step&& step) noexcept {
   for (;;) {
     const Shape shape{group.shape.load(std::memory_order_acquire)};
     Slot* const slot = find(group, shape, h);
-    if (slot == nullptr) return false;
+    if (slot == nullptr) {
+      // Of a record that is still in use: in an old one's pages somebody else's slots may lie by now.
+      if (group.shape.load(std::memory_order_relaxed) != shape.bits) continue;
+      return false;
+    }
     std::uint64_t word = slot->word.load(std::memory_order_acquire);
     if (word == 0 || (word & kBusy) != 0) {
       wait(h);

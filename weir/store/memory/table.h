@@ -10,7 +10,8 @@
 // 2. A hit needs no lock: a compare-and-swap from w succeeds only where h lives with that state, because w carries h.
 // An
 //    old record, an old page or a reused slot can only make it fail, or miss.
-// 3. A miss is believed only under the lock, after searching again.
+// 3. Whoever inserts believes a miss only under the lock, after searching again; whoever only looks, if the group's
+//    record has not changed since before the search.
 // 4. A key is forgotten only when its TAT lies before the horizon, and a miss decides at or after the horizon. So a
 // thread
 //    with an old reading of the clock cannot spend a forgotten bucket twice.
@@ -139,6 +140,12 @@ class Table {
     bool write;
   };
 
+  // One reading of the header's.
+  struct Horizons {
+    std::int64_t time;
+    std::int64_t wall;
+  };
+
   struct Victim {
     Slot* slot = nullptr;
     std::uint64_t word = 0;
@@ -152,9 +159,9 @@ class Table {
   struct Side {
     mutable std::mutex lock;
     std::uint32_t used = 0;        // slots that are not 0
-    std::uint32_t refused = 0;     // inserts since growth was last refused
     std::uint32_t counted = 0;     // of these, those in buckets_
     std::uint32_t names_dead = 0;  // entries of the name log whose bucket is gone
+    std::uint32_t patience = 0;    // inserts until it asks for pages again after it got none
   };
 
   Table(Region region, std::size_t groups, bool huge_pages);
@@ -167,7 +174,9 @@ class Table {
   Slot* line(const Group& group, Shape shape, std::uint32_t number) const noexcept;
   Slot* find(const Group& group, Shape shape, std::uint64_t h, std::uint32_t* slot_number = nullptr) const noexcept;
   Slot* find_locked(std::size_t index, std::uint64_t h) const noexcept;
-  bool dead(std::uint64_t word, std::uint64_t h) const noexcept;
+  Horizons horizons() const noexcept;
+  bool dead(std::uint64_t word, std::uint64_t h) const noexcept { return dead(word, h, horizons()); }
+  static bool dead(std::uint64_t word, std::uint64_t h, const Horizons& horizons) noexcept;
   void raise_horizon(Now now) noexcept;
 
   template <class Step>
@@ -188,8 +197,8 @@ class Table {
   std::uint32_t count_live(const Group& group, Shape shape) const noexcept;
   template <class Choose>
   bool rebuild(std::size_t index, Choose choose) noexcept;
-  std::uint32_t mark(Slot* slots) noexcept;
-  bool move(Group& group, Slot& from, Shape to) noexcept;
+  static std::uint32_t mark(Slot* slots, const Horizons& horizons) noexcept;
+  bool move(Group& group, Slot& from, Shape to, const Horizons& horizons) noexcept;
   void fit(std::size_t index) noexcept;
   void remember_name(std::size_t index, std::uint64_t h, Key key) noexcept;
   void compact_names(std::size_t index) noexcept;

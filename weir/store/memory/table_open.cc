@@ -32,6 +32,11 @@ std::size_t pages_begin(std::size_t groups) {
   return (bytes + Pages::kChunkBytes - 1) / Pages::kChunkBytes * Pages::kChunkBytes;
 }
 
+// A chunk, and the one that is never used.
+bool holds_pages(const Region& region, std::size_t groups) {
+  return region.bytes_max() >= pages_begin(groups) + 2 * Pages::kChunkBytes;
+}
+
 Result<HashKey> random_seed() {
   HashKey seed;
   if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
@@ -79,7 +84,7 @@ Result<std::unique_ptr<Table>> Table::create(const Options& options, HashKey see
 Result<std::unique_ptr<Table>> Table::create(const Options& options, HashKey seed, Region region) {
   if (auto checked = check(options); !checked) return checked.error();
   const std::size_t groups = groups_for(options.buckets_max);
-  if (!region.extend(pages_begin(groups)))
+  if (!holds_pages(region, groups) || !region.extend(pages_begin(groups)))
     return Error{Fault::unavailable, "no space for a table of " + std::to_string(groups) + " groups"};
   std::unique_ptr<Table> table(new Table(std::move(region), groups, options.huge_pages));
   if (!table->format(options, seed)) return Error{Fault::unavailable, "no space for the first page of every group"};
@@ -110,7 +115,7 @@ Result<std::unique_ptr<Table>> Table::recover(Region region, bool huge_pages, No
   const auto* const header = reinterpret_cast<const Header*>(region.data());
   const std::size_t groups = groups_for(header->buckets_max);
   if (header->buckets_max > bounds::buckets_max || groups == 0 || groups != header->groups ||
-      region.ready() < pages_begin(groups)) {
+      region.ready() < pages_begin(groups) || !holds_pages(region, groups)) {
     return Error{Fault::invalid, "its header does not fit its size"};
   }
   std::unique_ptr<Table> table(new Table(std::move(region), groups, huge_pages));

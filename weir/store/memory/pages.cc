@@ -96,7 +96,6 @@ bool Pages::take_chunk(unsigned order) noexcept {
   } else if (chunk(at).phase == Phase::given_back) {
     if (!region_.take_back(byte_offset(at), byte_offset(at + 1))) return false;
     given_back_ -= kChunkBytes;
-    chunk(at).clean = true;
   }
   assign(at, order);
   lowest_[order] = at;
@@ -155,7 +154,7 @@ void Pages::finish_adopting() noexcept {
 }
 
 void Pages::give_back(std::size_t i) noexcept {
-  region_.give_back(byte_offset(i), byte_offset(i + 1));
+  chunk(i).clean = region_.give_back(byte_offset(i), byte_offset(i + 1));
   chunk(i).phase = Phase::given_back;
   given_back_ += kChunkBytes;
 }

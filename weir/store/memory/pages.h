@@ -61,7 +61,7 @@ class Pages {
   struct Chunk {
     Phase phase;
     unsigned char order;
-    bool clean;                 // never released into: its pages are still zero
+    bool clean;                 // its free pages are zero: new, or given back as a hole, and none released since
     bool idle;                  // free since before the last maintain()
     std::uint32_t free;         // pages free, while in use
     std::uint64_t map[kWords];  // 1 = page in use

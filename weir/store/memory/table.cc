@@ -25,7 +25,7 @@ std::uint64_t Table::hash(Key key) const noexcept {
   // A limit's bucket and its quota share one text and must not share a slot.
   if (key.kind == Kind::quota) seed.k1 = ~seed.k1;
   const std::uint64_t h = siphash13(seed, key.text);
-  return h != 0 ? h : 1;
+  return h > kNobody ? h : h + 2;  // neither "never used" nor nobody
 }
 
 std::size_t Table::index_of(std::uint64_t h) const noexcept {

@@ -77,6 +77,9 @@ class Table {
     std::uint64_t dropped = 0;     // slots that hold nothing this table could have written
   };
 
+  static Result<void> check(const Options& options);
+  static Result<HashKey> fresh_seed();
+
   // In memory of its own, under a fresh secret seed unless one is given.
   static Result<std::unique_ptr<Table>> create(const Options& options);
   static Result<std::unique_ptr<Table>> create(const Options& options, HashKey seed);
@@ -135,6 +138,8 @@ class Table {
     bool write;
   };
 
+  enum class Moved : unsigned char { alive, dead, no_room };
+
   // A group's part that need not survive the process.
   struct Side {
     mutable std::mutex lock;
@@ -171,7 +176,8 @@ class Table {
   void evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed) noexcept;
   std::uint32_t count_live(const Group& group, Shape shape) const noexcept;
   bool rebuild(std::size_t index, Shape shape) noexcept;
-  bool move(Group& group, Slot& from, Shape to) noexcept;
+  Moved move(Group& group, Slot& from, Shape to) noexcept;
+  void unmark(const Group& group, Shape shape) noexcept;
   void fit(std::size_t index) noexcept;
   void remember_name(std::size_t index, std::uint64_t h, Key key) noexcept;
   void compact_names(std::size_t index);

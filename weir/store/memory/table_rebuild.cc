@@ -174,7 +174,8 @@ void Table::make_room(std::size_t index) noexcept {
   if (!rebuild(index, next)) refused_growth_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Moves the live keys of a group into new pages of the given shape. False, and nothing changed, if there are no pages.
+// Moves the live keys of a group into new pages of the given shape. False, and nothing changed, if there are no pages
+// or the shape is too small after all.
 bool Table::rebuild(std::size_t index, Shape shape) noexcept {
   Group& group = groups_[index];
   Side& side = sides_[index];
@@ -188,7 +189,15 @@ bool Table::rebuild(std::size_t index, Shape shape) noexcept {
   std::uint32_t live = 0;
   for (std::uint32_t number = 0; number < old.lines(); ++number) {
     Slot* const slots = line(group, old, number);
-    for (unsigned i = 0; i < kSlotsPerLine; ++i) live += move(group, slots[i], next) ? 1 : 0;
+    for (unsigned i = 0; i < kSlotsPerLine; ++i) {
+      const Moved moved = move(group, slots[i], next);
+      if (moved == Moved::no_room) {
+        unmark(group, old);
+        pages_.release(next.order(), pages);
+        return false;
+      }
+      live += moved == Moved::alive ? 1 : 0;
+    }
   }
   side.names_dead += side.used - live;
   buckets_.fetch_add(live - std::uint64_t{side.counted}, std::memory_order_relaxed);
@@ -204,15 +213,26 @@ bool Table::rebuild(std::size_t index, Shape shape) noexcept {
   return true;
 }
 
+// Takes a rebuild back: its lock is still held, so nobody has changed a marked slot.
+void Table::unmark(const Group& group, Shape shape) noexcept {
+  for (std::uint32_t number = 0; number < shape.lines(); ++number) {
+    Slot* const slots = line(group, shape, number);
+    for (unsigned i = 0; i < kSlotsPerLine; ++i) {
+      // Release: a spender that was waiting goes on with the state under the mark.
+      slots[i].word.fetch_and(~kBusy, std::memory_order_release);
+    }
+  }
+}
+
 // Marks the slot, so that no spender can change it behind the copy, and copies it; a dead one is left behind, marked
-// too.
-bool Table::move(Group& group, Slot& from, Shape to) noexcept {
+// too. There is no room when more expired buckets came back to life than the shape, chosen a moment ago, allows for.
+Table::Moved Table::move(Group& group, Slot& from, Shape to) noexcept {
   std::uint64_t word = from.word.load(std::memory_order_acquire);
-  if (word == 0) return false;
+  if (word == 0) return Moved::dead;
   while (!from.word.compare_exchange_weak(word, word | kBusy, std::memory_order_acq_rel)) {
   }
   const std::uint64_t h = from.fingerprint.load(std::memory_order_relaxed);
-  if (dead(word, h)) return false;
+  if (dead(word, h)) return Moved::dead;
   const std::uint32_t lines = to.lines();
   std::uint32_t number = home(h, to);
   for (std::uint32_t searched = 0; searched < lines; ++searched, number = number + 1 == lines ? 0 : number + 1) {
@@ -222,10 +242,10 @@ bool Table::move(Group& group, Slot& from, Shape to) noexcept {
       // The word first: a reader that finds the fingerprint must find the state with it.
       slots[i].word.store(word, std::memory_order_relaxed);
       slots[i].fingerprint.store(h, std::memory_order_release);
-      return true;
+      return Moved::alive;
     }
   }
-  WEIR_ASSERT(false);  // the shape was chosen to hold them all
+  return Moved::no_room;
 }
 
 // Cleans and shrinks a group if that gives something back.

@@ -39,8 +39,8 @@ inline constexpr unsigned kSlotsPerLine = 4;
 // A bucket's state: its TAT in nanoseconds, or a quota's window and use. 0 is a full bucket.
 using State = std::uint64_t;
 
-// The fingerprint of a slot that recover() found claimed: used, dead, and nobody's, because whether its word was to be
-// a bucket or a quota is not known. No key hashes to it.
+// The fingerprint of a slot that is used, dead and nobody's: its bucket was evicted, or recover() found it claimed and
+// does not know whether it was to be a bucket or a quota. No key hashes to it.
 inline constexpr std::uint64_t kNobody = 1;
 
 inline constexpr std::uint64_t kBusy = std::uint64_t{1} << 63;

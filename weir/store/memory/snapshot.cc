@@ -178,7 +178,10 @@ Result<SnapshotReader> SnapshotReader::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0 && errno == ENOENT) return Error{Fault::unknown, path + ": there is no snapshot"};
   if (fd < 0) return system_error(path, "open");
-  return read(fd);
+  auto reader = read(fd);
+  if (!reader && reader.error().fault != Fault::invalid)
+    return Error{reader.error().fault, path + ": " + reader.error().detail};
+  return reader;
 }
 
 Result<SnapshotReader> SnapshotReader::read(int fd) {
@@ -232,7 +235,16 @@ Result<std::string_view> SnapshotReader::take(std::size_t bytes) {
   return taken;
 }
 
+// As many as the end of the file says, which is not yet to be believed, but no more than it has room for.
+std::uint64_t SnapshotReader::records() const {
+  std::uint64_t records = 0;
+  const auto at = static_cast<off_t>(bytes_ - sizeof(Tail));
+  if (pread(fd_, &records, sizeof records, at) != sizeof records) return 0;
+  return std::min(records, left_ / (2 * sizeof(std::uint64_t)));
+}
+
 Result<std::uint64_t> SnapshotReader::restore(Table& table, Duration shift, Now now) {
+  table.reserve(records());
   std::uint64_t records = 0;
   std::uint64_t restored = 0;
   for (; left_ > 0; ++records) {

@@ -60,6 +60,7 @@ class SnapshotReader {
  private:
   explicit SnapshotReader(int fd);
   Result<void> read_head();
+  std::uint64_t records() const;
   Result<std::string_view> take(std::size_t bytes);
   Result<bool> restore_one(Table& table, Duration shift, Now now);
 

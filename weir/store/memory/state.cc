@@ -239,6 +239,7 @@ Result<void> Opening::refit() {
     next.evicted.store(header.evicted.load());
     next.horizon.store(std::max<std::int64_t>(header.horizon.load() + shift.count(), 0));
     next.wall_horizon.store(header.wall_horizon.load());
+    table.reserve(old.stats().buckets);
     for (std::size_t group = 0; group < old.groups(); ++group) {
       old.visit(group, [&](Table::Bucket bucket) {
         if (bucket.kind == Kind::bucket) {

@@ -124,6 +124,9 @@ class Table {
   std::size_t groups() const noexcept { return groups_count_; }
   // Puts back what visit() showed. Only into a table under the same seed, before it serves.
   void restore(const Bucket& bucket, Now now) noexcept;
+  // Before that: room for so many at once. In the order of visit() they would crowd the front of every group that is
+  // still to grow, and take its size squared.
+  void reserve(std::uint64_t buckets) noexcept;
 
   Stats stats() const noexcept;
   Header& header() const noexcept { return *header_; }
@@ -173,7 +176,7 @@ class Table {
   void make_room(std::size_t index) noexcept;
   bool claim_dead(Side& side, Slot& slot) noexcept;
   void count_one(Side& side) noexcept;
-  void evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed) noexcept;
+  void evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed, bool over) noexcept;
   std::uint32_t count_live(const Group& group, Shape shape) const noexcept;
   bool rebuild(std::size_t index, Shape shape) noexcept;
   Moved move(Group& group, Slot& from, Shape to) noexcept;

@@ -72,7 +72,8 @@ Slot* Table::claim(std::size_t index, std::uint64_t h, Now now) noexcept {
   if (side.used >= full_at(Shape{group.shape.load(std::memory_order_relaxed)})) make_room(index);
   const Shape shape{group.shape.load(std::memory_order_relaxed)};
   const bool crammed = side.used >= crammed_at(shape);
-  if (crammed || buckets_.load(std::memory_order_relaxed) >= header_->buckets_max) evict_near(index, h, now, crammed);
+  const bool over = buckets_.load(std::memory_order_relaxed) >= header_->buckets_max;
+  if (crammed || over) evict_near(index, h, now, crammed, over);
   const std::uint32_t lines = shape.lines();
   std::uint32_t number = home(h, shape);
   for (std::uint32_t searched = 0; searched < lines; ++searched, number = number + 1 == lines ? 0 : number + 1) {
@@ -109,9 +110,10 @@ void Table::count_one(Side& side) noexcept {
   buckets_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Forgets the bucket nearest to full among those close to h's home, so that the table stays within its bound. It stays
-// in its slot as a dead one, state 0; if its owner comes back before the slot is reused it starts full.
-void Table::evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed) noexcept {
+// Forgets the bucket nearest to full among those close to h's home, so that the table stays within its bound (`over`),
+// or a group that cannot grow within its slots (`crammed`). Its slot becomes nobody's: dead, and no longer counted. If
+// it kept its owner, he could revive it uncounted.
+void Table::evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed, bool over) noexcept {
   const Group& group = groups_[index];
   Side& side = sides_[index];
   const Shape shape{group.shape.load(std::memory_order_relaxed)};
@@ -129,9 +131,12 @@ void Table::evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed
         never_used |= word == 0;
         if (word == 0) continue;
         const std::uint64_t tenant = slots[i].fingerprint.load(std::memory_order_relaxed);
-        if (dead(word, tenant)) return;  // room without forgetting anybody
+        const bool expired = dead(word, tenant);
+        if (expired && !over) return;  // room without forgetting anybody
         const State state = decode(word, tenant);
-        const Duration wait = kind_of(word) == Kind::quota
+        if (state == 0) continue;  // not counted any more: reusing it adds one
+        const Duration wait = expired ? Duration::min()
+                              : kind_of(word) == Kind::quota
                                   ? quota::end_of(state) - now.wall
                                   : Time{Duration{static_cast<std::int64_t>(state)}} - now.time;
         if (victim != nullptr && wait >= victim_wait) continue;
@@ -143,10 +148,10 @@ void Table::evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed
       if (crammed ? never_used : victim != nullptr && searched + 1 >= kEvictionLines) break;
     }
     if (victim == nullptr) return;  // an empty group: the few buckets over the bound are its first
-    const std::uint64_t tenant = victim->fingerprint.load(std::memory_order_relaxed);
-    const std::uint64_t forgotten = encode(State{0}, tenant, kind_of(victim_word));
-    if (!victim->word.compare_exchange_strong(victim_word, forgotten, std::memory_order_acq_rel)) continue;
-    header_->evicted.fetch_add(1, std::memory_order_relaxed);
+    if (!victim->word.compare_exchange_strong(victim_word, kBusy, std::memory_order_acq_rel)) continue;
+    victim->fingerprint.store(kNobody, std::memory_order_release);
+    victim->word.store(encode(State{0}, kNobody, Kind::bucket), std::memory_order_release);
+    if (victim_wait != Duration::min()) header_->evicted.fetch_add(1, std::memory_order_relaxed);
     --side.counted;
     buckets_.fetch_sub(1, std::memory_order_relaxed);
     return;
@@ -172,6 +177,15 @@ void Table::make_room(std::size_t index) noexcept {
   Shape next = live > roomy_at(shape) ? shape.larger() : shape;
   if (next.order() > Pages::kOrderMax) next = shape;
   if (!rebuild(index, next)) refused_growth_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Table::reserve(std::uint64_t buckets) noexcept {
+  const auto each = static_cast<std::uint32_t>(std::min(buckets, header_->buckets_max) / groups_count_);
+  const Shape shape = shape_for(each + each / 16);  // some groups hold more than the others
+  for (std::size_t i = 0; i < groups_count_; ++i) {
+    const std::lock_guard lock(sides_[i].lock);
+    if (shape.lines() > Shape{groups_[i].shape.load(std::memory_order_relaxed)}.lines()) (void)rebuild(i, shape);
+  }
 }
 
 // Moves the live keys of a group into new pages of the given shape. False, and nothing changed, if there are no pages

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 #include <random>
 
+#include "weir/base/bounds.h"
 #include "weir/store/memory/state_scratch.h"
 
 namespace weir {
@@ -175,6 +177,70 @@ TEST_F(Snapshot, OfANewerVersionIsRefused) {
   bytes[kVersionAt] = 2;
   spill(options.snapshot, bytes);
   EXPECT_EQ(refusal(), "it is of version 2 and this program reads version 1");
+}
+
+// Under a checksum that is right, so that only the rule at hand can refuse it.
+std::string resealed(std::string bytes) {
+  Checksum checksum;
+  checksum.add(std::string_view(bytes).substr(0, bytes.size() - 8));
+  const std::uint64_t value = checksum.value();
+  std::memcpy(bytes.data() + bytes.size() - 8, &value, sizeof value);
+  return bytes;
+}
+
+template <class T>
+void put(std::string& bytes, std::size_t at, T value) {
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+TEST_F(Snapshot, ItsTimeIsBoundedAtTheEdge) {
+  constexpr std::size_t kTimeAt = 40;
+  std::string bytes = written(3);
+  put(bytes, kTimeAt, bounds::time_max.count());
+  spill(options.snapshot, resealed(bytes));
+  const OpenState state = open();
+  EXPECT_EQ(state.origin, Origin::snapshot);
+  EXPECT_EQ(machine.now(state).time, Time{24h}) << "a timeline that old begins again";
+  put(bytes, kTimeAt, bounds::time_max.count() + 1);
+  spill(options.snapshot, resealed(bytes));
+  EXPECT_EQ(refusal(), "its head holds numbers that no table has");
+}
+
+TEST_F(Snapshot, ItsRecordsAreCheckedEvenIfTheChecksumIsRight) {
+  constexpr std::size_t kRecordAt = 64;
+  const std::string bytes = written(1);
+  const auto with = [&](std::size_t at, auto value) {
+    std::string changed = bytes;
+    put(changed, at, value);
+    spill(options.snapshot, resealed(changed));
+    return refusal();
+  };
+  std::int64_t time = 0;
+  std::memcpy(&time, bytes.data() + 40, sizeof time);
+  const std::int64_t latest = time + (bounds::window_max + 24h).count();
+  const std::string nobody = "it holds a bucket that no table has";
+  EXPECT_EQ(with(kRecordAt, std::uint64_t{0}), nobody);
+  EXPECT_EQ(with(kRecordAt, std::uint64_t{1}), nobody);
+  EXPECT_EQ(with(kRecordAt + 8, kBusy | 5), nobody);
+  EXPECT_EQ(with(kRecordAt + 8, latest + 1), nobody);
+  EXPECT_EQ(with(kRecordAt + 8, latest), "");
+  EXPECT_EQ(with(kRecordAt + 16, std::uint16_t{65'535}), "a record goes beyond its end");
+  EXPECT_EQ(with(bytes.size() - 16, std::uint64_t{2}), "it does not hold as many buckets as it says");
+  EXPECT_EQ(with(16, bounds::buckets_max + 1), "its head holds numbers that no table has");
+  EXPECT_EQ(with(16, std::uint64_t{0}), "its head holds numbers that no table has");
+}
+
+TEST_F(Snapshot, ANameIsAtMostAsLongAsAKey) {
+  for (const std::size_t length : {bounds::key_bytes_max, bounds::key_bytes_max + 1}) {
+    std::string bytes = written(1);
+    const std::string tail = bytes.substr(bytes.size() - 16);
+    bytes.resize(64 + 16);
+    const auto bytes_of_name = static_cast<std::uint16_t>(length);
+    bytes.append(reinterpret_cast<const char*>(&bytes_of_name), sizeof bytes_of_name);
+    bytes.append(length, 'n').append(tail);
+    spill(options.snapshot, resealed(bytes));
+    EXPECT_EQ(refusal(), length == bounds::key_bytes_max ? "" : "it holds a name that is too long");
+  }
 }
 
 TEST_F(Snapshot, NineDamagedOnesAreKeptAndTheLastGivesWay) {

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <random>
 
 #include "weir/base/clock.h"
 #include "weir/store/memory/snapshot.h"
@@ -260,9 +259,7 @@ TEST_F(State, WhatIsNoRegularFileIsAnErrorThatNamesIt) {
 
 TEST_F(State, BadOptionsAreAnErrorAndTouchNoFile) {
   options.table.buckets_max = 0;
-  const auto opened = open_state(options, machine.boot);
-  ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().fault, Fault::invalid);
+  EXPECT_EQ(open_state(options, machine.boot).error().fault, Fault::invalid);
   EXPECT_EQ(scratch.files(), std::set<std::string>{});
 }
 
@@ -291,6 +288,20 @@ TEST_F(State, OtherOptionsRewriteTheFileWithItsBuckets) {
   state = open();
   EXPECT_GE(state.table->stats().evicted, 400u);
   EXPECT_LE(state.table->stats().buckets, 100u);
+}
+
+TEST_F(State, WithoutRoomForBothTheOldOptionsStayInForce) {
+  OpenState state = open();
+  spend(state, "a", 6);
+  kill(state);
+  ASSERT_EQ(mkdir((live() + ".new").c_str(), 0700), 0);  // nothing can be made there
+  options.table.buckets_max = 2000;
+  state = open();
+  EXPECT_EQ(state.report.back(),
+            live() + ": not rewritten from max_buckets 1000 with names to max_buckets 2000 with names, because " +
+                live() + ".new: cannot create it: File exists");
+  EXPECT_EQ(state.table->header().buckets_max, 1000u);
+  EXPECT_EQ(remaining(state, "a"), 0);
 }
 
 TEST_F(State, TheLeftoversOfAKilledRewriteAreRemoved) {

@@ -13,6 +13,9 @@ namespace weir::bounds {
 // bits.
 inline constexpr Duration window_max = std::chrono::days{36'525};  // 100 years
 
+// A state's Time stays below this: with a window and a day on top it fits the 62 bits of a bucket's word.
+inline constexpr Duration time_max = std::chrono::days{16'436};  // 45 years
+
 // A calendar quota's size and what is used of it share one word with the window's end (algorithm/calendar.h).
 inline constexpr std::int64_t quota_max = (std::int64_t{1} << 36) - 1;
 
@@ -21,6 +24,8 @@ inline constexpr std::uint64_t buckets_max = 1'000'000'000;
 
 // Questions decoded from one connection before the next one has its turn.
 inline constexpr std::size_t queries_per_turn_max = 256;
+// State files kept aside because they could not be read; the next one takes the last one's place.
+inline constexpr int damaged_files_max = 9;
 
 // Limits charged by one request.
 inline constexpr std::size_t charges_max = 16;

@@ -99,7 +99,7 @@ void Names::release(std::uint32_t head) noexcept {
   }
 }
 
-bool Names::adopt(Group& group) noexcept {
+bool Names::adopt(Group& group, std::uint32_t& entries) noexcept {
   std::uint32_t previous = 0;
   for (Line line = group.names.load(std::memory_order_relaxed); line != 0; line = at(line)->next) {
     Page* const page = std::size_t{line} * kLineBytes + kLineBytes <= pages_.region().ready() ? at(line) : nullptr;
@@ -112,6 +112,7 @@ bool Names::adopt(Group& group) noexcept {
       std::memcpy(&length, page->entries() + at_byte + sizeof(std::uint64_t), sizeof length);
       sound = length <= page->used.load(std::memory_order_relaxed) - at_byte - kEntryHead;
       at_byte += kEntryHead + length;
+      ++entries;
     }
     if (!sound || at_byte != page->used.load(std::memory_order_relaxed)) {
       if (previous == 0) {

@@ -78,6 +78,9 @@ class Table {
     std::uint64_t dropped = 0;     // slots that hold nothing this table could have written
   };
 
+  static Result<void> check(const Options& options);
+  static Result<HashKey> fresh_seed();
+
   // In memory of its own, under a fresh secret seed unless one is given.
   static Result<std::unique_ptr<Table>> create(const Options& options);
   static Result<std::unique_ptr<Table>> create(const Options& options, HashKey seed);
@@ -126,6 +129,9 @@ class Table {
   std::size_t groups() const noexcept { return groups_count_; }
   // Puts back what visit() showed. Only into a table under the same seed, before it serves.
   void restore(const Bucket& bucket, Now now) noexcept;
+  // Before that: room for so many at once. In the order of visit() they would crowd the front of every group that is
+  // still to grow, and take its size squared.
+  void reserve(std::uint64_t buckets) noexcept;
 
   Stats stats() const noexcept;
   Header& header() const noexcept { return *header_; }

@@ -216,6 +216,16 @@ void Table::make_room(std::size_t index) noexcept {
   sides_[index].patience = shape.slots() / 64;
 }
 
+void Table::reserve(std::uint64_t buckets) noexcept {
+  const auto each = static_cast<std::uint32_t>(std::min(buckets, header_->buckets_max) / groups_count_);
+  const Shape shape = shape_for(each + each / 16);  // some groups hold more than the others
+  for (std::size_t i = 0; i < groups_count_; ++i) {
+    const std::lock_guard lock(sides_[i].lock);
+    if (shape.lines() <= Shape{groups_[i].shape.load(std::memory_order_relaxed)}.lines()) continue;
+    (void)rebuild(i, [&](std::uint32_t) { return shape; });
+  }
+}
+
 // Moves the live keys of a group into new pages, of the shape that `choose` makes of their number. Nobody can change a
 // marked slot, so the number is final. False, and nothing changed, if there are no pages.
 template <class Choose>

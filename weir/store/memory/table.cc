@@ -2,6 +2,8 @@
 #include "weir/store/memory/table.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <utility>
 
 #include "weir/algorithm/calendar.h"
@@ -16,6 +18,26 @@ Time tat_of(State state) {
 // A TAT before the beginning of the timeline is a full bucket like any other in the past.
 State state_of(Time tat) {
   return static_cast<State>(std::max<std::int64_t>(tat.time_since_epoch().count(), 0));
+}
+
+// Field by field: copied as a whole, the decision is built on the stack and read back before its parts have arrived
+// there.
+void assign(Decision& to, const Decision& from) {
+  to.allowed = from.allowed;
+  to.burst = from.burst;
+  to.remaining = from.remaining;
+  to.retry_after = from.retry_after;
+  to.reset_after = from.reset_after;
+}
+
+// Which slots of the line have this fingerprint, a bit for each. Without a branch per slot: which one it is cannot be
+// predicted, and a wrong guess would keep the processor from running ahead while the line is on its way.
+unsigned matching(const Slot* slots, std::uint64_t fingerprint) {
+  const auto at = [&](unsigned i) {
+    return unsigned{slots[i].fingerprint.load(std::memory_order_acquire) == fingerprint} << i;
+  };
+  static_assert(kSlotsPerLine == 4);
+  return at(0) | at(1) | at(2) | at(3);
 }
 
 }  // namespace
@@ -44,19 +66,20 @@ Slot* Table::line(const Group& group, Shape shape, std::uint32_t number) const n
   return reinterpret_cast<Slot*>(pages_.data() + (std::size_t{page} + within) * kLineBytes);
 }
 
+Slot* Table::home_line(std::uint64_t h) const noexcept {
+  const Group& group = groups_[index_of(h)];
+  const Shape shape{group.shape.load(std::memory_order_acquire)};
+  return line(group, shape, home(h, shape));
+}
+
 Slot* Table::find(const Group& group, std::uint64_t h) const noexcept {
   const Shape shape{group.shape.load(std::memory_order_acquire)};
   const std::uint32_t lines = shape.lines();
   std::uint32_t number = home(h, shape);
   for (std::uint32_t searched = 0; searched < lines; ++searched) {
     Slot* const slots = line(group, shape, number);
-    bool never_used = false;
-    for (unsigned i = 0; i < kSlotsPerLine; ++i) {
-      const std::uint64_t fingerprint = slots[i].fingerprint.load(std::memory_order_acquire);
-      if (fingerprint == h) return &slots[i];
-      never_used |= fingerprint == 0;
-    }
-    if (never_used) return nullptr;
+    if (const unsigned match = matching(slots, h); match != 0) return &slots[std::countr_zero(match)];
+    if (matching(slots, 0) != 0) return nullptr;  // never used: h would have been put there
     if (++number == lines) number = 0;
   }
   return nullptr;
@@ -68,13 +91,18 @@ void Table::wait(std::uint64_t h) noexcept {
   const std::lock_guard until_free(sides_[index_of(h)].lock);
 }
 
-// Applies `step` to the bucket's state until it sticks; false if there is no such bucket.
+// Applies `step` to the bucket's state until it sticks; false if there is no such bucket. `line` is h's home line, or
+// was: an old one can only make the first try fail.
 template <class Step>
-bool Table::change(std::uint64_t h, Now now, Step&& step) noexcept {
-  const Group& group = groups_[index_of(h)];
-  for (;;) {
-    Slot* const slot = find(group, h);
-    if (slot == nullptr) return false;
+bool Table::change(std::uint64_t h, Slot* line, Now now, Step&& step) noexcept {
+  for (;; line = home_line(h)) {
+    Slot* slot = nullptr;
+    if (const unsigned match = matching(line, h); match != 0) [[likely]] {
+      slot = &line[std::countr_zero(match)];
+    } else {
+      slot = find(groups_[index_of(h)], h);
+      if (slot == nullptr) return false;
+    }
     std::uint64_t word = slot->word.load(std::memory_order_acquire);
     if (word == 0 || (word & kBusy) != 0) {
       wait(h);
@@ -97,9 +125,10 @@ bool Table::change(std::uint64_t h, Now now, Step&& step) noexcept {
 }
 
 template <class Step>
-void Table::update(std::uint64_t h, Key key, Now now, Step&& step) noexcept {
-  while (!change(h, now, step)) {
+void Table::update(std::uint64_t h, Key key, Slot* line, Now now, Step&& step) noexcept {
+  while (!change(h, line, now, step)) {
     if (insert(h, key, now, step)) return;
+    line = home_line(h);
   }
 }
 
@@ -121,19 +150,43 @@ bool Table::insert(std::uint64_t h, Key key, Now now, Step& step) noexcept {
   return true;
 }
 
-Decision Table::spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now) noexcept {
+Decision Table::spend_in(Slot* line, std::uint64_t h, Key key, const Limit& limit, Count cost, Time now) noexcept {
   Decision decision;
-  update(h, key, Now{now, Wall{}}, [&](State state, Now at) {
+  update(h, key, line, Now{now, Wall{}}, [&](State state, Now at) {
     const Step step = gcra::spend(limit, tat_of(state), cost, at.time);
-    decision = step.decision;
+    assign(decision, step.decision);
     return Change{state_of(step.tat), step.decision.allowed && cost != 0};
   });
   return decision;
 }
 
+Decision Table::spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now) noexcept {
+  return spend_in(home_line(h), h, key, limit, cost, now);
+}
+
+void Table::spend_batch(std::span<const Spend> asked, Time now, Decision* out) noexcept {
+  // As many lines as a processor can wait for at once.
+  constexpr std::size_t kAtOnce = 16;
+  std::array<std::uint64_t, kAtOnce> h;
+  std::array<Slot*, kAtOnce> line;
+  for (std::size_t done = 0; done < asked.size(); done += kAtOnce) {
+    const std::span<const Spend> part = asked.subspan(done, std::min(kAtOnce, asked.size() - done));
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      h[i] = hash(part[i].key);
+      prefetch_group(h[i]);
+    }
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      line[i] = home_line(h[i]);
+      __builtin_prefetch(line[i], 1);
+    }
+    for (std::size_t i = 0; i < part.size(); ++i)
+      out[done + i] = spend_in(line[i], h[i], part[i].key, *part[i].limit, part[i].cost, now);
+  }
+}
+
 Decision Table::peek(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept {
   Decision decision = gcra::peek(limit, Time{}, cost, now);
-  change(h, Now{now, Wall{}}, [&](State state, Now at) {
+  change(h, home_line(h), Now{now, Wall{}}, [&](State state, Now at) {
     decision = gcra::peek(limit, tat_of(state), cost, at.time);
     return Change{state, false};
   });
@@ -142,7 +195,7 @@ Decision Table::peek(std::uint64_t h, const Limit& limit, Count cost, Time now) 
 
 Decision Table::refund(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept {
   Decision decision = gcra::refund(limit, Time{}, cost, now).decision;
-  change(h, Now{now, Wall{}}, [&](State state, Now at) {
+  change(h, home_line(h), Now{now, Wall{}}, [&](State state, Now at) {
     const Step step = gcra::refund(limit, tat_of(state), cost, at.time);
     decision = step.decision;
     // A full bucket stays as it is: writing it would only keep it from being forgotten.
@@ -153,7 +206,7 @@ Decision Table::refund(std::uint64_t h, const Limit& limit, Count cost, Time now
 
 Decision Table::spend(std::uint64_t h, Key key, const Quota& quota, Count cost, Now now) noexcept {
   Decision decision;
-  update(h, key, now, [&](State state, Now at) {
+  update(h, key, home_line(h), now, [&](State state, Now at) {
     const QuotaStep step = quota::spend(quota, state, cost, at.wall);
     decision = step.decision;
     return Change{step.state, step.decision.allowed && cost != 0};
@@ -163,7 +216,7 @@ Decision Table::spend(std::uint64_t h, Key key, const Quota& quota, Count cost, 
 
 Decision Table::peek(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept {
   Decision decision = quota::peek(quota, 0, cost, now.wall);
-  change(h, now, [&](State state, Now at) {
+  change(h, home_line(h), now, [&](State state, Now at) {
     decision = quota::peek(quota, state, cost, at.wall);
     return Change{state, false};
   });
@@ -172,7 +225,7 @@ Decision Table::peek(std::uint64_t h, const Quota& quota, Count cost, Now now) n
 
 Decision Table::refund(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept {
   Decision decision = quota::refund(quota, 0, cost, now.wall).decision;
-  change(h, now, [&](State state, Now at) {
+  change(h, home_line(h), now, [&](State state, Now at) {
     const QuotaStep step = quota::refund(quota, state, cost, at.wall);
     decision = step.decision;
     return Change{step.state, step.state != state};
@@ -182,7 +235,7 @@ Decision Table::refund(std::uint64_t h, const Quota& quota, Count cost, Now now)
 
 bool Table::reset(std::uint64_t h, Kind kind, Now now) noexcept {
   bool was_there = false;
-  change(h, now, [&](State state, Now at) {
+  change(h, home_line(h), now, [&](State state, Now at) {
     if (kind == Kind::quota) {
       was_there = quota::used(state) != 0 && quota::end_of(state) > at.wall;
       return Change{quota::unused(state), was_there};
@@ -194,7 +247,7 @@ bool Table::reset(std::uint64_t h, Kind kind, Now now) noexcept {
 }
 
 void Table::undo(std::uint64_t h, const Limit& limit, Count cost, Time spent_at, const Clock& clock) noexcept {
-  change(h, Now{}, [&](State state, Now) {
+  change(h, home_line(h), Now{}, [&](State state, Now) {
     // Read after the state was loaded: what the refill has given since the spend is not given twice.
     const Time now = clock.now().time;
     return Change{state_of(gcra::undo(tat_of(state), limit.price(cost), spent_at, now)), true};
@@ -202,7 +255,7 @@ void Table::undo(std::uint64_t h, const Limit& limit, Count cost, Time spent_at,
 }
 
 void Table::undo(std::uint64_t h, const Quota& quota, Count cost) noexcept {
-  change(h, Now{}, [&](State state, Now) {
+  change(h, home_line(h), Now{}, [&](State state, Now) {
     const State undone = quota::undo(state, cost, quota.window);
     return Change{undone, undone != state};
   });
@@ -213,9 +266,7 @@ void Table::prefetch_group(std::uint64_t h) const noexcept {
 }
 
 void Table::prefetch_line(std::uint64_t h) const noexcept {
-  const Group& group = groups_[index_of(h)];
-  const Shape shape{group.shape.load(std::memory_order_acquire)};
-  __builtin_prefetch(line(group, shape, home(h, shape)), 1);
+  __builtin_prefetch(home_line(h), 1);
 }
 
 Table::Stats Table::stats() const noexcept {

@@ -107,6 +107,15 @@ class Table {
   void undo(std::uint64_t h, const Limit& limit, Count cost, Time spent_at, const Clock& clock) noexcept;
   void undo(std::uint64_t h, const Quota& quota, Count cost) noexcept;
 
+  // The decisions of `asked`, one after the other at one reading of the clock, into out[0], out[1], …: the same as that
+  // many spends, but the memory is asked for all the lines at once.
+  struct Spend {
+    Key key;
+    const Limit* limit;
+    Count cost;
+  };
+  void spend_batch(std::span<const Spend> asked, Time now, Decision* out) noexcept;
+
   // Asks the memory for the key's line, so that a batch waits for all of them at once: first for every key, then again.
   void prefetch_group(std::uint64_t h) const noexcept;
   void prefetch_line(std::uint64_t h) const noexcept;
@@ -155,12 +164,17 @@ class Table {
   bool dead(std::uint64_t word, std::uint64_t h) const noexcept;
   void raise_horizon(Now now) noexcept;
 
+  // A hit in the line where the search begins is the common case: that much is inlined into every operation, so that
+  // neither a call nor a copy of the decision lies between two waits for memory. The rest is not.
+  Slot* home_line(std::uint64_t h) const noexcept;
   template <class Step>
-  void update(std::uint64_t h, Key key, Now now, Step&& step) noexcept;
+  [[gnu::always_inline]] inline void update(std::uint64_t h, Key key, Slot* line, Now now, Step&& step) noexcept;
   template <class Step>
-  bool insert(std::uint64_t h, Key key, Now now, Step& step) noexcept;
+  [[gnu::always_inline]] inline bool change(std::uint64_t h, Slot* line, Now now, Step&& step) noexcept;
   template <class Step>
-  bool change(std::uint64_t h, Now now, Step&& step) noexcept;
+  [[gnu::noinline]] bool insert(std::uint64_t h, Key key, Now now, Step& step) noexcept;
+  [[gnu::always_inline]] inline Decision spend_in(Slot* line, std::uint64_t h, Key key, const Limit& limit, Count cost,
+                                                  Time now) noexcept;
   void wait(std::uint64_t h) noexcept;
 
   // The group's lock is held in all of these.

@@ -38,6 +38,9 @@ class Pages {
   // Fills `pages` with zeroed pages of one order, all or none.
   bool allocate(unsigned order, std::span<Line> pages) noexcept;
   void release(unsigned order, std::span<const Line> pages) noexcept;
+  // True if the owner should move what is in these pages to new ones: too much of their order is free, and one of them
+  // keeps a chunk from the system that is mostly empty.
+  bool scattered(unsigned order, std::span<const Line> pages) const noexcept;
   // After a restart: this page is in use. False if it cannot be: outside, misaligned, or overlapping another.
   bool adopt(unsigned order, Line page) noexcept;
   // After the last adopt(): what nobody adopted goes back to the system.
@@ -88,6 +91,7 @@ class Pages {
   std::size_t populated_ = 0;                        // bytes from begin_ that maintain() has touched
   bool grown_ = false;                               // a chunk was taken since the last maintain()
   std::array<std::size_t, kOrderMax + 1> lowest_{};  // no chunk of this order below has a free page
+  std::array<std::size_t, kOrderMax + 1> spare_{};   // free pages in chunks in use
   std::size_t lowest_free_ = 0;                      // no chunk below is free or given back
 };
 

@@ -186,6 +186,7 @@ class Table {
   std::uint32_t count_live(const Group& group, Shape shape) const noexcept;
   bool rebuild(std::size_t index, Shape shape) noexcept;
   bool move(Group& group, Slot& from, Shape to) noexcept;
+  bool scattered(const Group& group, Shape shape) const noexcept;
   void fit(std::size_t index) noexcept;
   void remember_name(std::size_t index, std::uint64_t h, Key key) noexcept;
   void compact_names(std::size_t index);

@@ -1,7 +1,8 @@
-// Peers are treated as kindly as they can be: texts of 16 bytes lie inside their entries, absl's hash is used for all,
-// and the shard is picked by one multiplication. Weir hashes under a secret key.
+// Peers are treated as kindly as they can be: all but one keep exactly 16 bytes inside their entries and never
+// allocate, absl's hash is used for all, and the shard is picked by one multiplication. Weir hashes under a secret key.
 #include <absl/container/flat_hash_map.h>
 #include <absl/hash/hash.h>
+#include <absl/strings/string_view.h>
 #include <oneapi/tbb/concurrent_hash_map.h>
 
 #include <array>
@@ -110,6 +111,29 @@ class Sharded {
     Map map;
   };
   std::array<Shard, kCount> shards_;
+};
+
+// Keys of any length.
+class ShardedStrings {
+ public:
+  using Key = Text;
+
+  Decision spend(const Text& text, const Limit& limit, Time now) {
+    Shard& shard = shards_[shard_of(text)];
+    const absl::string_view key(text.data(), text.size());
+    const std::lock_guard lock(shard.lock);
+    const auto found = shard.map.find(key);
+    if (found != shard.map.end()) return found->second.spend(limit, now);
+    return shard.map.try_emplace(std::string(key)).first->second.spend(limit, now);
+  }
+  void raise_burst(Count) {}
+
+ private:
+  struct alignas(64) Shard {
+    std::mutex lock;
+    absl::flat_hash_map<std::string, Tat> map;
+  };
+  std::array<Shard, kShards> shards_;
 };
 
 template <class K>
@@ -272,13 +296,19 @@ std::string name_of(Mode mode) {
   return "";
 }
 
+template <class K>
 std::vector<Peer> all_peers() {
-  return {Peer::weir,          Peer::absl,
+  std::vector<Peer> peers = {Peer::weir};
+  if (std::is_same_v<K, Text>) peers.push_back(Peer::absl);
+  peers.push_back(Peer::absl_inline);
 #ifdef WEIR_BENCH_BOOST
-          Peer::boost,
+  peers.push_back(Peer::boost);
 #endif
-          Peer::std_one_mutex, Peer::tbb,  Peer::naive};
+  peers.insert(peers.end(), {Peer::std_one_mutex, Peer::tbb, Peer::naive});
+  return peers;
 }
+template std::vector<Peer> all_peers<Text>();
+template std::vector<Peer> all_peers<Mixed>();
 
 template <class K>
 std::unique_ptr<Contestant<K>> make_contestant(Peer peer) {
@@ -289,6 +319,10 @@ std::unique_ptr<Contestant<K>> make_contestant(Peer peer) {
     case Peer::weir:
       return std::make_unique<Weir<K>>();
     case Peer::absl:
+      if constexpr (std::is_same_v<K, Text>)
+        return std::make_unique<PeerContestant<ShardedStrings>>("absl::flat_hash_map of std::string, 256 mutexes");
+      break;
+    case Peer::absl_inline:
       return std::make_unique<PeerContestant<Absl>>("absl::flat_hash_map, 256 mutexes");
     case Peer::boost:
 #ifdef WEIR_BENCH_BOOST

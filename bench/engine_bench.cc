@@ -83,17 +83,17 @@ void decide(const Options& options, const Effort& effort, Report& report) {
     if (comparison.floor_ns != 0) report.floor_ns[keys] = comparison.floor_ns;
   };
   for (const std::uint64_t keys : options.keys) {
-    if (options.wants("decisions")) add(keys, compare<Text>(keys, all_peers(), effort));
+    if (options.wants("decisions")) add(keys, compare<Text>(keys, all_peers<Text>(), effort));
   }
   for (const std::uint64_t keys : options.keys) {
     if (!options.wants("hashes")) continue;
     const bool all = keys <= kInterleavedMax;
-    add(keys, compare<Mixed>(keys, all ? all_peers() : std::vector{Peer::weir, Peer::absl}, effort));
+    add(keys, compare<Mixed>(keys, all ? all_peers<Mixed>() : std::vector{Peer::weir, Peer::absl_inline}, effort));
   }
 }
 
 int run(const Options& options) {
-  const Effort effort = options.quick ? Effort{300'000, 4} : Effort{1'000'000, 4};
+  const Effort effort = options.quick ? Effort{250'000, 3} : Effort{1'000'000, 4};
   Report report;
   report.machine = machine_line();
   report.costs = measure_costs();

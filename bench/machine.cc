@@ -118,10 +118,10 @@ double dependent_line_ns(std::size_t bytes) {
   double best = 1e9;
   std::uint64_t at = 0;
   for (int rep = 0; rep < 5; ++rep) {
-    const Duration start = wall_time();
+    const Duration start = thread_cpu_time();
     for (std::size_t i = 0; i < steps; ++i) at = lines[at].next;
     asm volatile("" : : "r"(at));
-    best = std::min(best, static_cast<double>((wall_time() - start).count()) / static_cast<double>(steps));
+    best = std::min(best, static_cast<double>((thread_cpu_time() - start).count()) / static_cast<double>(steps));
   }
   munmap(raw, bytes + kHugePage);
   return best;

@@ -74,6 +74,9 @@ struct Buckets::State {
 
   Time time() const noexcept { return clock == nullptr ? boot.time() : clock->now().time; }
 
+  // For the rare second reading: to undo a spend, or to see that a limit shrank.
+  const Clock& again() const noexcept { return clock != nullptr ? *clock : boot; }
+
   Verdict spend(std::span<const Buckets::Charge> charges, Order order) noexcept;
 };
 
@@ -104,8 +107,7 @@ Verdict Buckets::State::spend(std::span<const Buckets::Charge> charges, Order or
     whole[i].limit = limiter.overrides_->size() == 0 ? limiter.limit_ : limiter.limit_of(table->hash(whole[i].key));
     whole[i].cost = asked(charges[i].cost);
   }
-  const Clock& again = clock != nullptr ? *clock : boot;
-  return charge(*table, std::span(whole).first(charges.size()), Mode::spend, order, Now{time(), Wall{}}, again);
+  return charge(*table, std::span(whole).first(charges.size()), Mode::spend, order, Now{time(), Wall{}}, again());
 }
 
 Verdict Buckets::spend_together(std::span<const Charge> charges) noexcept {
@@ -167,7 +169,7 @@ Decision Limiter::spend(std::string_view key, Count cost) noexcept {
   const Buckets::State& state = *buckets_.state_;
   const std::uint64_t h = state.table->hash(whole);
   const std::optional<Limit> own = overrides_->find(h);
-  return state.table->spend(h, whole, own ? *own : limit_, asked(cost), state.time());
+  return state.table->spend(h, whole, own ? *own : limit_, asked(cost), state.time(), &state.again());
 }
 
 void Limiter::spend_batch(std::span<const std::string_view> keys, std::span<Decision> decisions, Count cost) noexcept {
@@ -186,7 +188,8 @@ void Limiter::spend_batch(std::span<const std::string_view> keys, std::span<Deci
     }
     for (std::size_t i = 0; i < count; ++i) table.prefetch_line(hashes[i]);
     for (std::size_t i = 0; i < count; ++i) {
-      decisions[done + i] = table.spend(hashes[i], whole[i], limit_of(hashes[i]), asked(cost), now);
+      decisions[done + i] =
+          table.spend(hashes[i], whole[i], limit_of(hashes[i]), asked(cost), now, &buckets_.state_->again());
     }
   }
 }
@@ -196,7 +199,7 @@ Decision Limiter::peek(std::string_view key, Count cost) const noexcept {
   const Key whole = room.join(prefix_, key);
   const Buckets::State& state = *buckets_.state_;
   const std::uint64_t h = state.table->hash(whole);
-  return state.table->peek(h, limit_of(h), asked(cost), state.time());
+  return state.table->peek(h, limit_of(h), asked(cost), state.time(), &state.again());
 }
 
 Decision Limiter::refund(std::string_view key, Count cost) noexcept {

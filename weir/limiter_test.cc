@@ -436,5 +436,16 @@ TEST_F(LimiterTest, SaysWhyItCannotBeMade) {
   EXPECT_DEATH(Limiter(kTen, {.max_buckets = 0}), "max_buckets 0 must be from 1");
 }
 
+TEST(Limiter, ALoweredOverrideFreesASpentClientAfterItsNewInterval) {
+  using namespace std::chrono_literals;
+  ManualClock clock{Time{10s}};
+  Limiter limiter{Limit::per_day(1000), {.clock = &clock}};
+  EXPECT_TRUE(limiter.spend("a", 1000).allowed);
+  ASSERT_TRUE(limiter.set_override("a", Limit::per_second(10)));
+  EXPECT_EQ(limiter.spend("a").retry_after, 100ms);
+  clock.advance(100ms);
+  EXPECT_TRUE(limiter.spend("a").allowed);
+}
+
 }  // namespace
 }  // namespace weir

@@ -34,6 +34,7 @@ class Names {
   struct Page;
 
   Page* at(Line line) const noexcept;
+  std::uint32_t next_order(std::uint32_t head) const noexcept;
   bool append_to(std::uint32_t& head, std::uint64_t h, std::string_view name) noexcept;
   void release(std::uint32_t head) noexcept;
 

@@ -102,6 +102,7 @@ bool Pages::allocate_one(unsigned order, Line& page, bool& clean) noexcept {
     const auto bit = static_cast<std::size_t>(std::countr_one(from.map[word]));
     from.map[word] |= std::uint64_t{1} << bit;
     if (--from.free == 0) with_room.erase(at);
+    --spare_[order];
     page = first_line(at) + (static_cast<Line>(word * 64 + bit) << order);
     clean = from.clean;
     return true;
@@ -130,6 +131,7 @@ void Pages::assign(std::size_t at, unsigned order) noexcept {
   taken.phase = Phase::in_use;
   taken.order = static_cast<unsigned char>(order);
   taken.free = pages_in_chunk(order);
+  spare_[order] += taken.free;
   // Bits past the chunk's last page stay set, so that the search for a clear one never finds them.
   for (std::size_t word = 0; word < kWords; ++word) {
     const std::size_t pages_before = word * 64;
@@ -149,7 +151,9 @@ void Pages::release_one(unsigned order, Line page) noexcept {
   to.map[index / 64] &= ~(std::uint64_t{1} << (index % 64));
   to.clean = false;
   with_room_[order].insert(at);
+  ++spare_[order];
   if (++to.free < pages_in_chunk(order)) return;
+  spare_[order] -= to.free;
   with_room_[order].erase(at);
   to.phase = Phase::free;
   to.idle = false;
@@ -168,7 +172,20 @@ bool Pages::adopt(unsigned order, Line page) noexcept {
   if (to.order != order || (to.map[index / 64] >> (index % 64) & 1) != 0) return false;
   to.map[index / 64] |= std::uint64_t{1} << (index % 64);
   if (--to.free == 0) with_room_[order].erase(at);
+  --spare_[order];
   return true;
+}
+
+bool Pages::scattered(unsigned order, std::span<const Line> pages) noexcept {
+  const std::lock_guard lock(mutex_);
+  // Groups grow at about the same time, so most pages of an order become free at once, and a few keep every chunk.
+  if (spare_[order] <= pages_in_chunk(order)) return false;
+  const std::size_t lowest = with_room_[order].lowest(chunks_ready_);
+  for (const Line page : pages) {
+    const std::size_t at = (page - first_line(0)) / kChunkLines;
+    if (at > lowest && chunk(at).free > pages_in_chunk(order) / 2) return true;
+  }
+  return false;
 }
 
 void Pages::finish_adopting() noexcept {

@@ -115,6 +115,15 @@ class Table {
   // Of a quota: only while its bucket is still in the window that was charged.
   void undo(std::uint64_t h, Count cost, Wall window_end) noexcept;
 
+  // The decisions of `asked`, one after the other at one reading of the clock, into out[0], out[1], …: the same as that
+  // many spends, but the memory is asked for all the lines at once.
+  struct Spend {
+    Key key;
+    const Limit* limit;
+    Count cost;
+  };
+  void spend_batch(std::span<const Spend> asked, Time now, Decision* out, const Clock* clock = nullptr) noexcept;
+
   // Asks the memory for the key's line, so that a batch waits for all of them at once: first for every key, then again.
   void prefetch_group(std::uint64_t h) const noexcept;
   void prefetch_line(std::uint64_t h) const noexcept;
@@ -185,12 +194,24 @@ class Table {
   static bool dead(std::uint64_t word, std::uint64_t h, const Horizons& horizons) noexcept;
   void raise_horizon(Now now) noexcept;
 
+  // Where a search begins, and the shape by which it was computed: what is found there counts only while the group has
+  // that very shape.
+  struct Home {
+    Shape shape;
+    Slot* line;
+  };
+  Home home_of(std::uint64_t h) const noexcept;
+
+  // A hit in the line where the search begins is the common case: that much is inlined into every operation, so that
+  // neither a call nor a copy of the decision lies between two waits for memory. The rest is not.
   template <class Step>
-  void update(std::uint64_t h, Key key, Now now, Step&& step) noexcept;
+  [[gnu::always_inline]] inline void update(std::uint64_t h, Key key, Home home, Now now, Step&& step) noexcept;
   template <class Step>
-  bool insert(std::uint64_t h, Key key, Now now, Step& step) noexcept;
+  [[gnu::always_inline]] inline bool change(std::uint64_t h, Home home, Now now, Step&& step) noexcept;
   template <class Step>
-  bool change(std::uint64_t h, Now now, Step&& step) noexcept;
+  [[gnu::noinline]] bool insert(std::uint64_t h, Key key, Now now, Step& step) noexcept;
+  [[gnu::always_inline]] inline Decision spend_at(Home home, std::uint64_t h, Key key, const Limit& limit, Count cost,
+                                                  Time now, const Clock* clock) noexcept;
   void wait(std::uint64_t h) noexcept;
 
   // The group's lock is held in all of these.
@@ -205,6 +226,7 @@ class Table {
   bool rebuild(std::size_t index, Choose choose) noexcept;
   static std::uint32_t mark(Slot* slots, const Horizons& horizons) noexcept;
   bool move(Group& group, Slot& from, Shape to, const Horizons& horizons) noexcept;
+  bool scattered(const Group& group, Shape shape) noexcept;
   void fit(std::size_t index) noexcept;
   void remember_name(std::size_t index, std::uint64_t h, Key key) noexcept;
   void compact_names(std::size_t index) noexcept;

@@ -299,7 +299,13 @@ bool Table::move(Group& group, Slot& from, Shape to, const Horizons& horizons) n
   WEIR_ASSERT(false);  // the shape was chosen to hold them all
 }
 
-// Cleans and shrinks a group if that gives something back.
+bool Table::scattered(const Group& group, Shape shape) noexcept {
+  std::array<Line, Shape::kPagesMax> pages{};
+  for (unsigned i = 0; i < shape.pages(); ++i) pages[i] = group.page[shape.bank()][i].load(std::memory_order_relaxed);
+  return pages_.scattered(shape.order(), std::span<const Line>(pages.data(), shape.pages()));
+}
+
+// Cleans, shrinks or moves a group if that gives something back.
 void Table::fit(std::size_t index) noexcept {
   Side& side = sides_[index];
   const std::lock_guard lock(side.lock);
@@ -309,7 +315,8 @@ void Table::fit(std::size_t index) noexcept {
   // Two steps of difference, so that a group at the edge does not go back and forth.
   const bool shrink = shape_for(live).larger().lines() < shape.lines();
   const bool clean = side.used - live > shape.slots() / 8;
-  if (shrink || clean) (void)rebuild(index, [&](std::uint32_t marked) { return shrink ? shape_for(marked) : shape; });
+  if (shrink || clean || scattered(group, shape))
+    (void)rebuild(index, [&](std::uint32_t marked) { return shrink ? shape_for(marked) : shape; });
 }
 
 bool Table::maintain(Now now, std::size_t groups_max) noexcept {

@@ -199,7 +199,7 @@ Decision Limiter::peek(std::string_view key, Count cost) const noexcept {
   const Key whole = room.join(prefix_, key);
   const Buckets::State& state = *buckets_.state_;
   const std::uint64_t h = state.table->hash(whole);
-  return state.table->peek(h, limit_of(h), asked(cost), state.time(), &state.again());
+  return state.table->peek(h, limit_of(h), asked(cost), state.time());
 }
 
 Decision Limiter::refund(std::string_view key, Count cost) noexcept {

@@ -13,6 +13,9 @@ namespace weir::bounds {
 // bits.
 inline constexpr Duration window_max = std::chrono::days{36'525};  // 100 years
 
+// A state's Time stays below this: with a window and a day on top it fits the 62 bits of a bucket's word.
+inline constexpr Duration time_max = std::chrono::days{16'436};  // 45 years
+
 // A calendar quota's size and what is used of it share one word with the window's end (algorithm/calendar.h).
 inline constexpr std::int64_t quota_max = (std::int64_t{1} << 36) - 1;
 
@@ -21,9 +24,14 @@ inline constexpr std::uint64_t buckets_max = 1'000'000'000;
 
 // Questions decoded from one connection before the next one has its turn.
 inline constexpr std::size_t queries_per_turn_max = 256;
+// State files kept aside because they could not be read; the next one takes the last one's place.
+inline constexpr int damaged_files_max = 9;
 
 // Limits charged by one request.
 inline constexpr std::size_t charges_max = 16;
+
+// Keys of one Limiter that have numbers of their own.
+inline constexpr std::size_t overrides_max = 1'000'000;
 
 // A bucket key as stored: limit, ':' and id. Longer ids are hashed before they get here.
 inline constexpr std::size_t key_bytes_max = 1024;
@@ -50,6 +58,19 @@ inline constexpr std::size_t prefixes_max = 1u << 20;
 // A configuration file and how deep it may nest: yaml-cpp recurses.
 inline constexpr std::size_t config_bytes_max = 256u << 20;
 inline constexpr int config_depth_max = 32;
+
+// A JSON text, a line of a trace among them, and how deep it may nest.
+inline constexpr std::size_t json_bytes_max = 1u << 20;
+inline constexpr std::size_t json_depth_max = 64;
+
+// The latest instant a replayed trace may name, in the year 2160. A window later, instants still fit into 64 bits.
+inline constexpr Duration trace_time_max = std::chrono::seconds{6'000'000'000};
+
+// Values of a configuration that aliases repeat, all together: aliases of aliases grow exponentially.
+inline constexpr std::size_t config_alias_nodes_max = 100'000;
+
+// A secret in a file of its own.
+inline constexpr std::size_t secret_bytes_max = 64u << 10;
 
 // A time zone's name and its file: the largest of the system's is under 4 KiB.
 inline constexpr std::size_t zone_name_bytes_max = 255;

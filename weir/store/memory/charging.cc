@@ -71,25 +71,47 @@ void gather(const Table& table, std::span<const Charge> charges, Entries& entrie
   }
 }
 
-// Spends every entry that enforces, in the order of the hashes; false, and nothing stays spent, if a race was lost.
-bool spend_all(Table& table, std::span<const Entry> entries, Now now, const Clock& clock, Decisions& decisions) {
+using Found = std::array<Decision, bounds::charges_max>;
+
+// Spends every entry of [begin, end) that enforces, in the order of the hashes; false, and nothing stays spent, if a
+// race was lost.
+bool spend_all(Table& table, std::span<const Entry> entries, std::size_t begin, std::size_t end, Now now,
+               const Clock& clock, Found& found) {
   std::array<std::size_t, bounds::charges_max> order{};
   std::size_t count = 0;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
+  for (std::size_t i = begin; i < end; ++i) {
     if (entries[i].first && entries[i].enforces) order[count++] = i;
   }
   std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count),
             [&](std::size_t a, std::size_t b) { return entries[a].h < entries[b].h; });
   for (std::size_t n = 0; n < count; ++n) {
-    decisions[order[n]] = spend(table, entries[order[n]], now, clock);
-    if (decisions[order[n]].allowed) continue;
+    found[order[n]] = spend(table, entries[order[n]], now, clock);
+    if (found[order[n]].allowed) continue;
     for (std::size_t spent = 0; spent < n; ++spent) {
-      undo(table, entries[order[spent]], decisions[order[spent]], now, clock);
-      decisions[order[spent]] = peek(table, entries[order[spent]], now);
+      undo(table, entries[order[spent]], found[order[spent]], now, clock);
+      found[order[spent]] = peek(table, entries[order[spent]], now);
     }
     return false;
   }
   return true;
+}
+
+// All of [begin, end) or none; a shadow is charged in its own right. False if one that enforces denied.
+bool spend_together(Table& table, std::span<const Entry> entries, std::size_t begin, std::size_t end, Now now,
+                    const Clock& clock, Found& found) {
+  bool allowed = true;
+  for (std::size_t i = begin; i < end; ++i) {
+    if (!entries[i].first || !entries[i].enforces) continue;
+    // Alone there is nothing to look at first: one that is denied takes nothing.
+    if (end - begin == 1) break;
+    found[i] = peek(table, entries[i], now);
+    allowed &= found[i].allowed;
+  }
+  allowed = allowed && spend_all(table, entries, begin, end, now, clock, found);
+  for (std::size_t i = begin; i < end; ++i) {
+    if (entries[i].first && !entries[i].enforces) found[i] = spend(table, entries[i], now, clock);
+  }
+  return allowed;
 }
 
 // Which decision speaks: the strictest of those that enforce, or of all if none does.
@@ -107,28 +129,23 @@ Verdict conclude(std::span<const Entry> entries, const Decisions& decisions) {
   return verdict;
 }
 
-Verdict spend_together(Table& table, std::span<const Entry> entries, Now now, const Clock& clock) {
-  Decisions decisions;
-  bool denied = false;
-  for (const Entry& entry : entries) {
-    decisions.push_back(entry.first ? peek(table, entry, now) : decisions[entry.shares]);
-    denied |= entry.enforces && !decisions[decisions.size() - 1].allowed;
-  }
-  if (!denied && spend_all(table, entries, now, clock, decisions)) {
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (entries[i].first && !entries[i].enforces) decisions[i] = spend(table, entries[i], now, clock);
-    }
-  }
-  for (std::size_t i = 0; i < entries.size(); ++i) decisions[i] = decisions[entries[i].shares];
-  return conclude(entries, decisions);
+// One limit's bucket and quota share a key and are charged together even in order.
+std::size_t end_of_limit(std::span<const Entry> entries, std::size_t begin) {
+  std::size_t end = begin + 1;
+  while (end < entries.size() && entries[end].charge->key.text == entries[begin].charge->key.text) ++end;
+  return end;
 }
 
-Verdict spend_in_order(Table& table, std::span<const Entry> entries, Now now, const Clock& clock) {
-  Decisions decisions;
-  for (const Entry& entry : entries) {
-    decisions.push_back(entry.first ? spend(table, entry, now, clock) : decisions[entry.shares]);
-    if (entry.enforces && !decisions[decisions.size() - 1].allowed) break;
+Verdict spend(Table& table, std::span<const Entry> entries, Order order, Now now, const Clock& clock) {
+  Found found;
+  std::size_t asked = 0;
+  for (bool allowed = true; allowed && asked < entries.size();) {
+    const std::size_t end = order == Order::together ? entries.size() : end_of_limit(entries, asked);
+    allowed = spend_together(table, entries, asked, end, now, clock, found);
+    asked = end;
   }
+  Decisions decisions;
+  for (std::size_t i = 0; i < asked; ++i) decisions.push_back(found[entries[i].shares]);
   return conclude(entries, decisions);
 }
 
@@ -140,9 +157,7 @@ Verdict charge(Table& table, std::span<const Charge> charges, Mode mode, Order o
   Entries all;
   gather(table, charges, all);
   const std::span<const Entry> entries(all.data(), charges.size());
-  if (mode == Mode::spend && (order == Order::in_order || entries.size() == 1))
-    return spend_in_order(table, entries, now, clock);
-  if (mode == Mode::spend) return spend_together(table, entries, now, clock);
+  if (mode == Mode::spend) return spend(table, entries, order, now, clock);
   Decisions decisions;
   std::size_t forgotten = 0;
   for (const Entry& entry : entries) {

@@ -17,7 +17,8 @@ namespace weir {
 // together: looks at every bucket first and writes nothing; if one that enforces denies, that is the answer. Otherwise
 // it spends in the order of the hashes, so that two requests never abort each other; a lost race undoes what was spent.
 // in_order: spends one after another and stops at the first denial; buckets behind it are untouched.
-// A shadow charge is taken if the request passes and its own bucket allows it; it never denies.
+// A limit's bucket and quota, next to each other under one key, are one in either order.
+// A shadow charge is taken in its own right, whatever the others say, if its own bucket allows it; it never denies.
 // The same bucket twice is charged once with the summed cost.
 //
 // REQUIRES: charges.size() <= bounds::charges_max, costs >= 0.

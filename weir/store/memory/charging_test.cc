@@ -86,6 +86,12 @@ TEST_F(Charging, AShadowLimitIsChargedAndNeverDenies) {
   EXPECT_EQ(left("old", kFive), 2);
 }
 
+TEST_F(Charging, AShadowLimitIsChargedInItsOwnRightWhenAnotherDenies) {
+  ask({of("old", kTwo, 2)});
+  EXPECT_FALSE(ask({of("new", kFive, 1, true), of("old", kTwo)}).allowed);
+  EXPECT_EQ(left("new", kFive), 4);
+}
+
 TEST_F(Charging, AShadowLimitAloneSpeaksButAllows) {
   ask({of("new", kTwo, 2, true)});
   const Verdict verdict = ask({of("new", kTwo, 1, true)});
@@ -166,6 +172,21 @@ TEST_F(Charging, ALimitWithAQuotaIsHeldToBoth) {
   EXPECT_FALSE(spent.allowed);
   EXPECT_EQ(spent.strictest, 1u);
   EXPECT_EQ(spent.all[1].retry_after, 24h - 1s);
+}
+
+TEST_F(Charging, ALimitsBucketAndQuotaAreOneEvenInOrder) {
+  Charge day = of("a", kTwo);
+  day.key.kind = Kind::quota;
+  day.quota = {1, {Wall{}, Wall{24h}}, Wall{48h}};
+  const std::vector<Charge> charges = {of("first", kFive), of("a", kFive), day, of("last", kFive)};
+  EXPECT_TRUE(ask(charges, Order::in_order).allowed);
+  const Verdict second = ask(charges, Order::in_order);
+  EXPECT_FALSE(second.allowed);
+  EXPECT_EQ(second.strictest, 2u);
+  EXPECT_EQ(second.all.size(), 3u);
+  EXPECT_EQ(left("first", kFive), 3);
+  EXPECT_EQ(left("a", kFive), 4) << "the quota denied, so the bucket is not charged";
+  EXPECT_EQ(left("last", kFive), 4);
 }
 
 TEST_F(Charging, TheStoreAnswersEveryTicketBeforeItReturns) {

@@ -100,14 +100,16 @@ struct Header {
   std::uint32_t groups;
   std::uint64_t buckets_max;
   HashKey seed;
-  std::uint32_t names;   // 1: names are kept
-  std::uint32_t sealed;  // state.h: the process ended cleanly and `checksum` covers everything
-  std::uint64_t checksum;
+  std::uint32_t names;  // 1: names are kept
+  std::uint32_t reserved;
+  std::atomic<std::uint64_t> seal;         // state.h: 0 while in use; after a clean end the checksum of everything else
+  std::uint64_t sealed_bytes;              // state.h: the file's size when it was sealed
   std::atomic<std::int64_t> horizon;       // a bucket whose TAT lies before it may be forgotten; only ever rises
-  std::atomic<std::int64_t> wall_horizon;  // the same for quotas, by the wall clock
+  std::atomic<std::int64_t> wall_horizon;  // the same for quotas, by the wall clock; goes back when that is set back
   std::atomic<std::uint64_t> evicted;
   char boot_id[40];                           // state.h: which boot's CLOCK_BOOTTIME the next two belong to
   std::int64_t boot_offset;                   // Time = CLOCK_BOOTTIME + this
+  std::int64_t sealed_time;                   // Time when it was sealed
   std::atomic<std::int64_t> wall_minus_time;  // the wall clock when it was last seen, less Time
 };
 inline constexpr std::size_t kHeaderBytes = 4096;

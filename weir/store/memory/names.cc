@@ -36,13 +36,22 @@ void Names::append(Group& group, std::uint64_t h, std::string_view name) noexcep
   if (append_to(head, h, name)) group.names.store(head, std::memory_order_release);
 }
 
+// Two pages of a size, then two of twice the size: the newest, which may be nearly empty, is at most about a quarter of
+// the log. The smallest has room for a few names.
+std::uint32_t Names::next_order(std::uint32_t head) const noexcept {
+  if (head == 0) return 1;
+  const Page& newest = *at(head);
+  const bool second = newest.next != 0 && at(newest.next)->order == newest.order;
+  return second ? std::min(newest.order + 1, Pages::kOrderMax) : newest.order;
+}
+
 // Appends to the log that begins with `head`; a new page becomes the new head.
 bool Names::append_to(std::uint32_t& head, std::uint64_t h, std::string_view name) noexcept {
   name = name.substr(0, bounds::key_bytes_max);
   const auto length = static_cast<std::uint16_t>(name.size());
   const std::uint32_t bytes = kEntryHead + length;
   if (head == 0 || Page::room(at(head)->order) - at(head)->used.load(std::memory_order_relaxed) < bytes) {
-    std::uint32_t order = head == 0 ? 0 : std::min(at(head)->order + 1, Pages::kOrderMax);
+    std::uint32_t order = next_order(head);
     while (Page::room(order) < bytes) ++order;
     Line line = 0;
     const std::size_t bytes_more = kLineBytes << order;
@@ -99,7 +108,7 @@ void Names::release(std::uint32_t head) noexcept {
   }
 }
 
-bool Names::adopt(Group& group) noexcept {
+bool Names::adopt(Group& group, std::uint32_t& entries) noexcept {
   std::uint32_t previous = 0;
   for (Line line = group.names.load(std::memory_order_relaxed); line != 0; line = at(line)->next) {
     Page* const page = std::size_t{line} * kLineBytes + kLineBytes <= pages_.region().ready() ? at(line) : nullptr;
@@ -112,6 +121,7 @@ bool Names::adopt(Group& group) noexcept {
       std::memcpy(&length, page->entries() + at_byte + sizeof(std::uint64_t), sizeof length);
       sound = length <= page->used.load(std::memory_order_relaxed) - at_byte - kEntryHead;
       at_byte += kEntryHead + length;
+      ++entries;
     }
     if (!sound || at_byte != page->used.load(std::memory_order_relaxed)) {
       if (previous == 0) {

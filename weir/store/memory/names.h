@@ -26,14 +26,15 @@ class Names {
   void visit(const Group& group, const std::function<void(std::uint64_t h, std::string_view name)>& visit) const;
   // Rewrites the log with the entries that `keep` wants.
   void compact(Group& group, const std::function<bool(std::uint64_t h)>& keep);
-  // After a restart: takes the log's pages as in use. False, and the rest of the log is dropped, where it makes no
-  // sense.
-  bool adopt(Group& group) noexcept;
+  // After a restart: takes the log's pages as in use and counts its entries. False, and the rest of the log is dropped,
+  // where it makes no sense.
+  bool adopt(Group& group, std::uint32_t& entries) noexcept;
 
  private:
   struct Page;
 
   Page* at(Line line) const noexcept;
+  std::uint32_t next_order(std::uint32_t head) const noexcept;
   bool append_to(std::uint32_t& head, std::uint64_t h, std::string_view name) noexcept;
   void release(std::uint32_t head) noexcept;
 

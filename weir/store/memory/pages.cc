@@ -102,6 +102,7 @@ bool Pages::allocate_one(unsigned order, Line& page, bool& clean) noexcept {
     const auto bit = static_cast<std::size_t>(std::countr_one(from.map[word]));
     from.map[word] |= std::uint64_t{1} << bit;
     if (--from.free == 0) with_room.erase(at);
+    --spare_[order];
     page = first_line(at) + (static_cast<Line>(word * 64 + bit) << order);
     clean = from.clean;
     return true;
@@ -119,7 +120,6 @@ bool Pages::take_chunk(unsigned order) noexcept {
   } else if (chunk(at).phase == Phase::given_back) {
     if (!region_.take_back(byte_offset(at), byte_offset(at + 1))) return false;
     given_back_ -= kChunkBytes;
-    chunk(at).clean = true;
   }
   assign(at, order);
   grown_ = true;
@@ -131,6 +131,7 @@ void Pages::assign(std::size_t at, unsigned order) noexcept {
   taken.phase = Phase::in_use;
   taken.order = static_cast<unsigned char>(order);
   taken.free = pages_in_chunk(order);
+  spare_[order] += taken.free;
   // Bits past the chunk's last page stay set, so that the search for a clear one never finds them.
   for (std::size_t word = 0; word < kWords; ++word) {
     const std::size_t pages_before = word * 64;
@@ -150,7 +151,9 @@ void Pages::release_one(unsigned order, Line page) noexcept {
   to.map[index / 64] &= ~(std::uint64_t{1} << (index % 64));
   to.clean = false;
   with_room_[order].insert(at);
+  ++spare_[order];
   if (++to.free < pages_in_chunk(order)) return;
+  spare_[order] -= to.free;
   with_room_[order].erase(at);
   to.phase = Phase::free;
   to.idle = false;
@@ -169,7 +172,20 @@ bool Pages::adopt(unsigned order, Line page) noexcept {
   if (to.order != order || (to.map[index / 64] >> (index % 64) & 1) != 0) return false;
   to.map[index / 64] |= std::uint64_t{1} << (index % 64);
   if (--to.free == 0) with_room_[order].erase(at);
+  --spare_[order];
   return true;
+}
+
+bool Pages::scattered(unsigned order, std::span<const Line> pages) noexcept {
+  const std::lock_guard lock(mutex_);
+  // Groups grow at about the same time, so most pages of an order become free at once, and a few keep every chunk.
+  if (spare_[order] <= pages_in_chunk(order)) return false;
+  const std::size_t lowest = with_room_[order].lowest(chunks_ready_);
+  for (const Line page : pages) {
+    const std::size_t at = (page - first_line(0)) / kChunkLines;
+    if (at > lowest && chunk(at).free > pages_in_chunk(order) / 2) return true;
+  }
+  return false;
 }
 
 void Pages::finish_adopting() noexcept {
@@ -180,7 +196,7 @@ void Pages::finish_adopting() noexcept {
 }
 
 void Pages::give_back(std::size_t i) noexcept {
-  region_.give_back(byte_offset(i), byte_offset(i + 1));
+  chunk(i).clean = region_.give_back(byte_offset(i), byte_offset(i + 1));
   chunk(i).phase = Phase::given_back;
   given_back_ += kChunkBytes;
 }
@@ -218,10 +234,10 @@ std::size_t Pages::bytes() const noexcept {
 }
 
 void Pages::zero(Line page, unsigned order) noexcept {
-  // Atomic, because a reader with an old record may still look; relaxed, because it can only miss.
+  // Atomic, because a reader with an old record may still look; release, because it must then find its record old.
   auto* const words = reinterpret_cast<std::atomic<std::uint64_t>*>(data() + std::size_t{page} * kLineBytes);
   const std::size_t count = (kLineBytes << order) / sizeof(std::uint64_t);
-  for (std::size_t i = 0; i < count; ++i) words[i].store(0, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < count; ++i) words[i].store(0, std::memory_order_release);
 }
 
 }  // namespace weir

@@ -38,6 +38,9 @@ class Pages {
   // Fills `pages` with zeroed pages of one order, all or none.
   bool allocate(unsigned order, std::span<Line> pages) noexcept;
   void release(unsigned order, std::span<const Line> pages) noexcept;
+  // True if the owner should move what is in these pages to new ones: too much of their order is free, and one of them
+  // keeps a chunk from the system that is mostly empty.
+  bool scattered(unsigned order, std::span<const Line> pages) noexcept;
   // After a restart: this page is in use. False if it cannot be: outside, misaligned, or overlapping another.
   bool adopt(unsigned order, Line page) noexcept;
   // After the last adopt(): what nobody adopted goes back to the system.
@@ -60,7 +63,7 @@ class Pages {
   struct Chunk {
     Phase phase;
     unsigned char order;
-    bool clean;                 // never released into: its pages are still zero
+    bool clean;                 // its free pages are zero: never released into since it was new or given back
     bool idle;                  // free since before the last maintain()
     std::uint32_t free;         // pages free, while in use
     std::uint64_t map[kWords];  // 1 = page in use
@@ -97,6 +100,7 @@ class Pages {
   Chunk* chunks_ = nullptr;
   std::array<ChunkSet, kOrderMax + 1> with_room_{};  // by order
   ChunkSet free_;                                    // free or given back
+  std::array<std::size_t, kOrderMax + 1> spare_{};   // free pages in chunks in use, by order
   std::size_t chunks_max_ = 0;
   std::size_t chunks_ready_ = 0;  // chunks below have been made ready at least once
   std::size_t given_back_ = 0;

@@ -36,6 +36,15 @@ char* reserve(std::size_t bytes) {
   return aligned;
 }
 
+// A signal must not look like a full file system; one at every turn may.
+bool give_blocks(int fd, std::size_t from, std::size_t to) {
+  int failed = EINTR;
+  for (int tries = 0; tries < 16 && failed == EINTR; ++tries) {
+    failed = posix_fallocate(fd, static_cast<off_t>(from), static_cast<off_t>(to - from));
+  }
+  return failed == 0;
+}
+
 Error no_space(std::size_t bytes) {
   return Error{Fault::unavailable,
                "cannot reserve " + std::to_string(bytes) + " bytes of address space: " + std::strerror(errno)};
@@ -95,28 +104,26 @@ bool Region::extend(std::size_t bytes) noexcept {
 void Region::populate(std::size_t from, std::size_t to, bool huge) noexcept {
   // Advice only: where the kernel declines, requests touch ordinary pages themselves.
   if (fd_ >= 0) {
-    (void)posix_fallocate(fd_, static_cast<off_t>(from), static_cast<off_t>(to - from));
+    (void)give_blocks(fd_, from, to);
     return;
   }
   if (huge) madvise(data_ + from, to - from, MADV_HUGEPAGE);
   madvise(data_ + from, to - from, MADV_POPULATE_WRITE);
 }
 
-void Region::give_back(std::size_t from, std::size_t to) noexcept {
-  if (fd_ < 0) {
-    madvise(data_ + from, to - from, MADV_DONTNEED);
-    return;
-  }
+bool Region::give_back(std::size_t from, std::size_t to) noexcept {
+  if (fd_ < 0) return madvise(data_ + from, to - from, MADV_DONTNEED) == 0;
   // A late reader must find zeros, not a hole of the file: touching a hole of a full tmpfs is a SIGBUS.
   void* const zeros = mmap(data_ + from, to - from, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-  if (zeros == MAP_FAILED) return;  // too many mappings: the pages stay, nothing is lost
-  fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from), static_cast<off_t>(to - from));
+  if (zeros == MAP_FAILED) return false;  // too many mappings: the pages stay, nothing is lost
+  return fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
+                   static_cast<off_t>(to - from)) == 0;
 }
 
 bool Region::take_back(std::size_t from, std::size_t to) noexcept {
   if (fd_ < 0) return true;
-  if (posix_fallocate(fd_, static_cast<off_t>(from), static_cast<off_t>(to - from)) != 0) return false;
+  if (!give_blocks(fd_, from, to)) return false;
   return mmap(data_ + from, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_, static_cast<off_t>(from)) !=
          MAP_FAILED;
 }

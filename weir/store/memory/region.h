@@ -33,8 +33,9 @@ class Region {
   // them.
   void populate(std::size_t from, std::size_t to, bool huge) noexcept;
 
-  // Returns [from, to) to the system. It stays readable (as zeros); a writer must take it back first.
-  void give_back(std::size_t from, std::size_t to) noexcept;
+  // Returns [from, to) to the system. It stays readable; a writer must take it back first. True if it is zero then;
+  // false where the system would not have it: the memory is locked, the file system knows no holes.
+  bool give_back(std::size_t from, std::size_t to) noexcept;
   bool take_back(std::size_t from, std::size_t to) noexcept;
 
  private:

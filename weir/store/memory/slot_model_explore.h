@@ -13,6 +13,7 @@ namespace weir::slot_model {
 
 struct Finding {
   const char* fault = nullptr;  // null: every state holds every property
+  bool complete = false;        // every state was visited
   std::size_t states = 0;
   std::size_t ends = 0;       // states in which every thread is done
   std::size_t evictions = 0;  // the most in one run
@@ -71,20 +72,27 @@ class Explorer {
  public:
   // `invariants` false: only the accounts, deadlock and livelock are checked, so that a broken protocol is found out by
   // the harm it does and not by looking wrong.
-  Explorer(const Case& scenario, const Protocol& protocol, bool invariants)
-      : case_(scenario), rules_(protocol), invariants_(invariants) {}
+  // `states_max`: gives up after that many, and then says nothing of livelocks.
+  Explorer(const Case& scenario, const Protocol& protocol, bool invariants, std::size_t states_max)
+      : case_(scenario), rules_(protocol), invariants_(invariants), states_max_(states_max) {}
 
   Finding run() {
     State start = case_.start;
     for (auto& page : start.pages) {
       for (Slot& slot : page) slot.word = slot.word == 0 ? Word{0} : make_word(rules_, slot.fp, slot.word & 0xffu);
     }
-    for (std::size_t me = 0; me < case_.programs.size(); ++me) Stepper(case_, rules_, start, me).begin(0);
+    for (std::size_t me = 0; me < case_.programs.size(); ++me) {
+      Stepper(case_, rules_, start, me).begin(0);
+      Stepper(case_, rules_, start, me).note_absence();
+    }
     visited_.add(start);
     came_from_.push_back({0, 0});
-    for (std::size_t i = 0; i < visited_.size() && finding_.fault == nullptr; ++i)
-      expand(static_cast<std::uint32_t>(i));
-    if (finding_.fault == nullptr) look_for_livelock();
+    std::size_t next = 0;
+    while (next < visited_.size() && visited_.size() < states_max_ && finding_.fault == nullptr) {
+      expand(static_cast<std::uint32_t>(next++));
+    }
+    finding_.complete = next == visited_.size();
+    if (finding_.fault == nullptr && finding_.complete) look_for_livelock();
     finding_.states = visited_.size();
     return std::move(finding_);
   }
@@ -122,6 +130,7 @@ class Explorer {
     State next = visited_[i];
     Stepper stepper(case_, rules_, next, me);
     if (!stepper.step(choice)) return false;
+    for (std::size_t who = 0; who < case_.programs.size(); ++who) Stepper(case_, rules_, next, who).note_absence();
     const char* fault = stepper.fault();
     if (fault == nullptr && invariants_) fault = fault_anywhere(next);
     if (fault != nullptr) {
@@ -138,13 +147,13 @@ class Explorer {
   std::size_t live_slots(const State& state, std::size_t key, std::size_t& tat) const {
     std::size_t found = 0;
     const Group& group = state.groups[case_.group_of[key]];
-    for (std::size_t p = 0; p < group.count; ++p) {
-      if (p > 0 && group.pages[p] == group.pages[0]) continue;  // a record half stored may name one page twice
-      for (std::size_t s = 0; s < case_.slots; ++s) {
-        const Slot& slot = state.pages[group.pages[p]][s];
+    for (std::size_t p = 0; p < group.shape.pages(); ++p) {
+      for (const Slot& slot : state.pages[group.pages[group.shape.bank()][p]]) {
         if (slot.fp != key || slot.word == 0 || is_busy(slot.word)) continue;
+        const std::size_t its = tat_of(rules_, slot.word, key, case_.noise);
+        if (its == 0) continue;  // evicted
         ++found;
-        tat = tat_of(rules_, slot.word, key, case_.noise);
+        tat = its;
       }
     }
     return found;
@@ -161,7 +170,7 @@ class Explorer {
   static unsigned all_pages(const State& state) {
     unsigned pages = state.free_pages;
     for (const Group& group : state.groups) {
-      for (std::size_t p = 0; p < group.count; ++p) pages |= 1u << group.pages[p];
+      for (std::size_t p = 0; p < group.shape.pages(); ++p) pages |= 1u << group.pages[group.shape.bank()][p];
     }
     return pages;
   }
@@ -170,9 +179,10 @@ class Explorer {
     unsigned pages = state.free_pages;
     for (const Group& group : state.groups) {
       if (group.lock != 0) return "a lock is held for ever";
-      for (std::size_t p = 0; p < group.count; ++p) {
-        if ((pages >> group.pages[p] & 1) != 0) return "a page is in use twice";
-        pages |= 1u << group.pages[p];
+      for (std::size_t p = 0; p < group.shape.pages(); ++p) {
+        const unsigned bit = 1u << group.pages[group.shape.bank()][p];
+        if ((pages & bit) != 0) return "a page is in use twice";
+        pages |= bit;
       }
     }
     if (pages != all_pages(case_.start)) return "a page leaked";
@@ -183,7 +193,25 @@ class Explorer {
       if (found == 1 && tat != state.truth[key]) return "a key's TAT is not what its acknowledged spends say";
       if (found == 0 && state.truth[key] >= std::max<Small>(state.horizon, 1)) return "a live bucket was forgotten";
     }
-    return nullptr;
+    return miscounted(state) ? "the buckets are miscounted" : nullptr;
+  }
+
+  bool miscounted(const State& state) const {
+    std::size_t total = 0;
+    for (const Group& group : state.groups) {
+      std::size_t used = 0;
+      std::size_t counted = 0;
+      for (std::size_t p = 0; p < group.shape.pages(); ++p) {
+        for (const Slot& slot : state.pages[group.pages[group.shape.bank()][p]]) {
+          if (slot.word == 0) continue;
+          ++used;
+          if (tat_of(rules_, slot.word, slot.fp, case_.noise) != 0) ++counted;
+        }
+      }
+      if (used != group.used || counted != group.counted) return true;
+      total += counted;
+    }
+    return total != state.buckets;
   }
 
   // Every state must have a way to an end: a spin that nothing can end has none.
@@ -232,6 +260,7 @@ class Explorer {
   const Case& case_;
   const Protocol& rules_;
   const bool invariants_;
+  const std::size_t states_max_;
   Visited visited_;
   std::vector<Origin> came_from_;
   std::vector<Edge> edges_;
@@ -239,8 +268,11 @@ class Explorer {
   Finding finding_;
 };
 
-inline Finding explore(const Case& scenario, const Protocol& protocol, bool invariants = true) {
-  return Explorer(scenario, protocol, invariants).run();
+inline constexpr std::size_t kStatesMax = std::size_t{1} << 31;
+
+inline Finding explore(const Case& scenario, const Protocol& protocol, bool invariants = true,
+                       std::size_t states_max = kStatesMax) {
+  return Explorer(scenario, protocol, invariants, states_max).run();
 }
 
 }  // namespace weir::slot_model

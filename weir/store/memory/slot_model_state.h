@@ -18,9 +18,11 @@ inline constexpr std::size_t kGroupPages = 2;  // of a group, at most
 inline constexpr std::size_t kKeys = 4;        // key 0 is none
 inline constexpr std::size_t kThreads = 4;
 
-using Word = std::uint16_t;  // 0 free | bit 15 BUSY | bits 8-11 the salt: whose TAT this is | bits 0-7 TAT
+using Word =
+    std::uint16_t;  // 0 free | bit 15 BUSY | bit 14 in use | bits 8-11 the salt: whose | bits 0-7 TAT, 0 evicted
 using Small = std::uint8_t;
 inline constexpr Word kBusy = 0x8000;
+inline constexpr Word kInUse = 0x4000;
 
 constexpr Small small(std::size_t value) {
   return static_cast<Small>(value);
@@ -31,75 +33,114 @@ struct Slot {
   Word fp = 0;
 };
 
+// The record's one word: how many pages, in which bank, and the version.
+struct Shape {
+  Word bits = 0;
+
+  constexpr std::size_t pages() const { return bits & 3; }
+  constexpr std::size_t bank() const { return bits >> 2 & 1; }
+  constexpr Shape bumped() const { return {static_cast<Word>(bits + 8)}; }
+  constexpr Shape rebuilt(std::size_t pages, bool other_bank, bool bump) const {
+    const Shape next = bump ? bumped() : *this;
+    return {static_cast<Word>(((next.bits & ~3u) ^ (other_bank ? 4u : 0u)) | pages)};
+  }
+  friend constexpr bool operator==(const Shape&, const Shape&) = default;
+};
+
 struct Group {
-  Small count = 0;  // the record: how many pages, and which; each an atomic of its own
-  std::array<Small, kGroupPages> pages{};
-  Small lock = 0;  // 0 free, else the holding thread + 1
+  Shape shape;
+  std::array<std::array<Small, kGroupPages>, 2> pages{};  // both banks
+  Small lock = 0;                                         // 0 free, else the holding thread + 1
+  Small used = 0;                                         // slots that are not 0, under the lock
+  Small counted = 0;                                      // of these, those in State::buckets
+  Small unused = 0;
 };
 
 // Where a thread is. Each is one atomic access to shared memory (or reads more that cannot change meanwhile): a thread
 // may be interrupted between any two.
 enum class Pc : Small {
   done,
-  load_count,
+  // change(): the request path
+  load_shape,
   load_page,
   scan,
+  look_again,
   load_word,
   load_fp,
+  reload_shape,
   reload_word,
   swap_word,
   wait_for_lock,
+  // insert(): under the lock
   lock,
+  find_locked,
+  found_load,
+  load_horizon,
   unlock,
   unlock_and_retry,
-  load_horizon,
-  claim_load,
-  claim_swap,
+  // claim(), evict_near(), claim_dead()
   evict_load,
   evict_swap,
+  claim_load,
+  claim_judge,
+  bump,
+  claim_swap,
+  late_bump,
+  claim_fresh,
   store_fp,
   store_word,
+  // rebuild()
   mover_lock,
+  mark_load,
+  mark_swap,
+  mark_judge,
   take_page,
   zero_word,
   zero_fp,
-  mark_load,
-  mark_swap,
-  copy_fp,
+  store_page,
+  move_judge,
   copy_word,
-  publish_page,
-  publish_count,
-  free_page,
+  copy_fp,
+  publish,
+  free_pages,
   unmark,
   raise_horizon,
 };
 
 constexpr const char* name(Pc pc) {
-  constexpr std::array kNames = {"done",       "load_count",       "load_page",    "scan",          "load_word",
-                                 "load_fp",    "reload_word",      "swap_word",    "wait_for_lock", "lock",
-                                 "unlock",     "unlock_and_retry", "load_horizon", "claim_load",    "claim_swap",
-                                 "evict_load", "evict_swap",       "store_fp",     "store_word",    "mover_lock",
-                                 "take_page",  "zero_word",        "zero_fp",      "mark_load",     "mark_swap",
-                                 "copy_fp",    "copy_word",        "publish_page", "publish_count", "free_page",
-                                 "unmark",     "raise_horizon"};
+  constexpr std::array kNames = {
+      "done",         "load_shape",  "load_page",        "scan",          "look_again", "load_word",   "load_fp",
+      "reload_shape", "reload_word", "swap_word",        "wait_for_lock", "lock",       "find_locked", "found_load",
+      "load_horizon", "unlock",      "unlock_and_retry", "evict_load",    "evict_swap", "claim_load",  "claim_judge",
+      "bump",         "claim_swap",  "late_bump",        "claim_fresh",   "store_fp",   "store_word",  "mover_lock",
+      "mark_load",    "mark_swap",   "mark_judge",       "take_page",     "zero_word",  "zero_fp",     "store_page",
+      "move_judge",   "copy_word",   "copy_fp",          "publish",       "free_pages", "unmark",      "raise_horizon"};
+  static_assert(kNames.size() == static_cast<std::size_t>(Pc::raise_horizon) + 1);
   return kNames[static_cast<std::size_t>(pc)];
 }
 
 struct Thread {
   Pc pc = Pc::done;
   Small op = 0;      // index into its program
-  Small locked = 0;  // is this the search, spend or claim under the group lock?
-  Small count = 0;   // pages of the record as loaded
+  Small locked = 0;  // does it hold the group lock, or believe so?
+  Small absent = 0;  // reset: at some moment since it began the bucket was full
   Small index = 0;   // which page of the record is looked at
   Small page = 0;    // its id
   Small slot = 0;
-  Small horizon = 0;  // as loaded
+  Small free = 0;     // 1 + a slot of the page looked at that was never used
+  Small own = 0;      // claim: the key's own evicted slot is claimed
+  Small crammed = 0;  // eviction: the group cannot grow
+  Small victim = 0;   // eviction: 1 + page * kSlots + slot
+  Small horizon = 0;  // of a miss, as loaded
+  Small live = 0;     // rebuild: keys alive when marked
+  Small wanted = 0;   // rebuild: number of new pages
   Small taken = 0;    // rebuild: new pages taken so far
   Small from = 0;     // rebuild: cursor over the old slots, or over pages
   Small into = 0;     // rebuild: cursor over the new slots
-  Small olds = 0;     // rebuild: number of old pages
+  Small cut = 0;      // rebuild: the horizon, as loaded
   std::array<Small, kGroupPages> old_pages{};
   std::array<Small, kGroupPages> new_pages{};
+  Shape shape;    // as loaded
   Word word = 0;  // as loaded
   Word want = 0;  // to be written
 };
@@ -112,17 +153,19 @@ struct State {
   Small free_pages = 0;              // one bit each
   Small horizon = 0;
   Small evictions = 0;
-  Small unused = 0;
+  Small buckets = 0;  // the table's count
+  std::array<Small, 4> unused{};
 };
+static_assert(sizeof(State) % 8 == 0);
 static_assert(std::has_unique_object_representations_v<State>, "states are hashed and compared by their bytes");
 
 // What one thread does, in order.
 struct Op {
-  enum class Kind : Small { spend, reset, rebuild, abandon, raise_horizon };
+  enum class Kind : Small { spend, reset, rebuild, refused, abandon, raise_horizon };
   Kind kind;
-  std::size_t key;    // spend, reset; rebuild, abandon: the group
+  std::size_t key;    // spend, reset; else the group
   std::size_t now;    // the thread's reading of the clock; raise_horizon: the new horizon
-  std::size_t pages;  // rebuild, abandon: how many the group shall have
+  std::size_t pages;  // rebuild, abandon: how many the group shall have at least
 };
 constexpr Op spend(std::size_t key, std::size_t now) {
   return {Op::Kind::spend, key, now, 0};
@@ -132,6 +175,10 @@ constexpr Op reset(std::size_t key, std::size_t now) {
 }
 constexpr Op rebuild(std::size_t group, std::size_t pages) {
   return {Op::Kind::rebuild, group, 0, pages};
+}
+// A rebuild that gets no pages.
+constexpr Op refused(std::size_t group) {
+  return {Op::Kind::refused, group, 0, 1};
 }
 // A rebuild that gives up after copying: marks are taken off and the new pages given back. Not part of the protocol.
 constexpr Op abandon(std::size_t group, std::size_t pages) {
@@ -144,33 +191,42 @@ constexpr Op raise_horizon(std::size_t horizon) {
 // The protocol, and what may be broken or varied in it. The default is the protocol as it is meant to be.
 struct Protocol {
   bool salt = true;                  // the word carries its key
+  bool version = true;               // a reader looks at the record again
+  bool bump_on_claim = true;         // the version goes up before a slot changes hands
+  bool bump_on_rebuild = true;       // and with every rebuild
+  bool reread_fp = true;             // the fingerprint is read again after the word
+  bool look_again = true;            // a miss outside the lock looks at the record again
+  bool search_again = true;          // an insert searches again under the lock
   bool insert_lock = true;           // inserts hold the group lock
   bool mover_lock = true;            // rebuilds hold it
+  bool unlock_after_publish = true;  // a rebuild keeps it until the record is stored
+  bool free_after_publish = true;    // and only then gives the old pages back
   bool mark = true;                  // a slot is marked BUSY before it is copied
   bool mark_dead = true;             // a dropped slot is marked too
-  bool reread_fp = true;             // the fingerprint is read again after the word
-  bool search_again = true;          // a miss is believed only under the lock
+  bool unmark_all = true;            // a rebuild that gets no pages unmarks every slot
+  bool size_after_mark = true;       // new pages are chosen by what was alive when marked
   bool claim_by_swap = true;         // a dead slot is claimed by CAS from its exact word
-  bool evict_by_swap = true;         // a victim too
+  bool evict_by_swap = true;         // a victim is forgotten so too
+  bool evict_dead = true;            // a group without room evicts a dead bucket too, instead of counting on its slot
+  bool return_under_lock = true;     // an evicted key comes back under the lock
   bool decide_at_horizon = true;     // a miss decides at max(now, horizon)
   bool horizon_under_lock = true;    // and loads the horizon after taking the lock
-  bool unlock_after_publish = true;  // a rebuild keeps the lock until the record is stored
   bool reset_keeps_word = true;      // a reset stores a TAT, never 0
-  bool swap_both = false;            // word and fingerprint are compared together, by a CAS of 16 bytes
-  bool free_after_publish = true;    // variants from here on: sound either way
-  bool pages_before_count = true;    // the order in which the record is stored
+  bool two_banks = true;             // a rebuild does not write over the page ids in use
+  bool bump_first = true;            // variants from here on, sound either way: the version goes up before the CAS
+  bool reclaim_own = true;           // an evicted key that comes back looks for its own slot first
   bool zero_word_first = true;       // the order in which a page is cleared
-  bool spend_under_lock = true;      // a key found under the lock is spent there, or after unlocking
+  bool copy_word_first = true;       // the order in which a slot is copied
 };
 
 struct Case {
   const char* name;
   std::vector<std::vector<Op>> programs;
   State start;
-  std::size_t window = 2;  // burst 2, interval 1: every spend costs 1
-  std::size_t slots = 1;   // of a page
-  bool evict = false;      // a full group evicts; else it grows by a page
-  std::size_t noise = 0;   // what another key's word decodes to: an instant long past, or far ahead
+  std::size_t window = 2;   // burst 2, interval 1: every spend costs 1
+  std::size_t slots = 1;    // of a page
+  std::size_t bound = 255;  // buckets of the table
+  std::size_t noise = 1;    // what another key's word decodes to: an instant long past, or far ahead
   std::array<Small, kKeys> group_of{};
 };
 
@@ -178,7 +234,7 @@ constexpr bool is_busy(Word word) {
   return (word & kBusy) != 0;
 }
 constexpr Word make_word(const Protocol& protocol, std::size_t key, std::size_t tat) {
-  return static_cast<Word>((protocol.salt ? key << 8 : 0) | tat);
+  return static_cast<Word>(kInUse | (protocol.salt ? key << 8 : 0) | tat);
 }
 // Another key's word, freed of the wrong salt, is noise.
 constexpr std::size_t tat_of(const Protocol& protocol, Word word, std::size_t key, std::size_t noise) {

@@ -1,4 +1,5 @@
 // One atomic step of one thread of the slot protocol's model, and the accounts it is held to. Test only.
+// The order of loads and stores is that of table.cc (change, insert) and table_rebuild.cc (claim, evict_near, rebuild).
 #pragma once
 
 #include <algorithm>
@@ -17,14 +18,15 @@ class Stepper {
 
   // `choice` picks the page where there is one to be picked. False: the thread cannot move, or not so.
   bool step(std::size_t choice) {
-    if (t_.pc == Pc::done) return false;
-    if (choice != 0 && t_.pc != Pc::take_page) return false;
-    if (t_.pc <= Pc::scan) return search();
-    if (t_.pc <= Pc::wait_for_lock) return spend_on_slot();
-    if (t_.pc <= Pc::load_horizon) return locks();
-    if (t_.pc <= Pc::store_word) return insert();
-    if (t_.pc <= Pc::zero_fp) return prepare_pages(choice);
-    if (t_.pc <= Pc::copy_word) return move_slots();
+    if (t_.pc == Pc::done || (choice != 0 && t_.pc != Pc::take_page)) return false;
+    if (t_.pc <= Pc::look_again) return search();
+    if (t_.pc <= Pc::wait_for_lock) return change();
+    if (t_.pc <= Pc::unlock_and_retry) return insert();
+    if (t_.pc <= Pc::evict_swap) return evict();
+    if (t_.pc <= Pc::store_word) return claim();
+    if (t_.pc <= Pc::mark_judge) return mark();
+    if (t_.pc <= Pc::store_page) return prepare_pages(choice);
+    if (t_.pc <= Pc::copy_fp) return move();
     return publish();
   }
 
@@ -33,28 +35,28 @@ class Stepper {
     t_ = Thread{};
     t_.op = small(op);
     if (op >= case_.programs[me_].size()) return;
-    switch (this->op().kind) {
-      case Op::Kind::spend:
-      case Op::Kind::reset:
-        t_.pc = Pc::load_count;
-        return;
-      case Op::Kind::abandon:
-      case Op::Kind::rebuild:
-        t_.pc = Pc::mover_lock;
-        return;
-      case Op::Kind::raise_horizon:
-        t_.pc = Pc::raise_horizon;
-        return;
-    }
+    const Op::Kind kind = this->op().kind;
+    t_.pc = rebuilds() ? Pc::mover_lock : kind == Op::Kind::raise_horizon ? Pc::raise_horizon : Pc::load_shape;
+  }
+
+  // To be called for every thread after every step of any: a reset may say "it was full" if it was at any moment.
+  void note_absence() {
+    if (t_.pc != Pc::done && resets() && state_.truth[op().key] <= op().now) t_.absent = 1;
   }
 
  private:
   const Op& op() const { return case_.programs[me_][t_.op]; }
   bool resets() const { return op().kind == Op::Kind::reset; }
-  bool rebuilds() const { return op().kind == Op::Kind::rebuild || op().kind == Op::Kind::abandon; }
+  bool rebuilds() const {
+    return op().kind == Op::Kind::rebuild || op().kind == Op::Kind::refused || op().kind == Op::Kind::abandon;
+  }
   Group& group() { return state_.groups[rebuilds() ? op().key : case_.group_of[op().key]]; }
   Slot& slot() { return state_.pages[t_.page][t_.slot]; }
-  bool locks_work() const { return rules_.insert_lock && rules_.mover_lock && rules_.unlock_after_publish; }
+  std::size_t capacity() { return group().shape.pages() * case_.slots; }
+  // Then nothing is BUSY for whoever holds the lock.
+  bool locks_work() const {
+    return rules_.insert_lock && rules_.mover_lock && rules_.unlock_after_publish && rules_.unmark_all;
+  }
   bool fail(const char* fault) {
     fault_ = fault;
     return true;
@@ -65,11 +67,11 @@ class Stepper {
   }
   // Forgets what was read, so that states that differ only in stale registers are one.
   bool start_again() {
-    const Small locked = t_.locked;
-    const Small horizon = t_.horizon;
+    const Thread old = t_;
     begin(t_.op);
-    t_.locked = locked;
-    t_.horizon = horizon;
+    t_.locked = old.locked;
+    t_.absent = old.absent;
+    t_.horizon = old.horizon;
     return true;
   }
   bool finish() {
@@ -91,60 +93,65 @@ class Stepper {
     if (right != tat) fault_ = right == 0 ? "a key was admitted beyond its burst" : "an acknowledged charge was lost";
     state_.truth[key] = small(right);
   }
+  std::size_t state_of(Word word, std::size_t key) const { return tat_of(rules_, word, key, case_.noise); }
+  bool dead(Word word, std::size_t key) const { return dead(word, key, state_.horizon); }
+  bool dead(Word word, std::size_t key, std::size_t horizon) const {
+    const std::size_t tat = state_of(word, key);
+    return tat == 0 || tat < horizon;
+  }
 
+  // find(), outside the lock. A page stands for a line, and every key's home is the first.
   bool search() {
     switch (t_.pc) {
-      case Pc::load_count:
-        t_.count = group().count;
-        t_.index = 0;
+      case Pc::load_shape:
+        t_.shape = group().shape;
         return go(Pc::load_page);
       case Pc::load_page:
-        t_.page = group().pages[t_.index];
-        t_.slot = 0;
+        t_.page = group().pages[t_.shape.bank()][t_.index];
         return go(Pc::scan);
+      case Pc::look_again:
+        if (group().shape != t_.shape) return start_again();
+        return missed();
       default:
         break;
     }
     if (slot().fp == op().key) {
-      if (!t_.locked || rules_.spend_under_lock) return go(Pc::load_word);
-      return go(Pc::unlock_and_retry);
+      t_.free = 0;
+      return go(Pc::load_word);
     }
+    if (slot().fp == 0) t_.free = 1;
     if (++t_.slot < case_.slots) return true;
     t_.slot = 0;
-    if (++t_.index < t_.count) return go(Pc::load_page);
-    return missed();
+    if (t_.free == 0 && ++t_.index < t_.shape.pages()) return go(Pc::load_page);
+    t_.free = t_.index = 0;
+    return rules_.look_again ? go(Pc::look_again) : missed();
   }
 
+  // No such bucket, or an evicted one.
   bool missed() {
-    const bool locked = t_.locked != 0;
+    if (resets()) return t_.absent != 0 ? finish() : fail("a reset missed a bucket that was there all the time");
     start_again();
-    if (!locked) return go(rules_.horizon_under_lock || resets() ? Pc::lock : Pc::load_horizon);
-    if (resets()) return finish();  // a forgotten bucket is a full one
-    if (rules_.horizon_under_lock) return go(Pc::load_horizon);
-    return go(Pc::claim_load);
+    return go(rules_.horizon_under_lock ? Pc::lock : Pc::load_horizon);
   }
 
-  // Found a slot that is being claimed, moved or cleared.
-  bool meet_busy() {
-    if (!t_.locked) {
-      start_again();
-      return go(Pc::wait_for_lock);
-    }
-    return locks_work() ? fail("a key found under the group lock is busy") : true;
-  }
-
-  bool spend_on_slot() {
+  bool change() {
     switch (t_.pc) {
       case Pc::load_word:
-        if (slot().word == 0 || is_busy(slot().word)) return meet_busy();
+        if (slot().word == 0 || is_busy(slot().word)) {
+          start_again();
+          return go(Pc::wait_for_lock);
+        }
         t_.word = slot().word;
-        return rules_.reread_fp ? go(Pc::load_fp) : decide();
+        return rules_.reread_fp ? go(Pc::load_fp) : go(Pc::reload_shape);
       case Pc::load_fp:
         if (slot().fp != op().key) return start_again();
+        return rules_.version ? go(Pc::reload_shape) : decide();
+      case Pc::reload_shape:
+        if (rules_.version && group().shape != t_.shape) return start_again();
         return decide();
       case Pc::reload_word:
-        if (!unchanged()) return start_again();
-        if (slot().fp != op().key || gcra(state_.truth[op().key], op().now) != 0) {
+        if (slot().word != t_.word) return start_again();
+        if (!resets() && (!is_mine() || gcra(state_.truth[op().key], op().now) != 0)) {
           return fail("a key was denied that had room");
         }
         return finish();
@@ -152,27 +159,34 @@ class Stepper {
         return swap_word();
       default:
         if (group().lock != 0) return false;
-        return go(Pc::load_count);
+        return start_again();
     }
   }
 
   bool decide() {
+    const std::size_t tat = state_of(t_.word, op().key);
+    if (tat == 0 && (rules_.return_under_lock || resets())) return missed();
     if (resets()) {
+      if (tat <= op().now) return go(Pc::reload_word);
       t_.want = rules_.reset_keeps_word ? make_word(rules_, op().key, op().now) : Word{0};
       return go(Pc::swap_word);
     }
-    const std::size_t next = gcra(tat_of(rules_, t_.word, op().key, case_.noise), op().now);
+    const std::size_t next = gcra(tat, op().now);
     if (next == 0) return go(Pc::reload_word);
     t_.want = make_word(rules_, op().key, next);
     return go(Pc::swap_word);
   }
 
-  bool unchanged() { return slot().word == t_.word && (!rules_.swap_both || slot().fp == op().key); }
+  // Of a copy the fingerprint may still be to come.
+  bool is_mine() {
+    const std::size_t whose = slot().fp != 0 || !rules_.salt ? slot().fp : t_.word >> 8 & 0xfu;
+    return whose == op().key;
+  }
 
   bool swap_word() {
-    if (!unchanged()) return start_again();
+    if (slot().word != t_.word) return start_again();
     slot().word = t_.want;
-    if (slot().fp != op().key) return fail("one key's charge went to another key's bucket");
+    if (!is_mine()) return fail("one key's charge went to another key's bucket");
     if (!resets()) acknowledge(op().key, op().now, t_.want & 0xffu);
     state_.truth[op().key] = small(t_.want & 0xffu);
     return finish();
@@ -189,49 +203,125 @@ class Stepper {
     if (group().lock == me_ + 1) group().lock = 0;
   }
 
-  bool locks() {
+  // The record and the fingerprints of the group cannot change under its lock: a search is one step.
+  bool find_key() {
+    const Shape shape = group().shape;
+    for (t_.index = 0; t_.index < shape.pages(); ++t_.index) {
+      bool never_used = false;
+      t_.page = group().pages[shape.bank()][t_.index];
+      for (t_.slot = 0; t_.slot < case_.slots; ++t_.slot) {
+        if (slot().fp == op().key) return true;
+        never_used |= slot().fp == 0;
+      }
+      if (never_used) break;
+    }
+    t_.index = t_.page = t_.slot = 0;
+    return false;
+  }
+
+  bool insert() {
     switch (t_.pc) {
       case Pc::lock:
         if (!acquire(rules_.insert_lock)) return false;
-        if (rules_.search_again || resets()) return go(Pc::load_count);
-        return go(rules_.horizon_under_lock ? Pc::load_horizon : Pc::claim_load);
-      case Pc::unlock:
-      case Pc::unlock_and_retry:
-        release();
-        t_.locked = 0;
-        return t_.pc == Pc::unlock ? finish() : start_again();
-      default:
+        if (rules_.search_again) return go(Pc::find_locked);
+        return rules_.horizon_under_lock ? go(Pc::load_horizon) : find_room();
+      case Pc::find_locked:
+        if (find_key()) return go(Pc::found_load);
+        return rules_.horizon_under_lock ? go(Pc::load_horizon) : find_room();
+      case Pc::found_load:
+        if (is_busy(slot().word) && locks_work()) return fail("a key found under the group lock is busy");
+        if (state_of(slot().word, op().key) != 0) return go(Pc::unlock_and_retry);
+        return rules_.horizon_under_lock ? go(Pc::load_horizon) : find_room();
+      case Pc::load_horizon:
         t_.horizon = state_.horizon;
-        return go(rules_.horizon_under_lock ? Pc::claim_load : Pc::lock);
+        return rules_.horizon_under_lock ? find_room() : go(Pc::lock);
+      default: {
+        const bool again = t_.pc == Pc::unlock_and_retry;
+        release();
+        t_.locked = t_.horizon = 0;
+        return again ? start_again() : finish();
+      }
     }
   }
 
-  bool dead(Word word, std::size_t key) const { return tat_of(rules_, word, key, case_.noise) < t_.horizon; }
+  // claim() from its beginning: a rebuild if the group is full, then an eviction if that did not help.
+  bool find_room() {
+    start_again();
+    if (group().used < capacity()) return room_found();
+    open_rebuild();
+    return go(Pc::mark_load);
+  }
+  bool room_found() {
+    start_again();
+    t_.crammed = group().used >= capacity() ? 1 : 0;
+    if (t_.crammed == 0 && state_.buckets < case_.bound) return begin_claim();
+    return go(Pc::evict_load);
+  }
 
-  // The record and the fingerprints of the group cannot change under its lock: reading them is no step of its own.
-  bool insert() {
+  bool evict() {
+    if (t_.pc == Pc::evict_swap) return evict_swap();
+    t_.page = group().pages[group().shape.bank()][t_.index];
+    const Word word = slot().word;
+    const std::size_t tat = word == 0 ? 0 : state_of(word, slot().fp);
+    const bool ready = word != 0 && (rules_.evict_dead ? tat == 0 : dead(word, slot().fp));
+    if (t_.crammed != 0 && ready) return begin_claim();
+    if (tat != 0 && (t_.victim == 0 || tat < state_of(t_.word, victim().fp))) {
+      t_.victim = small(1u + t_.page * kSlots + t_.slot);
+      t_.word = word;
+    }
+    if (++t_.slot < case_.slots) return true;
+    t_.slot = 0;
+    if (++t_.index < group().shape.pages()) return true;
+    return t_.victim != 0 ? go(Pc::evict_swap) : begin_claim();
+  }
+  Slot& victim() { return state_.pages[(t_.victim - 1u) / kSlots][(t_.victim - 1u) % kSlots]; }
+
+  bool evict_swap() {
+    Slot& slot = victim();
+    if (rules_.evict_by_swap && slot.word != t_.word) return room_found();
+    // Forgotten knowingly; a plain store would forget what it never saw, and that is not excused.
+    if (slot.word == t_.word && !dead(slot.word, slot.fp)) {
+      state_.truth[slot.fp] = 0;
+      ++state_.evictions;
+    }
+    slot.word = make_word(rules_, slot.fp, 0);
+    --group().counted;
+    --state_.buckets;
+    return begin_claim();
+  }
+
+  bool begin_claim() {
+    start_again();
+    if (rules_.reclaim_own && find_key()) t_.own = 1;
+    return go(Pc::claim_load);
+  }
+
+  bool claim() {
     switch (t_.pc) {
       case Pc::claim_load:
-        t_.page = group().pages[t_.index];
+        if (t_.own == 0) t_.page = group().pages[group().shape.bank()][t_.index];
         t_.word = slot().word;
-        if (t_.word == 0 || (!is_busy(t_.word) && dead(t_.word, slot().fp))) return go(Pc::claim_swap);
-        return next_claim();
+        if (t_.word == 0 && t_.free == 0) t_.free = small(t_.slot + 1u);
+        if (t_.word == 0 || (is_busy(t_.word) && !locks_work())) return next_slot();
+        return go(Pc::claim_judge);
+      case Pc::claim_judge:
+        if (!dead(t_.word, slot().fp)) return next_slot();
+        return go(rules_.bump_on_claim && rules_.bump_first ? Pc::bump : Pc::claim_swap);
+      case Pc::bump:
+        group().shape = group().shape.bumped();
+        return go(Pc::claim_swap);
       case Pc::claim_swap:
-        if (rules_.claim_by_swap && slot().word != t_.word) return go(Pc::claim_load);
+        if (rules_.claim_by_swap && slot().word != t_.word) return next_slot();
         slot().word = kBusy;
+        if (state_of(t_.word, slot().fp) == 0) count_one();
+        return go(rules_.bump_on_claim && !rules_.bump_first ? Pc::late_bump : Pc::store_fp);
+      case Pc::late_bump:
+        group().shape = group().shape.bumped();
         return go(Pc::store_fp);
-      case Pc::evict_load:
-        t_.page = group().pages[0];
-        t_.slot = 0;
-        if (is_busy(slot().word)) return true;
-        t_.word = slot().word;
-        return go(Pc::evict_swap);
-      case Pc::evict_swap:
-        if (rules_.evict_by_swap && slot().word != t_.word) return go(Pc::evict_load);
-        // Forgotten knowingly; a plain store would forget what it never saw, and that is not excused.
-        if (slot().word == t_.word) state_.truth[slot().fp] = 0;
-        ++state_.evictions;
+      case Pc::claim_fresh:
         slot().word = kBusy;
+        ++group().used;
+        count_one();
         return go(Pc::store_fp);
       case Pc::store_fp:
         slot().fp = static_cast<Word>(op().key);
@@ -239,6 +329,24 @@ class Stepper {
       default:
         return store_word();
     }
+  }
+  void count_one() {
+    ++group().counted;
+    ++state_.buckets;
+  }
+
+  // This slot cannot be had. A page's dead slots are asked for first, then one that was never used.
+  bool next_slot() {
+    if (t_.own != 0) return fail("an evicted key could not take its own slot");
+    t_.word = 0;
+    if (++t_.slot < case_.slots) return go(Pc::claim_load);
+    t_.slot = 0;
+    if (t_.free != 0) {
+      t_.slot = small(t_.free - 1u);
+      return go(Pc::claim_fresh);
+    }
+    if (++t_.index < group().shape.pages()) return go(Pc::claim_load);
+    return fail("no slot was left for a key");
   }
 
   bool store_word() {
@@ -248,35 +356,82 @@ class Stepper {
     return finish();
   }
 
-  bool next_claim() {
-    if (++t_.slot < case_.slots) return true;
-    t_.slot = 0;
-    if (++t_.index < group().count) return true;
-    t_.index = 0;
-    if (case_.evict || group().count == kGroupPages) return go(Pc::evict_load);
-    open_rebuild();
+  void open_rebuild() {
+    t_.shape = group().shape;
+    t_.cut = state_.horizon;
+    t_.old_pages = group().pages[t_.shape.bank()];
+    if (rules_.size_after_mark) return;
+    for (std::size_t i = 0; i < olds(); ++i) {
+      const Slot& slot = old_slot(i);
+      if (slot.word != 0 && !dead(slot.word, slot.fp, t_.cut)) ++t_.live;
+    }
+    choose();
+  }
+  std::size_t olds() const { return t_.shape.pages() * case_.slots; }
+  Slot& old_slot(std::size_t i) { return state_.pages[t_.old_pages[i / case_.slots]][i % case_.slots]; }
+  void choose() {
+    const std::size_t least = rebuilds() ? op().pages : t_.shape.pages() + (t_.live == olds() ? 1u : 0u);
+    const std::size_t needed = (t_.live + case_.slots - 1) / case_.slots;
+    t_.wanted = small(std::min(std::max(least, needed), kGroupPages));
+    t_.live = 0;
+  }
+
+  bool mark() {
+    if (t_.pc == Pc::mover_lock) {
+      if (!acquire(rules_.mover_lock)) return false;
+      open_rebuild();
+      return go(Pc::mark_load);
+    }
+    Slot& slot = old_slot(t_.from);
+    switch (t_.pc) {
+      case Pc::mark_load:
+        if (is_busy(slot.word) && locks_work()) return fail("a rebuild met a busy slot under the lock");
+        if (slot.word == 0 || is_busy(slot.word)) return marked();
+        if (!rules_.mark_dead && dead(slot.word, slot.fp, t_.cut)) return marked();
+        if (rules_.mark) return go(Pc::mark_swap);
+        t_.word = slot.word;
+        return go(Pc::mark_judge);
+      case Pc::mark_swap:
+        t_.word = slot.word;
+        slot.word |= kBusy;
+        return go(Pc::mark_judge);
+      default:
+        if (!dead(t_.word, slot.fp, t_.cut)) ++t_.live;
+        return marked();
+    }
+  }
+
+  bool marked() {
+    t_.word = 0;
+    if (++t_.from < olds()) return go(Pc::mark_load);
+    t_.from = 0;
+    if (rules_.size_after_mark) choose();
+    t_.live = 0;
     return go(Pc::take_page);
   }
 
-  void open_rebuild() {
-    t_.olds = group().count;
-    t_.old_pages = group().pages;
-    t_.taken = t_.from = t_.into = 0;
-  }
-  std::size_t pages_wanted() const { return rebuilds() ? op().pages : t_.olds + 1u; }
-
   bool prepare_pages(std::size_t choice) {
     switch (t_.pc) {
-      case Pc::mover_lock:
-        if (!acquire(rules_.mover_lock)) return false;
-        t_.horizon = state_.horizon;  // only ever raised: an older one drops less
-        open_rebuild();
-        return go(Pc::take_page);
       case Pc::take_page:
         return take_page(choice);
+      case Pc::store_page:
+        group().pages[next().bank()][t_.from] = t_.new_pages[t_.from];
+        if (++t_.from < t_.wanted) return true;
+        t_.from = 0;
+        return go(Pc::move_judge);
       default:
         return zero_slot();
     }
+  }
+  Shape next() const { return t_.shape.rebuilt(t_.wanted, rules_.two_banks, rules_.bump_on_rebuild); }
+
+  bool take_page(std::size_t choice) {
+    if (state_.free_pages == 0 || op().kind == Op::Kind::refused) return choice == 0 && give_up();
+    const unsigned bit = 1u << choice;
+    if ((state_.free_pages & bit) == 0) return false;
+    state_.free_pages = small(state_.free_pages & ~bit);
+    t_.new_pages[t_.taken] = small(choice);
+    return go(Pc::zero_word);
   }
 
   bool zero_slot() {
@@ -284,110 +439,71 @@ class Stepper {
     ((t_.pc == Pc::zero_word) == rules_.zero_word_first ? slot().word : slot().fp) = 0;
     if (t_.pc == Pc::zero_word) return go(Pc::zero_fp);
     if (++t_.slot < case_.slots) return go(Pc::zero_word);
-    t_.slot = 0;
-    t_.page = 0;
-    return go(++t_.taken < pages_wanted() ? Pc::take_page : Pc::mark_load);
+    t_.slot = t_.page = 0;
+    return go(++t_.taken < t_.wanted ? Pc::take_page : Pc::store_page);
   }
 
-  bool take_page(std::size_t choice) {
-    if (state_.free_pages == 0) return choice == 0 ? give_up() : false;
-    const unsigned bit = 1u << choice;
-    if (choice >= kPages || (state_.free_pages & bit) == 0) return false;
-    state_.free_pages = small(state_.free_pages & ~bit);
-    t_.new_pages[t_.taken] = small(choice);
-    return go(Pc::zero_word);
-  }
-
-  // No page to be had: nothing was marked yet, so what was taken is given back. An insert evicts instead.
+  // No page to be had: what was taken is given back and what was marked unmarked.
   bool give_up() {
     for (std::size_t i = 0; i < t_.taken; ++i) state_.free_pages = small(state_.free_pages | 1u << t_.new_pages[i]);
-    t_.taken = 0;
-    return rebuilds() ? finish() : go(Pc::evict_load);
+    t_.taken = t_.wanted = t_.into = 0;
+    t_.new_pages = {};
+    t_.from = rules_.unmark_all ? 0 : 1;
+    return t_.from < olds() ? go(Pc::unmark) : rebuilt();
   }
 
-  bool move_slots() {
-    t_.page = t_.old_pages[t_.from / case_.slots];
-    t_.slot = small(t_.from % case_.slots);
+  bool move() {
+    Slot& slot = old_slot(t_.from);
+    const bool word_now = (t_.pc == Pc::copy_word) == rules_.copy_word_first;
     switch (t_.pc) {
-      case Pc::mark_load:
-        t_.word = slot().word;
-        if (is_busy(t_.word)) return locks_work() ? fail("a rebuild met a busy slot under the lock") : moved();
-        if (!rules_.mark) return word_marked();
-        if (!rules_.mark_dead && dead(t_.word, slot().fp)) return moved();
-        return go(Pc::mark_swap);
-      case Pc::mark_swap:
-        if (slot().word != t_.word) return go(Pc::mark_load);
-        slot().word |= kBusy;
-        return word_marked();
-      case Pc::copy_fp:
-        t_.want = slot().fp;
-        target().fp = t_.want;
+      case Pc::move_judge:
+        t_.word = slot.word & static_cast<Word>(~kBusy);
+        if (t_.word == 0 || dead(t_.word, slot.fp, t_.cut)) return moved();
+        if (t_.into >= t_.wanted * case_.slots) return fail("the new pages overflowed");
         return go(Pc::copy_word);
       default:
-        target().word = t_.word;
+        (word_now ? target().word : target().fp) = word_now ? t_.word : slot.fp;
+        if (t_.pc == Pc::copy_word) return go(Pc::copy_fp);
         ++t_.into;
         return moved();
     }
   }
   Slot& target() { return state_.pages[t_.new_pages[t_.into / case_.slots]][t_.into % case_.slots]; }
 
-  bool word_marked() {
-    if (t_.word == 0 || dead(t_.word, slot().fp)) return moved();
-    if (t_.into >= t_.taken * case_.slots) return fail("the new pages overflowed");
-    return go(Pc::copy_fp);
-  }
-
   bool moved() {
-    t_.word = t_.want = 0;
-    t_.page = t_.slot = 0;
-    if (++t_.from < t_.olds * case_.slots) return go(Pc::mark_load);
-    t_.from = t_.into = 0;
-    if (op().kind == Op::Kind::abandon) return go(Pc::unmark);
+    t_.word = 0;
+    if (++t_.from < olds()) return go(Pc::move_judge);
+    t_.from = 0;
+    if (op().kind == Op::Kind::abandon) return give_up();
+    state_.buckets = small(state_.buckets + t_.into - group().counted);
+    group().used = group().counted = t_.into;
+    t_.into = 0;
     if (!rules_.unlock_after_publish) release();
-    if (!rules_.free_after_publish) return go(Pc::free_page);
-    return publish_record();
+    return go(rules_.free_after_publish ? Pc::publish : Pc::free_pages);
   }
-  bool publish_record() { return go(rules_.pages_before_count ? Pc::publish_page : Pc::publish_count); }
 
   bool publish() {
     switch (t_.pc) {
-      case Pc::publish_page:
-        group().pages[t_.from] = t_.new_pages[t_.from];
-        if (++t_.from < t_.taken) return true;
-        t_.from = 0;
-        if (rules_.pages_before_count) return go(Pc::publish_count);
-        return rules_.free_after_publish ? go(Pc::free_page) : rebuilt();
-      case Pc::publish_count:
-        group().count = t_.taken;
-        if (!rules_.pages_before_count) return go(Pc::publish_page);
-        return rules_.free_after_publish ? go(Pc::free_page) : rebuilt();
-      case Pc::free_page:
-        return free_page();
-      case Pc::unmark:
-        for (std::size_t i = 0; i < t_.olds * case_.slots; ++i) {
-          state_.pages[t_.old_pages[i / case_.slots]][i % case_.slots].word &= static_cast<Word>(~kBusy);
+      case Pc::publish:
+        group().shape = next();
+        return rules_.free_after_publish ? go(Pc::free_pages) : rebuilt();
+      case Pc::free_pages:
+        for (std::size_t i = 0; i < t_.shape.pages(); ++i) {
+          const unsigned bit = 1u << t_.old_pages[i];
+          if ((state_.free_pages & bit) != 0) return fail("a page was freed twice");
+          state_.free_pages = small(state_.free_pages | bit);
         }
-        return give_up();
+        return rules_.free_after_publish ? rebuilt() : go(Pc::publish);
+      case Pc::unmark:
+        old_slot(t_.from).word &= static_cast<Word>(~kBusy);
+        return ++t_.from < olds() ? true : rebuilt();
       default:
         state_.horizon = std::max(state_.horizon, small(op().now));
         return finish();
     }
   }
 
-  bool free_page() {
-    const unsigned bit = 1u << t_.old_pages[t_.from];
-    if ((state_.free_pages & bit) != 0) return fail("a page was freed twice");
-    state_.free_pages = small(state_.free_pages | bit);
-    if (++t_.from < t_.olds) return true;
-    t_.from = 0;
-    return rules_.free_after_publish ? rebuilt() : publish_record();
-  }
-
-  bool rebuilt() {
-    if (rebuilds()) return finish();
-    start_again();
-    return go(Pc::claim_load);
-  }
+  bool rebuilt() { return rebuilds() ? finish() : room_found(); }
 
   const Case& case_;
   const Protocol& rules_;

@@ -2,6 +2,8 @@
 #include "weir/store/memory/table.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <utility>
 
 #include "weir/algorithm/calendar.h"
@@ -16,6 +18,26 @@ Time tat_of(State state) {
 // A TAT before the beginning of the timeline is a full bucket like any other in the past; 0 is kept for evicted ones.
 State state_of(Time tat) {
   return static_cast<State>(std::max<std::int64_t>(tat.time_since_epoch().count(), 1));
+}
+
+// Field by field: copied as a whole, the decision is built on the stack and read back before its parts have arrived
+// there.
+void assign(Decision& to, const Decision& from) {
+  to.allowed = from.allowed;
+  to.burst = from.burst;
+  to.remaining = from.remaining;
+  to.retry_after = from.retry_after;
+  to.reset_after = from.reset_after;
+}
+
+// Which slots of the line have this fingerprint, a bit for each. Without a branch per slot: which one it is cannot be
+// predicted, and a wrong guess would keep the processor from running ahead while the line is on its way.
+unsigned matching(const Slot* slots, std::uint64_t fingerprint) {
+  const auto at = [&](unsigned i) {
+    return unsigned{slots[i].fingerprint.load(std::memory_order_acquire) == fingerprint} << i;
+  };
+  static_assert(kSlotsPerLine == 4);
+  return at(0) | at(1) | at(2) | at(3);
 }
 
 }  // namespace
@@ -44,21 +66,23 @@ Slot* Table::line(const Group& group, Shape shape, std::uint32_t number) const n
   return reinterpret_cast<Slot*>(pages_.data() + (std::size_t{page} + within) * kLineBytes);
 }
 
+Table::Home Table::home_of(std::uint64_t h) const noexcept {
+  const Group& group = groups_[index_of(h)];
+  const Shape shape{group.shape.load(std::memory_order_acquire)};
+  return {shape, line(group, shape, home(h, shape))};
+}
+
 Slot* Table::find(const Group& group, Shape shape, std::uint64_t h, std::uint32_t* slot_number) const noexcept {
   const std::uint32_t lines = shape.lines();
   std::uint32_t number = home(h, shape);
   for (std::uint32_t searched = 0; searched < lines; ++searched) {
     Slot* const slots = line(group, shape, number);
-    bool never_used = false;
-    for (unsigned i = 0; i < kSlotsPerLine; ++i) {
-      const std::uint64_t fingerprint = slots[i].fingerprint.load(std::memory_order_acquire);
-      if (fingerprint == h) {
-        if (slot_number != nullptr) *slot_number = number * kSlotsPerLine + i;
-        return &slots[i];
-      }
-      never_used |= fingerprint == 0;
+    if (const unsigned match = matching(slots, h); match != 0) {
+      const auto i = static_cast<unsigned>(std::countr_zero(match));
+      if (slot_number != nullptr) *slot_number = number * kSlotsPerLine + i;
+      return &slots[i];
     }
-    if (never_used) return nullptr;
+    if (matching(slots, 0) != 0) return nullptr;  // never used: h would have been put there
     if (++number == lines) number = 0;
   }
   return nullptr;
@@ -74,14 +98,23 @@ void Table::wait(std::uint64_t h) noexcept {
   const std::lock_guard until_free(sides_[index_of(h)].lock);
 }
 
-// Applies `step` to the bucket's state until it sticks; false if there is no such bucket.
+// Applies `step` to the bucket's state until it sticks; false if there is no such bucket. `home` may be old: then the
+// first try fails.
 template <class Step>
-bool Table::change(std::uint64_t h, Now now, Step&& step) noexcept {
+bool Table::change(std::uint64_t h, Home home, Now now, Step&& step) noexcept {
   const Group& group = groups_[index_of(h)];
-  for (;;) {
-    const Shape shape{group.shape.load(std::memory_order_acquire)};
-    Slot* const slot = find(group, shape, h);
-    if (slot == nullptr) return false;
+  for (;; home = home_of(h)) {
+    Slot* slot = nullptr;
+    if (const unsigned match = matching(home.line, h); match != 0) [[likely]] {
+      slot = &home.line[std::countr_zero(match)];
+    } else {
+      slot = find(group, home.shape, h);
+    }
+    if (slot == nullptr) {
+      // Of a record that is still in use: in an old one's pages somebody else's slots may lie by now.
+      if (group.shape.load(std::memory_order_relaxed) != home.shape.bits) continue;
+      return false;
+    }
     std::uint64_t word = slot->word.load(std::memory_order_acquire);
     if (word == 0 || (word & kBusy) != 0) {
       wait(h);
@@ -90,8 +123,9 @@ bool Table::change(std::uint64_t h, Now now, Step&& step) noexcept {
     // Is the word h's? Once changing hands since the fingerprint was found shows in the fingerprint, twice in the
     // version.
     if (slot->fingerprint.load(std::memory_order_acquire) != h ||
-        group.shape.load(std::memory_order_relaxed) != shape.bits)
+        group.shape.load(std::memory_order_relaxed) != home.shape.bits) {
       continue;
+    }
     const State state = decode(word, h);
     if (state == 0) return false;  // evicted: it comes back under the lock, where buckets are counted
     const Change change = step(state, now);
@@ -109,9 +143,10 @@ bool Table::change(std::uint64_t h, Now now, Step&& step) noexcept {
 }
 
 template <class Step>
-void Table::update(std::uint64_t h, Key key, Now now, Step&& step) noexcept {
-  while (!change(h, now, step)) {
+void Table::update(std::uint64_t h, Key key, Home home, Now now, Step&& step) noexcept {
+  while (!change(h, home, now, step)) {
     if (insert(h, key, now, step)) return;
+    home = home_of(h);
   }
 }
 
@@ -134,12 +169,13 @@ bool Table::insert(std::uint64_t h, Key key, Now now, Step& step) noexcept {
   return true;
 }
 
-Decision Table::spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now, const Clock* clock) noexcept {
+Decision Table::spend_at(Home home, std::uint64_t h, Key key, const Limit& limit, Count cost, Time now,
+                         const Clock* clock) noexcept {
   Decision decision;
-  update(h, key, Now{now, Wall{}}, [&](State state, Now at) {
+  update(h, key, home, Now{now, Wall{}}, [&](State state, Now at) {
     const Time tat = tat_of(state);
     const Step step = gcra::spend(limit, tat, cost, at.time);
-    decision = step.decision;
+    assign(decision, step.decision);
     if (step.decision.allowed) return Change{state_of(step.tat), cost != 0};
     if (clock == nullptr || tat - at.time <= limit.window()) return Change{state, false};
     // Read after the state was loaded, so a spender with a newer reading than ours is not taken for a shrunk limit.
@@ -149,9 +185,34 @@ Decision Table::spend(std::uint64_t h, Key key, const Limit& limit, Count cost, 
   return decision;
 }
 
+Decision Table::spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now, const Clock* clock) noexcept {
+  return spend_at(home_of(h), h, key, limit, cost, now, clock);
+}
+
+void Table::spend_batch(std::span<const Spend> asked, Time now, Decision* out, const Clock* clock) noexcept {
+  // As many lines as a processor can wait for at once.
+  constexpr std::size_t kAtOnce = 16;
+  std::array<std::uint64_t, kAtOnce> h;
+  std::array<Home, kAtOnce> home;
+  for (std::size_t done = 0; done < asked.size(); done += kAtOnce) {
+    const std::span<const Spend> part = asked.subspan(done, std::min(kAtOnce, asked.size() - done));
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      h[i] = hash(part[i].key);
+      prefetch_group(h[i]);
+    }
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      home[i] = home_of(h[i]);
+      __builtin_prefetch(home[i].line, 1);
+    }
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      out[done + i] = spend_at(home[i], h[i], part[i].key, *part[i].limit, part[i].cost, now, clock);
+    }
+  }
+}
+
 Decision Table::peek(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept {
   Decision decision = gcra::peek(limit, Time{}, cost, now);
-  change(h, Now{now, Wall{}}, [&](State state, Now at) {
+  change(h, home_of(h), Now{now, Wall{}}, [&](State state, Now at) {
     decision = gcra::peek(limit, tat_of(state), cost, at.time);
     return Change{state, false};
   });
@@ -160,7 +221,7 @@ Decision Table::peek(std::uint64_t h, const Limit& limit, Count cost, Time now) 
 
 Decision Table::refund(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept {
   Decision decision = gcra::refund(limit, Time{}, cost, now).decision;
-  change(h, Now{now, Wall{}}, [&](State state, Now at) {
+  change(h, home_of(h), Now{now, Wall{}}, [&](State state, Now at) {
     const Step step = gcra::refund(limit, tat_of(state), cost, at.time);
     decision = step.decision;
     // A full bucket stays as it is: writing it would only keep it from being forgotten.
@@ -171,7 +232,7 @@ Decision Table::refund(std::uint64_t h, const Limit& limit, Count cost, Time now
 
 Decision Table::spend(std::uint64_t h, Key key, const Quota& quota, Count cost, Now now) noexcept {
   Decision decision;
-  update(h, key, now, [&](State state, Now at) {
+  update(h, key, home_of(h), now, [&](State state, Now at) {
     const QuotaStep step = quota::spend(quota, state, cost, at.wall);
     decision = step.decision;
     return Change{step.state, step.state != state};
@@ -181,7 +242,7 @@ Decision Table::spend(std::uint64_t h, Key key, const Quota& quota, Count cost, 
 
 Decision Table::peek(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept {
   Decision decision = quota::peek(quota, 0, cost, now.wall);
-  change(h, now, [&](State state, Now at) {
+  change(h, home_of(h), now, [&](State state, Now at) {
     decision = quota::peek(quota, state, cost, at.wall);
     return Change{state, false};
   });
@@ -190,7 +251,7 @@ Decision Table::peek(std::uint64_t h, const Quota& quota, Count cost, Now now) n
 
 Decision Table::refund(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept {
   Decision decision = quota::refund(quota, 0, cost, now.wall).decision;
-  change(h, now, [&](State state, Now at) {
+  change(h, home_of(h), now, [&](State state, Now at) {
     const QuotaStep step = quota::refund(quota, state, cost, at.wall);
     decision = step.decision;
     return Change{step.state, step.state != state};
@@ -200,7 +261,7 @@ Decision Table::refund(std::uint64_t h, const Quota& quota, Count cost, Now now)
 
 bool Table::reset(std::uint64_t h, Kind kind, Now now) noexcept {
   bool was_there = false;
-  change(h, now, [&](State state, Now at) {
+  change(h, home_of(h), now, [&](State state, Now at) {
     if (kind == Kind::quota) {
       const quota::Usage usage = quota::unpack(state);
       was_there = usage.used != 0 && quota::end_of(state) > at.wall;
@@ -213,7 +274,7 @@ bool Table::reset(std::uint64_t h, Kind kind, Now now) noexcept {
 }
 
 void Table::undo(std::uint64_t h, const Limit& limit, Count cost, Time spent_at, const Clock& clock) noexcept {
-  change(h, Now{}, [&](State state, Now) {
+  change(h, home_of(h), Now{}, [&](State state, Now) {
     // Read after the state was loaded: what the refill has given since the spend is not given twice.
     const Time now = clock.now().time;
     return Change{state_of(gcra::undo(tat_of(state), limit.price(cost), spent_at, now)), true};
@@ -221,7 +282,7 @@ void Table::undo(std::uint64_t h, const Limit& limit, Count cost, Time spent_at,
 }
 
 void Table::undo(std::uint64_t h, Count cost, Wall window_end) noexcept {
-  change(h, Now{}, [&](State state, Now) {
+  change(h, home_of(h), Now{}, [&](State state, Now) {
     const State undone = quota::undo(state, cost, window_end);
     return Change{undone, undone != state};
   });
@@ -232,9 +293,7 @@ void Table::prefetch_group(std::uint64_t h) const noexcept {
 }
 
 void Table::prefetch_line(std::uint64_t h) const noexcept {
-  const Group& group = groups_[index_of(h)];
-  const Shape shape{group.shape.load(std::memory_order_acquire)};
-  __builtin_prefetch(line(group, shape, home(h, shape)), 1);
+  __builtin_prefetch(home_of(h).line, 1);
 }
 
 Table::Stats Table::stats() const noexcept {

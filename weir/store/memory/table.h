@@ -10,7 +10,8 @@
 // 2. A hit needs no lock: a compare-and-swap from w succeeds only where h lives with that state, because w carries h.
 // An
 //    old record, an old page or a reused slot can only make it fail, or miss.
-// 3. A miss is believed only under the lock, after searching again.
+// 3. Whoever inserts believes a miss only under the lock, after searching again; whoever only looks, if the group's
+//    record has not changed since before the search.
 // 4. A key is forgotten only when its TAT lies before the horizon, and a miss decides at or after the horizon. So a
 // thread
 //    with an old reading of the clock cannot spend a forgotten bucket twice.
@@ -77,6 +78,9 @@ class Table {
     std::uint64_t dropped = 0;     // slots that hold nothing this table could have written
   };
 
+  static Result<void> check(const Options& options);
+  static Result<HashKey> fresh_seed();
+
   // In memory of its own, under a fresh secret seed unless one is given.
   static Result<std::unique_ptr<Table>> create(const Options& options);
   static Result<std::unique_ptr<Table>> create(const Options& options, HashKey seed);
@@ -111,6 +115,15 @@ class Table {
   // Of a quota: only while its bucket is still in the window that was charged.
   void undo(std::uint64_t h, Count cost, Wall window_end) noexcept;
 
+  // The decisions of `asked`, one after the other at one reading of the clock, into out[0], out[1], …: the same as that
+  // many spends, but the memory is asked for all the lines at once.
+  struct Spend {
+    Key key;
+    const Limit* limit;
+    Count cost;
+  };
+  void spend_batch(std::span<const Spend> asked, Time now, Decision* out, const Clock* clock = nullptr) noexcept;
+
   // Asks the memory for the key's line, so that a batch waits for all of them at once: first for every key, then again.
   void prefetch_group(std::uint64_t h) const noexcept;
   void prefetch_line(std::uint64_t h) const noexcept;
@@ -125,6 +138,9 @@ class Table {
   std::size_t groups() const noexcept { return groups_count_; }
   // Puts back what visit() showed. Only into a table under the same seed, before it serves.
   void restore(const Bucket& bucket, Now now) noexcept;
+  // Before that: room for so many at once. In the order of visit() they would crowd the front of every group that is
+  // still to grow, and take its size squared.
+  void reserve(std::uint64_t buckets) noexcept;
 
   Stats stats() const noexcept;
   Header& header() const noexcept { return *header_; }
@@ -137,6 +153,12 @@ class Table {
   struct Change {
     State state;
     bool write;
+  };
+
+  // One reading of the header's.
+  struct Horizons {
+    std::int64_t time;
+    std::int64_t wall;
   };
 
   struct Victim {
@@ -152,9 +174,9 @@ class Table {
   struct Side {
     mutable std::mutex lock;
     std::uint32_t used = 0;        // slots that are not 0
-    std::uint32_t refused = 0;     // inserts since growth was last refused
     std::uint32_t counted = 0;     // of these, those in buckets_
     std::uint32_t names_dead = 0;  // entries of the name log whose bucket is gone
+    std::uint32_t patience = 0;    // inserts until it asks for pages again after it got none
   };
 
   Table(Region region, std::size_t groups, bool huge_pages);
@@ -167,15 +189,29 @@ class Table {
   Slot* line(const Group& group, Shape shape, std::uint32_t number) const noexcept;
   Slot* find(const Group& group, Shape shape, std::uint64_t h, std::uint32_t* slot_number = nullptr) const noexcept;
   Slot* find_locked(std::size_t index, std::uint64_t h) const noexcept;
-  bool dead(std::uint64_t word, std::uint64_t h) const noexcept;
+  Horizons horizons() const noexcept;
+  bool dead(std::uint64_t word, std::uint64_t h) const noexcept { return dead(word, h, horizons()); }
+  static bool dead(std::uint64_t word, std::uint64_t h, const Horizons& horizons) noexcept;
   void raise_horizon(Now now) noexcept;
 
+  // Where a search begins, and the shape by which it was computed: what is found there counts only while the group has
+  // that very shape.
+  struct Home {
+    Shape shape;
+    Slot* line;
+  };
+  Home home_of(std::uint64_t h) const noexcept;
+
+  // A hit in the line where the search begins is the common case: that much is inlined into every operation, so that
+  // neither a call nor a copy of the decision lies between two waits for memory. The rest is not.
   template <class Step>
-  void update(std::uint64_t h, Key key, Now now, Step&& step) noexcept;
+  [[gnu::always_inline]] inline void update(std::uint64_t h, Key key, Home home, Now now, Step&& step) noexcept;
   template <class Step>
-  bool insert(std::uint64_t h, Key key, Now now, Step& step) noexcept;
+  [[gnu::always_inline]] inline bool change(std::uint64_t h, Home home, Now now, Step&& step) noexcept;
   template <class Step>
-  bool change(std::uint64_t h, Now now, Step&& step) noexcept;
+  [[gnu::noinline]] bool insert(std::uint64_t h, Key key, Now now, Step& step) noexcept;
+  [[gnu::always_inline]] inline Decision spend_at(Home home, std::uint64_t h, Key key, const Limit& limit, Count cost,
+                                                  Time now, const Clock* clock) noexcept;
   void wait(std::uint64_t h) noexcept;
 
   // The group's lock is held in all of these.
@@ -188,8 +224,9 @@ class Table {
   std::uint32_t count_live(const Group& group, Shape shape) const noexcept;
   template <class Choose>
   bool rebuild(std::size_t index, Choose choose) noexcept;
-  std::uint32_t mark(Slot* slots) noexcept;
-  bool move(Group& group, Slot& from, Shape to) noexcept;
+  static std::uint32_t mark(Slot* slots, const Horizons& horizons) noexcept;
+  bool move(Group& group, Slot& from, Shape to, const Horizons& horizons) noexcept;
+  bool scattered(const Group& group, Shape shape) noexcept;
   void fit(std::size_t index) noexcept;
   void remember_name(std::size_t index, std::uint64_t h, Key key) noexcept;
   void compact_names(std::size_t index) noexcept;

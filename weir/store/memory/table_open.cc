@@ -32,20 +32,26 @@ std::size_t pages_begin(std::size_t groups) {
   return (bytes + Pages::kChunkBytes - 1) / Pages::kChunkBytes * Pages::kChunkBytes;
 }
 
-Result<HashKey> random_seed() {
+// A chunk, and the one that is never used.
+bool holds_pages(const Region& region, std::size_t groups) {
+  return region.bytes_max() >= pages_begin(groups) + 2 * Pages::kChunkBytes;
+}
+
+}  // namespace
+
+Result<HashKey> Table::fresh_seed() {
   HashKey seed;
-  if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+  if (getrandom(&seed, sizeof seed, 0) != sizeof seed) {
     return Error{Fault::unavailable, "the system gave no random bytes for the table's seed"};
+  }
   return seed;
 }
 
-Result<void> check(const Table::Options& options) {
+Result<void> Table::check(const Options& options) {
   if (options.buckets_max >= 1 && options.buckets_max <= bounds::buckets_max) return {};
   return Error{Fault::invalid, "max_buckets " + std::to_string(options.buckets_max) + " must be from 1 to " +
                                    std::to_string(bounds::buckets_max)};
 }
-
-}  // namespace
 
 std::size_t Table::region_bytes(const Options& options) noexcept {
   // Address space, not memory. A bucket takes 16 to 26 bytes, for a moment twice that while its group is rebuilt, and
@@ -64,7 +70,7 @@ Table::Table(Region region, std::size_t groups, bool huge_pages)
       sides_(std::make_unique<Side[]>(groups)) {}
 
 Result<std::unique_ptr<Table>> Table::create(const Options& options) {
-  const auto seed = random_seed();
+  const auto seed = fresh_seed();
   if (!seed) return seed.error();
   return create(options, *seed);
 }
@@ -79,7 +85,7 @@ Result<std::unique_ptr<Table>> Table::create(const Options& options, HashKey see
 Result<std::unique_ptr<Table>> Table::create(const Options& options, HashKey seed, Region region) {
   if (auto checked = check(options); !checked) return checked.error();
   const std::size_t groups = groups_for(options.buckets_max);
-  if (!region.extend(pages_begin(groups)))
+  if (!holds_pages(region, groups) || !region.extend(pages_begin(groups)))
     return Error{Fault::unavailable, "no space for a table of " + std::to_string(groups) + " groups"};
   std::unique_ptr<Table> table(new Table(std::move(region), groups, options.huge_pages));
   if (!table->format(options, seed)) return Error{Fault::unavailable, "no space for the first page of every group"};
@@ -101,7 +107,8 @@ bool Table::format(const Options& options, HashKey seed) noexcept {
   header_->seed = seed;
   header_->names = options.names ? 1 : 0;
   if (options.names) names_ = std::make_unique<Names>(pages_, options.buckets_max * kNameBytesPerBucket);
-  // Last: a file without it was never a table.
+  // Last, for the compiler too: a file without it was never a table.
+  std::atomic_signal_fence(std::memory_order_release);
   std::memcpy(header_->magic, kMagic, sizeof kMagic);
   return true;
 }
@@ -110,7 +117,7 @@ Result<std::unique_ptr<Table>> Table::recover(Region region, bool huge_pages, No
   const auto* const header = reinterpret_cast<const Header*>(region.data());
   const std::size_t groups = groups_for(header->buckets_max);
   if (header->buckets_max > bounds::buckets_max || groups == 0 || groups != header->groups ||
-      region.ready() < pages_begin(groups)) {
+      region.ready() < pages_begin(groups) || !holds_pages(region, groups)) {
     return Error{Fault::invalid, "its header does not fit its size"};
   }
   std::unique_ptr<Table> table(new Table(std::move(region), groups, huge_pages));
@@ -123,7 +130,10 @@ Result<std::unique_ptr<Table>> Table::recover(Region region, bool huge_pages, No
   }
   // Only after every page of slots is known: what a name log claims must not shadow them.
   for (std::size_t i = 0; table->names_ != nullptr && i < groups; ++i) {
-    if (!table->names_->adopt(table->groups_[i])) ++recovery.dropped;
+    std::uint32_t entries = 0;
+    if (!table->names_->adopt(table->groups_[i], entries)) ++recovery.dropped;
+    Side& side = table->sides_[i];
+    side.names_dead = entries > side.used ? entries - side.used : 0;
   }
   table->pages_.finish_adopting();
   return table;
@@ -142,31 +152,35 @@ bool Table::adopt_group(std::size_t index, Now now, Recovery& recovery) noexcept
     for (unsigned i = 0; i < kSlotsPerLine; ++i) recover_slot(index, slots[i], now, recovery);
   }
   buckets_.fetch_add(sides_[index].counted, std::memory_order_relaxed);
-  recovery.buckets += sides_[index].counted;
   return true;
 }
 
 void Table::recover_slot(std::size_t index, Slot& slot, Now now, Recovery& recovery) noexcept {
   const std::uint64_t h = slot.fingerprint.load(std::memory_order_relaxed);
-  std::uint64_t word = slot.word.load(std::memory_order_relaxed);
-  if ((word & kBusy) != 0) {
-    // A rebuild that never took effect leaves the state under its mark. A claim leaves nothing, and nobody was told of
-    // it.
-    ++recovery.unfinished;
-    word &= ~kBusy;
-  }
+  const std::uint64_t found = slot.word.load(std::memory_order_relaxed);
+  // A rebuild that never took effect leaves the state under its mark. A claim leaves nothing, and nobody was told of
+  // it.
+  if ((found & kBusy) != 0) ++recovery.unfinished;
+  std::uint64_t word = found & ~kBusy;
   if (h == 0) {
-    slot.word.store(0, std::memory_order_relaxed);
+    if (found != 0) slot.word.store(0, std::memory_order_relaxed);
     return;
   }
-  ++sides_[index].used;
+  Side& side = sides_[index];
+  ++side.used;
+  const State state = decode(word, h);
   const auto latest = static_cast<State>((now.time.time_since_epoch() + bounds::window_max).count());
-  const bool possible =
-      index_of(h) == index && decode(word, h) != 0 && (kind_of(word) == Kind::quota || decode(word, h) <= latest);
-  if (word != 0 && decode(word, h) != 0 && !possible) ++recovery.dropped;
-  if (word != 0 && possible) ++sides_[index].counted;
-  // What cannot be kept stays as an evicted one: searches for other keys must not end here.
-  slot.word.store(word != 0 && possible ? word : encode(State{0}, h, Kind::bucket), std::memory_order_relaxed);
+  const bool possible = index_of(h) == index && (kind_of(word) == Kind::quota || state <= latest);
+  if (word == 0 || state == 0 || !possible) {
+    if (word != 0 && state != 0) ++recovery.dropped;
+    // It stays as an evicted one: searches for other keys must not end here.
+    word = encode(State{0}, h, Kind::bucket);
+  } else {
+    ++side.counted;
+    if (!dead(word, h)) ++recovery.buckets;
+  }
+  // Only what differs, so that opening a large file does not make every page of it dirty.
+  if (word != found) slot.word.store(word, std::memory_order_relaxed);
 }
 
 void Table::remember_name(std::size_t index, std::uint64_t h, Key key) noexcept {

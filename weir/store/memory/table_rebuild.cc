@@ -38,9 +38,6 @@ Shape shape_for(std::uint32_t live) {
   return shape;
 }
 
-// A group that found no memory to grow asks again after this many inserts: asking means marking every slot.
-constexpr std::uint32_t kRefusedPause = 256;
-
 // Lines looked at for the bucket nearest to full.
 constexpr std::uint32_t kEvictionLines = 8;
 
@@ -51,21 +48,35 @@ void raise(std::atomic<std::int64_t>& horizon, std::int64_t to) {
   }
 }
 
+// The wall clock may be set back, and a horizon that stayed behind would end every quota until the clock is there
+// again. A reading that is merely old lowers it too; that only forgets less.
+void follow(std::atomic<std::int64_t>& horizon, Wall wall) {
+  const std::int64_t to = (wall.time_since_epoch() - kHorizonLag).count();
+  std::int64_t seen = horizon.load(std::memory_order_relaxed);
+  if (wall.time_since_epoch().count() < seen) {
+    horizon.compare_exchange_strong(seen, to);
+  } else {
+    raise(horizon, to);
+  }
+}
+
 }  // namespace
 
 void Table::raise_horizon(Now now) noexcept {
   raise(header_->horizon, (now.time.time_since_epoch() - kHorizonLag).count());
-  if (now.wall != Wall{}) raise(header_->wall_horizon, (now.wall.time_since_epoch() - kHorizonLag).count());
+  if (now.wall != Wall{}) follow(header_->wall_horizon, now.wall);
+}
+
+Table::Horizons Table::horizons() const noexcept {
+  return {header_->horizon.load(std::memory_order_relaxed), header_->wall_horizon.load(std::memory_order_relaxed)};
 }
 
 // May be forgotten: full, and full for everyone whose reading of the clock is used.
-bool Table::dead(std::uint64_t word, std::uint64_t h) const noexcept {
+bool Table::dead(std::uint64_t word, std::uint64_t h, const Horizons& horizons) noexcept {
   const State state = decode(word, h);
   if (state == 0) return true;
-  if (kind_of(word) == Kind::quota) {
-    return quota::end_of(state).time_since_epoch().count() < header_->wall_horizon.load(std::memory_order_relaxed);
-  }
-  return static_cast<std::int64_t>(state) < header_->horizon.load(std::memory_order_relaxed);
+  if (kind_of(word) == Kind::quota) return quota::end_of(state).time_since_epoch().count() < horizons.wall;
+  return static_cast<std::int64_t>(state) < horizons.time;
 }
 
 // A slot for h, marked BUSY: its own if it was evicted and is still there, else the first from its home on that is dead
@@ -73,8 +84,12 @@ bool Table::dead(std::uint64_t word, std::uint64_t h) const noexcept {
 Slot* Table::claim(std::size_t index, std::uint64_t h, Now now) noexcept {
   Side& side = sides_[index];
   const Group& group = groups_[index];
-  if (side.used >= full_at(Shape{group.shape.load(std::memory_order_relaxed)}) && side.refused++ % kRefusedPause == 0) {
-    make_room(index);
+  if (side.used >= full_at(Shape{group.shape.load(std::memory_order_relaxed)})) {
+    if (side.patience == 0) {
+      make_room(index);
+    } else {
+      --side.patience;
+    }
   }
   const Shape shape{group.shape.load(std::memory_order_relaxed)};
   const bool crammed = side.used >= crammed_at(shape);
@@ -110,8 +125,8 @@ bool Table::claim_dead(std::size_t index, Slot& slot) noexcept {
   const std::uint64_t tenant = slot.fingerprint.load(std::memory_order_relaxed);
   if (word == 0 || !dead(word, tenant)) return false;
   const bool evicted = decode(word, tenant) == 0;
-  // Before the slot changes hands; the compare-and-swap releases it.
-  group.shape.store(Shape{group.shape.load(std::memory_order_relaxed)}.bumped().bits, std::memory_order_relaxed);
+  // Before the slot changes hands. Release: whoever finds the record through this store finds the pages it names.
+  group.shape.store(Shape{group.shape.load(std::memory_order_relaxed)}.bumped().bits, std::memory_order_release);
   // Its owner may be spending it this moment; then it is not dead after all.
   if (!slot.word.compare_exchange_strong(word, kBusy, std::memory_order_acq_rel)) return false;
   ++side.names_dead;
@@ -130,6 +145,10 @@ void Table::evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed
   const Group& group = groups_[index];
   const Shape shape{group.shape.load(std::memory_order_relaxed)};
   const std::uint32_t lines = shape.lines();
+  // Whoever spends from a bucket brings no wall clock; quotas are weighed all the same.
+  if (now.wall == Wall{}) {
+    now.wall = Wall{Duration{header_->wall_horizon.load(std::memory_order_relaxed)} + kHorizonLag};
+  }
   Victim victim;
   do {
     victim = {};
@@ -140,7 +159,8 @@ void Table::evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed
       for (unsigned i = 0; i < kSlotsPerLine; ++i) {
         const std::uint64_t word = slots[i].word.load(std::memory_order_acquire);
         const std::uint64_t tenant = slots[i].fingerprint.load(std::memory_order_relaxed);
-        if (crammed && word != 0 && dead(word, tenant)) return;  // claim() will take this one
+        // claim() will take this one. One that is only expired is no better than a victim: its owner may revive it.
+        if (crammed && word != 0 && decode(word, tenant) == 0) return;
         if (word != 0 && decode(word, tenant) != 0) victim.consider(slots[i], word, tenant, now);
       }
       for (unsigned i = 0; i < kSlotsPerLine; ++i) never_used |= slots[i].word.load(std::memory_order_relaxed) == 0;
@@ -190,10 +210,19 @@ void Table::make_room(std::size_t index) noexcept {
   const bool done = rebuild(index, [&](std::uint32_t live) {
     return live > roomy_at(shape) && shape.larger().order() <= Pages::kOrderMax ? shape.larger() : shape;
   });
-  if (done) {
-    sides_[index].refused = 0;
-  } else {
-    refused_growth_.fetch_add(1, std::memory_order_relaxed);
+  if (done) return;
+  refused_growth_.fetch_add(1, std::memory_order_relaxed);
+  // Asking has marked and unmarked every slot: not again with every insert while memory is short.
+  sides_[index].patience = shape.slots() / 64;
+}
+
+void Table::reserve(std::uint64_t buckets) noexcept {
+  const auto each = static_cast<std::uint32_t>(std::min(buckets, header_->buckets_max) / groups_count_);
+  const Shape shape = shape_for(each + each / 16);  // some groups hold more than the others
+  for (std::size_t i = 0; i < groups_count_; ++i) {
+    const std::lock_guard lock(sides_[i].lock);
+    if (shape.lines() <= Shape{groups_[i].shape.load(std::memory_order_relaxed)}.lines()) continue;
+    (void)rebuild(i, [&](std::uint32_t) { return shape; });
   }
 }
 
@@ -204,8 +233,9 @@ bool Table::rebuild(std::size_t index, Choose choose) noexcept {
   Group& group = groups_[index];
   Side& side = sides_[index];
   const Shape old{group.shape.load(std::memory_order_relaxed)};
+  const Horizons now = horizons();  // once: what was counted as dead must not be alive when it is moved
   std::uint32_t marked = 0;
-  for (std::uint32_t number = 0; number < old.lines(); ++number) marked += mark(line(group, old, number));
+  for (std::uint32_t number = 0; number < old.lines(); ++number) marked += mark(line(group, old, number), now);
 
   const Shape next = choose(marked).after(old);
   std::array<Line, Shape::kPagesMax> fresh{};
@@ -216,9 +246,9 @@ bool Table::rebuild(std::size_t index, Choose choose) noexcept {
     return false;
   }
   for (unsigned i = 0; i < next.pages(); ++i) group.page[next.bank()][i].store(fresh[i], std::memory_order_relaxed);
-  std::uint32_t live = 0;  // or fewer than were marked, if the horizon rose meanwhile
+  std::uint32_t live = 0;
   for (std::uint32_t slot = 0; slot < old.slots(); ++slot) {
-    live += move(group, line(group, old, slot / kSlotsPerLine)[slot % kSlotsPerLine], next) ? 1 : 0;
+    live += move(group, line(group, old, slot / kSlotsPerLine)[slot % kSlotsPerLine], next, now) ? 1 : 0;
   }
   side.names_dead += side.used - live;
   buckets_.fetch_add(live - std::uint64_t{side.counted}, std::memory_order_relaxed);
@@ -237,30 +267,31 @@ bool Table::rebuild(std::size_t index, Choose choose) noexcept {
 
 // Marks a line's slots, so that no spender can change them behind the copy; returns how many are alive. Dead ones are
 // marked too: whoever revives one must wait and find it gone.
-std::uint32_t Table::mark(Slot* slots) noexcept {
+std::uint32_t Table::mark(Slot* slots, const Horizons& horizons) noexcept {
   std::uint32_t live = 0;
   for (unsigned i = 0; i < kSlotsPerLine; ++i) {
     std::uint64_t word = slots[i].word.load(std::memory_order_relaxed);
     if (word == 0) continue;
     word = slots[i].word.fetch_or(kBusy, std::memory_order_acq_rel);
-    live += dead(word, slots[i].fingerprint.load(std::memory_order_relaxed)) ? 0 : 1;
+    live += dead(word, slots[i].fingerprint.load(std::memory_order_relaxed), horizons) ? 0 : 1;
   }
   return live;
 }
 
 // Copies a marked slot to its place in the new pages, if it is alive.
-bool Table::move(Group& group, Slot& from, Shape to) noexcept {
+bool Table::move(Group& group, Slot& from, Shape to, const Horizons& horizons) noexcept {
   const std::uint64_t word = from.word.load(std::memory_order_relaxed) & ~kBusy;
   const std::uint64_t h = from.fingerprint.load(std::memory_order_relaxed);
-  if (word == 0 || dead(word, h)) return false;
+  if (word == 0 || dead(word, h, horizons)) return false;
   const std::uint32_t lines = to.lines();
   std::uint32_t number = home(h, to);
   for (std::uint32_t searched = 0; searched < lines; ++searched, number = number + 1 == lines ? 0 : number + 1) {
     Slot* const slots = line(group, to, number);
     for (unsigned i = 0; i < kSlotsPerLine; ++i) {
       if (slots[i].word.load(std::memory_order_relaxed) != 0) continue;
-      // The word first: a reader that finds the fingerprint must find the state with it.
-      slots[i].word.store(word, std::memory_order_relaxed);
+      // The word first: a reader that finds the fingerprint must find the state with it. Release: one who comes here
+      // with an old record and reads the word must find that the record is old.
+      slots[i].word.store(word, std::memory_order_release);
       slots[i].fingerprint.store(h, std::memory_order_release);
       return true;
     }
@@ -268,7 +299,13 @@ bool Table::move(Group& group, Slot& from, Shape to) noexcept {
   WEIR_ASSERT(false);  // the shape was chosen to hold them all
 }
 
-// Cleans and shrinks a group if that gives something back.
+bool Table::scattered(const Group& group, Shape shape) noexcept {
+  std::array<Line, Shape::kPagesMax> pages{};
+  for (unsigned i = 0; i < shape.pages(); ++i) pages[i] = group.page[shape.bank()][i].load(std::memory_order_relaxed);
+  return pages_.scattered(shape.order(), std::span<const Line>(pages.data(), shape.pages()));
+}
+
+// Cleans, shrinks or moves a group if that gives something back.
 void Table::fit(std::size_t index) noexcept {
   Side& side = sides_[index];
   const std::lock_guard lock(side.lock);
@@ -278,7 +315,8 @@ void Table::fit(std::size_t index) noexcept {
   // Two steps of difference, so that a group at the edge does not go back and forth.
   const bool shrink = shape_for(live).larger().lines() < shape.lines();
   const bool clean = side.used - live > shape.slots() / 8;
-  if (shrink || clean) (void)rebuild(index, [&](std::uint32_t marked) { return shrink ? shape_for(marked) : shape; });
+  if (shrink || clean || scattered(group, shape))
+    (void)rebuild(index, [&](std::uint32_t marked) { return shrink ? shape_for(marked) : shape; });
 }
 
 bool Table::maintain(Now now, std::size_t groups_max) noexcept {

@@ -1,0 +1,251 @@
+#include "weir/limiter.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "weir/base/assert.h"
+#include "weir/base/bounds.h"
+#include "weir/core/charge.h"
+#include "weir/overrides.h"
+#include "weir/store/memory/charging.h"
+#include "weir/store/memory/table.h"
+
+namespace weir {
+namespace {
+
+// Keys whose memory a batch waits for at once.
+constexpr std::size_t kBatch = 16;
+
+// Room for a limit's prefix and a key as one text: none where there is no prefix, no heap where it is short.
+class Room {
+ public:
+  Room() noexcept {}  // NOLINT: leaves the bytes alone on purpose
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+
+  // Lives as long as the room and the key do.
+  Key join(std::string_view prefix, std::string_view key) noexcept {
+    if (prefix.empty()) return Key{key};
+    const std::size_t bytes = prefix.size() + key.size();
+    char* to = near_;
+    if (bytes > sizeof near_) {
+      far_.reset(new char[bytes]);
+      to = far_.get();
+    }
+    std::memcpy(to, prefix.data(), prefix.size());
+    if (!key.empty()) std::memcpy(to + prefix.size(), key.data(), key.size());
+    return Key{{to, bytes}};
+  }
+
+ private:
+  std::unique_ptr<char[]> far_;
+  char near_[192];
+};
+
+// "name:" where the name's own colons cannot be taken for its end: no two pairs of name and key join to the same text.
+std::string prefix_of(std::string_view name) {
+  std::string prefix;
+  for (const char c : name) {
+    if (c == ':' || c == '\\') prefix += '\\';
+    prefix += c;
+  }
+  return prefix + ':';
+}
+
+// A cost below zero would give tokens; it is asked as one that no bucket holds.
+Count asked(Count cost) noexcept {
+  return cost < 0 ? std::numeric_limits<Count>::max() : cost;
+}
+
+}  // namespace
+
+struct Buckets::State {
+  State(std::unique_ptr<Table> its_table, const Clock* its_clock) : table(std::move(its_table)), clock(its_clock) {}
+
+  std::unique_ptr<Table> table;
+  const Clock* clock;  // null: boot, which is read without a virtual call and without the wall clock
+  BootClock boot;
+
+  Time time() const noexcept { return clock == nullptr ? boot.time() : clock->now().time; }
+
+  // For the rare second reading: to undo a spend, or to see that a limit shrank.
+  const Clock& again() const noexcept { return clock != nullptr ? *clock : boot; }
+
+  Verdict spend(std::span<const Buckets::Charge> charges, Order order) noexcept;
+};
+
+Result<Buckets> Buckets::make(const Options& options) {
+  try {
+    auto table = Table::create({.buckets_max = options.max_buckets, .names = options.names});
+    if (!table) return table.error();
+    return Buckets(std::make_shared<State>(std::move(*table), options.clock));
+  } catch (const std::bad_alloc&) {
+    return Error{Fault::unavailable, "no memory for the buckets"};
+  }
+}
+
+Buckets::Buckets(const Options& options) {
+  Result<Buckets> made = make(options);
+  if (!made) assertion_failed(made.error().detail.c_str(), __FILE__, __LINE__);
+  *this = std::move(*made);
+}
+
+Verdict Buckets::State::spend(std::span<const Buckets::Charge> charges, Order order) noexcept {
+  WEIR_ASSERT(charges.size() <= bounds::charges_max);
+  std::array<Room, bounds::charges_max> rooms;
+  std::array<weir::Charge, bounds::charges_max> whole;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    const Limiter& limiter = charges[i].limiter;
+    WEIR_ASSERT(limiter.buckets_.state_.get() == this);
+    whole[i].key = rooms[i].join(limiter.prefix_, charges[i].key);
+    whole[i].limit = limiter.overrides_->size() == 0 ? limiter.limit_ : limiter.limit_of(table->hash(whole[i].key));
+    whole[i].cost = asked(charges[i].cost);
+  }
+  return charge(*table, std::span(whole).first(charges.size()), Mode::spend, order, Now{time(), Wall{}}, again());
+}
+
+Verdict Buckets::spend_together(std::span<const Charge> charges) noexcept {
+  return state_->spend(charges, Order::together);
+}
+
+Verdict Buckets::spend_in_order(std::span<const Charge> charges) noexcept {
+  return state_->spend(charges, Order::in_order);
+}
+
+bool Buckets::maintain() noexcept {
+  return state_->table->maintain(Now{state_->time(), Wall{}});
+}
+
+Buckets::Stats Buckets::stats() const noexcept {
+  const Table::Stats stats = state_->table->stats();
+  return {stats.buckets, stats.bytes, stats.evicted, stats.lost_races};
+}
+
+Limiter::Limiter(const Limit& limit, Buckets buckets, std::string prefix)
+    : buckets_(std::move(buckets)),
+      prefix_(std::move(prefix)),
+      limit_(limit),
+      overrides_(std::make_unique<Overrides>()) {}
+
+Limiter::Limiter(const Limit& limit, const Options& options) : Limiter(limit, Buckets(options), {}) {}
+
+Limiter::Limiter(const Buckets& buckets, std::string_view name, const Limit& limit)
+    : Limiter(limit, buckets, prefix_of(name)) {}
+
+Result<Limiter> Limiter::make(const Limit& limit, const Options& options) {
+  Result<Buckets> buckets = Buckets::make(options);
+  if (!buckets) return buckets.error();
+  try {
+    return Limiter(limit, std::move(*buckets), {});
+  } catch (const std::bad_alloc&) {
+    return Error{Fault::unavailable, "no memory for the limiter"};
+  }
+}
+
+Limiter::Limiter(Limiter&&) noexcept = default;
+Limiter& Limiter::operator=(Limiter&&) noexcept = default;
+Limiter::~Limiter() = default;
+
+Limit Limiter::limit_of(std::uint64_t h) const noexcept {
+  const std::optional<Limit> own = overrides_->find(h);
+  return own ? *own : limit_;
+}
+
+Limit Limiter::limit_of(std::string_view key) const noexcept {
+  Room room;
+  const Key whole = room.join(prefix_, key);
+  return limit_of(buckets_.state_->table->hash(whole));
+}
+
+Decision Limiter::spend(std::string_view key, Count cost) noexcept {
+  Room room;
+  const Key whole = room.join(prefix_, key);
+  const Buckets::State& state = *buckets_.state_;
+  const std::uint64_t h = state.table->hash(whole);
+  const std::optional<Limit> own = overrides_->find(h);
+  return state.table->spend(h, whole, own ? *own : limit_, asked(cost), state.time(), &state.again());
+}
+
+void Limiter::spend_batch(std::span<const std::string_view> keys, std::span<Decision> decisions, Count cost) noexcept {
+  WEIR_ASSERT(decisions.size() >= keys.size());
+  Table& table = *buckets_.state_->table;
+  const Time now = buckets_.state_->time();
+  std::array<Room, kBatch> rooms;
+  std::array<Key, kBatch> whole;
+  std::array<std::uint64_t, kBatch> hashes;
+  for (std::size_t done = 0; done < keys.size(); done += kBatch) {
+    const std::size_t count = std::min(kBatch, keys.size() - done);
+    for (std::size_t i = 0; i < count; ++i) {
+      whole[i] = rooms[i].join(prefix_, keys[done + i]);
+      hashes[i] = table.hash(whole[i]);
+      table.prefetch_group(hashes[i]);
+    }
+    for (std::size_t i = 0; i < count; ++i) table.prefetch_line(hashes[i]);
+    for (std::size_t i = 0; i < count; ++i) {
+      decisions[done + i] =
+          table.spend(hashes[i], whole[i], limit_of(hashes[i]), asked(cost), now, &buckets_.state_->again());
+    }
+  }
+}
+
+Decision Limiter::peek(std::string_view key, Count cost) const noexcept {
+  Room room;
+  const Key whole = room.join(prefix_, key);
+  const Buckets::State& state = *buckets_.state_;
+  const std::uint64_t h = state.table->hash(whole);
+  return state.table->peek(h, limit_of(h), asked(cost), state.time());
+}
+
+Decision Limiter::refund(std::string_view key, Count cost) noexcept {
+  Room room;
+  const Key whole = room.join(prefix_, key);
+  const Buckets::State& state = *buckets_.state_;
+  const std::uint64_t h = state.table->hash(whole);
+  // Giving back less than nothing would be taking.
+  return state.table->refund(h, limit_of(h), std::max<Count>(cost, 0), state.time());
+}
+
+bool Limiter::reset(std::string_view key) noexcept {
+  Room room;
+  const Key whole = room.join(prefix_, key);
+  const Buckets::State& state = *buckets_.state_;
+  return state.table->reset(state.table->hash(whole), Kind::bucket, Now{state.time(), Wall{}});
+}
+
+Result<void> Limiter::set_override(std::string_view key, const Limit& limit) noexcept {
+  Room room;
+  const Key whole = room.join(prefix_, key);
+  return overrides_->set(buckets_.state_->table->hash(whole), limit);
+}
+
+bool Limiter::remove_override(std::string_view key) noexcept {
+  Room room;
+  const Key whole = room.join(prefix_, key);
+  return overrides_->remove(buckets_.state_->table->hash(whole));
+}
+
+void Limiter::for_each(const std::function<void(std::string_view, const Decision&)>& visit) const {
+  Table& table = *buckets_.state_->table;
+  const Time now = buckets_.state_->time();
+  std::vector<std::pair<std::uint64_t, std::string>> listed;
+  for (std::size_t group = 0; group < table.groups(); ++group) {
+    // Copied first: the group is locked while the table shows it.
+    listed.clear();
+    table.visit(group, [&](const Table::Bucket& bucket) {
+      if (bucket.name.empty() || !bucket.name.starts_with(prefix_)) return;
+      listed.emplace_back(bucket.h, bucket.name.substr(prefix_.size()));
+    });
+    for (const auto& [h, key] : listed) {
+      const Decision standing = table.peek(h, limit_of(h), 0, now);
+      if (standing.reset_after > Duration::zero()) visit(key, standing);
+    }
+  }
+}
+
+}  // namespace weir

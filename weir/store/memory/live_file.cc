@@ -1,0 +1,145 @@
+#include "weir/store/memory/live_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "weir/base/bounds.h"
+#include "weir/store/memory/checksum.h"
+#include "weir/store/memory/layout.h"
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kReadBytes = std::size_t{256} << 10;
+
+bool same_file(int fd, const std::string& path) {
+  struct stat open_one {};
+  struct stat named_one {};
+  return fstat(fd, &open_one) == 0 && stat(path.c_str(), &named_one) == 0 && open_one.st_dev == named_one.st_dev &&
+         open_one.st_ino == named_one.st_ino;
+}
+
+Error in_use(const std::string& path) {
+  return Error{Fault::unavailable, path + ": another process is using this state"};
+}
+
+}  // namespace
+
+Error system_error(const std::string& path, const char* verb) {
+  const int error = errno;
+  if (error == ELOOP) return Error{Fault::invalid, path + ": is a symbolic link; name the file itself"};
+  return Error{Fault::unavailable, path + ": cannot " + verb + " it: " + std::strerror(error)};
+}
+
+Result<LiveFile> LiveFile::lock(const std::string& path) {
+  // Its owner may replace the file between open() and flock(); then the lock is on one that nobody will open again.
+  constexpr int kTries = 8;
+  for (int tries = 0; tries < kTries; ++tries) {
+    LiveFile file;
+    file.path_ = path;
+    file.fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (file.fd_ < 0) return system_error(path, "open");
+    struct stat status {};
+    if (fstat(file.fd_, &status) != 0) return system_error(path, "open");
+    if (!S_ISREG(status.st_mode)) return Error{Fault::invalid, path + ": is not a regular file"};
+    if (flock(file.fd_, LOCK_EX | LOCK_NB) != 0)
+      return errno == EWOULDBLOCK ? in_use(path) : system_error(path, "lock");
+    if (!same_file(file.fd_, path)) continue;
+    (void)fchmod(file.fd_, 0600);  // it holds the seed and clients' names; if it is another's, he decides
+    return file;
+  }
+  return in_use(path);
+}
+
+Result<LiveFile> LiveFile::replacement(const std::string& path) {
+  LiveFile file;
+  file.path_ = path;
+  const std::string temporary = path + ".new";
+  // Whoever holds the path's lock owns this name too: what lies there is of a process that was killed.
+  (void)unlink(temporary.c_str());
+  file.fd_ = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file.fd_ < 0) return system_error(temporary, "create");
+  file.temporary_ = temporary;
+  if (flock(file.fd_, LOCK_EX | LOCK_NB) != 0) return system_error(temporary, "lock");
+  return file;
+}
+
+LiveFile::LiveFile(LiveFile&& other) noexcept {
+  *this = std::move(other);
+}
+
+LiveFile& LiveFile::operator=(LiveFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(temporary_, other.temporary_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+LiveFile::~LiveFile() {
+  if (!temporary_.empty()) (void)unlink(temporary_.c_str());
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<void> LiveFile::install() {
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) return system_error(path_, "replace");
+  temporary_.clear();
+  return sync_directory(path_);
+}
+
+Result<std::size_t> LiveFile::bytes() const {
+  struct stat status {};
+  if (fstat(fd_, &status) != 0) return system_error(path_, "read");
+  return static_cast<std::size_t>(status.st_size);
+}
+
+Result<std::uint64_t> LiveFile::checksum() const {
+  // By read, not through the mapping: a hole read through it would take memory, and a file cut meanwhile is a SIGBUS.
+  const auto buffer = std::make_unique<char[]>(kReadBytes);
+  Checksum checksum;
+  for (off_t at = 0;;) {
+    const ssize_t got = pread(fd_, buffer.get(), kReadBytes, at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error(path_, "read");
+    if (got == 0) return checksum.value();
+    if (at == 0 && got >= static_cast<ssize_t>(sizeof(Header)))
+      std::memset(buffer.get() + offsetof(Header, seal), 0, sizeof(Header::seal));
+    checksum.add(std::string_view(buffer.get(), static_cast<std::size_t>(got)));
+    at += got;
+  }
+}
+
+Result<std::string> keep_aside(const std::string& path) {
+  for (int n = 1; n <= bounds::damaged_files_max; ++n) {
+    const std::string aside = path + ".damaged-" + std::to_string(n);
+    if (n == bounds::damaged_files_max) (void)unlink(aside.c_str());
+    if (link(path.c_str(), aside.c_str()) == 0) return aside;
+    if (errno == EEXIST) continue;
+    // A file system without hard links: the path is free for a moment.
+    if (access(aside.c_str(), F_OK) == 0) continue;
+    if (rename(path.c_str(), aside.c_str()) == 0) return aside;
+    break;
+  }
+  return system_error(path, "set aside");
+}
+
+Result<void> sync_directory(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return system_error(directory, "open");
+  const bool synced = fsync(fd) == 0 || errno == EINVAL;  // some file systems have nothing to sync
+  const Error error = synced ? Error{Fault::internal, {}} : system_error(directory, "sync");
+  close(fd);
+  if (!synced) return error;
+  return {};
+}
+
+}  // namespace weir

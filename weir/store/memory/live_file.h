@@ -1,0 +1,51 @@
+// The file a table lives in: opened, locked, replaced whole, and set aside when it cannot be used. The path always
+// names a file that one process has locked, so that no second one slips in while it is being replaced.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "weir/base/result.h"
+
+namespace weir {
+
+class LiveFile {
+ public:
+  LiveFile() = default;
+  // Opens the file, or makes an empty one that only its owner may read, and locks it for this process.
+  static Result<LiveFile> lock(const std::string& path);
+  // A new, empty, locked file that takes the path when install() is called and disappears if it is not.
+  static Result<LiveFile> replacement(const std::string& path);
+
+  LiveFile(LiveFile&& other) noexcept;
+  LiveFile& operator=(LiveFile&& other) noexcept;
+  ~LiveFile();
+
+  // Gives a replacement its path, in place of what was there.
+  Result<void> install();
+
+  bool is_open() const noexcept { return fd_ >= 0; }
+  int fd() const noexcept { return fd_; }
+  const std::string& path() const noexcept { return path_; }
+  Result<std::size_t> bytes() const;
+  // What a seal must be (layout.h): of the whole content, less the seal itself.
+  Result<std::uint64_t> checksum() const;
+
+ private:
+  std::string path_;
+  std::string temporary_;  // where a replacement is until it is installed
+  int fd_ = -1;
+};
+
+// Gives the file the first free of the names path.damaged-1 to path.damaged-9 (the last is used again when all are
+// taken) and returns it. The path keeps its file as well, until something takes its place.
+Result<std::string> keep_aside(const std::string& path);
+
+// "PATH: cannot VERB it: <what the system says>".
+Error system_error(const std::string& path, const char* verb);
+
+// Makes a rename in the file's directory last through a power loss.
+Result<void> sync_directory(const std::string& path);
+
+}  // namespace weir

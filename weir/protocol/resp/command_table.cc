@@ -1,5 +1,6 @@
 #include "weir/protocol/resp/command_table.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -47,15 +48,39 @@ void write_every_row(ReplyWriter& writer) {
   for (const CommandRow& row : kCommandTable) write_row(row, writer);
 }
 
+// The words of a usage, as redis-cli's hints want them.
+void write_arguments(std::string_view usage, ReplyWriter& writer) {
+  writer.array(usage.empty() ? 0 : 1 + static_cast<std::size_t>(std::count(usage.begin(), usage.end(), ' ')));
+  while (!usage.empty()) {
+    std::string_view word = usage.substr(0, usage.find(' '));
+    usage.remove_prefix(std::min(word.size() + 1, usage.size()));
+    const bool optional = word.starts_with('[');
+    if (optional) word = word.substr(1, word.size() - 2);
+    const bool multiple = word.ends_with("...");
+    if (multiple) word.remove_suffix(3);
+    writer.map(3);
+    writer.bulk("name");
+    writer.bulk(word);
+    writer.bulk("type");
+    writer.bulk("string");
+    writer.bulk("flags");
+    writer.set((optional ? 1u : 0u) + (multiple ? 1u : 0u));
+    if (optional) writer.simple("optional");
+    if (multiple) writer.simple("multiple");
+  }
+}
+
 void write_doc(const CommandRow& row, ReplyWriter& writer) {
   writer.bulk(row.name);
-  writer.map(3);
+  writer.map(4);
   writer.bulk("summary");
   writer.bulk(row.summary);
   writer.bulk("since");
   writer.bulk("0.1.0");
   writer.bulk("group");
   writer.bulk(row.group);
+  writer.bulk("arguments");
+  write_arguments(row.usage, writer);
 }
 
 // Unknown names are left out, as Redis does.

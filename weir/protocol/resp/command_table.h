@@ -42,34 +42,40 @@ struct CommandRow {
   int last_key;   // position of the last key, -1: the last word
   bool before_auth;
   std::string_view group;
+  std::string_view usage;  // its arguments: [optional], repeated...
   std::string_view summary;
 };
 
 // Those that are asked most come first: they are looked for in this order.
 inline constexpr std::array<CommandRow, 18> kCommandTable{{
-    {"cl.throttle", CommandId::cl_throttle, 5, 6, true, 1, 1, false, "weir",
+    {"cl.throttle", CommandId::cl_throttle, 5, 6, true, 1, 1, false, "weir", "key max_burst count period [cost]",
      "Spends from a bucket of max_burst + 1 tokens; answers as redis-cell does."},
-    {"throttle", CommandId::throttle, 5, 6, true, 1, 1, false, "weir",
+    {"throttle", CommandId::throttle, 5, 6, true, 1, 1, false, "weir", "key max_burst count period [cost]",
      "Spends from a bucket of max_burst tokens; answers as throttlecrab does."},
-    {"weir.check", CommandId::weir_check, 3, 4, true, 2, 2, false, "weir", "Spends from a configured limit."},
-    {"weir.peek", CommandId::weir_peek, 3, 4, false, 2, 2, false, "weir",
+    {"weir.check", CommandId::weir_check, 3, 4, true, 2, 2, false, "weir", "limit id [cost]",
+     "Spends from a configured limit."},
+    {"weir.peek", CommandId::weir_peek, 3, 4, false, 2, 2, false, "weir", "limit id [cost]",
      "Tells what WEIR.CHECK would answer; spends nothing."},
-    {"weir.refund", CommandId::weir_refund, 3, 4, true, 2, 2, false, "weir",
+    {"weir.refund", CommandId::weir_refund, 3, 4, true, 2, 2, false, "weir", "limit id [cost]",
      "Gives tokens back to a configured limit."},
-    {"weir.reset", CommandId::weir_reset, 3, 3, true, 2, 2, false, "weir", "Forgets a configured limit's bucket."},
-    {"del", CommandId::del, 2, 0, true, 1, -1, false, "weir", "Forgets buckets of CL.THROTTLE and THROTTLE."},
-    {"ping", CommandId::ping, 1, 2, false, 0, 0, false, "connection", "Answers PONG, or the message."},
-    {"echo", CommandId::echo, 2, 2, false, 0, 0, false, "connection", "Answers the message."},
-    {"hello", CommandId::hello, 1, 0, false, 0, 0, true, "connection", "Chooses the protocol's version."},
-    {"auth", CommandId::auth, 2, 3, false, 0, 0, true, "connection", "Shows the password."},
-    {"select", CommandId::select, 2, 2, false, 0, 0, false, "connection", "Chooses a database: there is 0 only."},
-    {"client", CommandId::client, 2, 0, false, 0, 0, false, "connection", "Names this connection, or tells about it."},
-    {"command", CommandId::command, 1, 0, false, 0, 0, false, "server", "Tells which commands there are."},
-    {"config", CommandId::config, 2, 0, false, 0, 0, false, "server",
+    {"weir.reset", CommandId::weir_reset, 3, 3, true, 2, 2, false, "weir", "limit id",
+     "Forgets a configured limit's bucket."},
+    {"del", CommandId::del, 2, 0, true, 1, -1, false, "weir", "key...", "Forgets buckets of CL.THROTTLE and THROTTLE."},
+    {"ping", CommandId::ping, 1, 2, false, 0, 0, false, "connection", "[message]", "Answers PONG, or the message."},
+    {"echo", CommandId::echo, 2, 2, false, 0, 0, false, "connection", "message", "Answers the message."},
+    {"hello", CommandId::hello, 1, 0, false, 0, 0, true, "connection", "[version]", "Chooses the protocol's version."},
+    {"auth", CommandId::auth, 2, 3, false, 0, 0, true, "connection", "[username] password", "Gives the password."},
+    {"select", CommandId::select, 2, 2, false, 0, 0, false, "connection", "index",
+     "Chooses a database: there is 0 only."},
+    {"client", CommandId::client, 2, 0, false, 0, 0, false, "connection", "subcommand [argument...]",
+     "Names this connection, or tells about it."},
+    {"command", CommandId::command, 1, 0, false, 0, 0, false, "server", "[subcommand] [name...]",
+     "Tells which commands there are."},
+    {"config", CommandId::config, 2, 0, false, 0, 0, false, "server", "GET name...",
      "Tells clients that ask what a Redis without persistence would."},
-    {"info", CommandId::info, 1, 0, false, 0, 0, false, "server", "Tells which server this is."},
-    {"quit", CommandId::quit, 1, 0, false, 0, 0, true, "connection", "Says goodbye."},
-    {"reset", CommandId::reset, 1, 1, false, 0, 0, false, "connection", "Makes this connection as new."},
+    {"info", CommandId::info, 1, 0, false, 0, 0, false, "server", "[section...]", "Tells which server this is."},
+    {"quit", CommandId::quit, 1, 0, false, 0, 0, true, "connection", "", "Says goodbye."},
+    {"reset", CommandId::reset, 1, 1, false, 0, 0, false, "connection", "", "Makes this connection as new."},
 }};
 
 // In any case; nullptr if there is no such command.

@@ -26,6 +26,10 @@ bool plain(std::string_view text) {
 
 // Only what redis-benchmark asks: a Redis that keeps nothing on disk would answer so.
 void config(std::span<const std::string_view> arguments, ReplyWriter& writer) {
+  if (equal_in_any_case(arguments[1], "help")) {
+    writer.array(1);
+    return writer.simple("CONFIG (GET name [name ...] | HELP)");
+  }
   if (!equal_in_any_case(arguments[1], "get")) return unknown_subcommand(arguments[1], "CONFIG", writer);
   if (arguments.size() < 3) return wrong_count("config|get", writer);
   const auto asked = [&](std::string_view name) {

@@ -128,8 +128,8 @@ TEST_F(RespClientTest, BoundsNames) {
 
 TEST_F(RespClientTest, TellsItsCommands) {
   EXPECT_EQ(open("COMMAND COUNT"), ":18\r\n");
-  EXPECT_THAT(open("COMMAND"),
-              StartsWith("*18\r\n*10\r\n$11\r\ncl.throttle\r\n:-5\r\n*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"));
+  EXPECT_THAT(open("COMMAND"), StartsWith("*18\r\n*10\r\n$11\r\ncl.throttle\r\n:-5\r\n"
+                                          "*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"));
   EXPECT_THAT(open("COMMAND INFO ping nothing"), HasSubstr("*0\r\n$-1\r\n"));
   EXPECT_THAT(open("COMMAND DOCS"), StartsWith("*36\r\n$11\r\ncl.throttle\r\n*8\r\n$7\r\nsummary\r\n"));
   EXPECT_THAT(open("COMMAND DOCS ping"),
@@ -145,7 +145,8 @@ TEST_F(RespClientTest, EveryAnswerIsOneWholeReplyInBothVersions) {
     open("HELLO " + std::string(version));
     for (const std::string_view line :
          {"COMMAND", "COMMAND DOCS", "COMMAND DOCS ping", "COMMAND INFO ping x", "COMMAND LIST", "COMMAND HELP",
-          "CLIENT HELP", "CLIENT LIST", "INFO", "INFO server", "CONFIG GET save", "CONFIG GET appendonly", "CONFIG HELP", "HELLO"}) {
+          "CLIENT HELP", "CLIENT LIST", "INFO", "INFO server", "CONFIG GET save", "CONFIG GET appendonly",
+          "CONFIG HELP", "HELLO"}) {
       const std::string out = open(line);
       resp::Reply reply;
       ASSERT_EQ(reply.parse(out), resp::Parsed::done) << line;

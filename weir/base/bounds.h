@@ -52,6 +52,20 @@ inline constexpr std::size_t fqdn_set_names_max = 100;
 inline constexpr std::size_t email_bytes_max = 254;
 inline constexpr std::size_t email_local_bytes_max = 64;
 
+// RESP: what a client may send as one command, the name counted among the arguments, and what a server may answer.
+inline constexpr std::size_t resp_argument_bytes_max = 64u << 10;
+inline constexpr std::size_t resp_arguments_max = 32;
+inline constexpr std::size_t resp_command_bytes_max = 1u << 20;
+inline constexpr std::size_t resp_reply_bytes_max = 1u << 20;
+inline constexpr std::size_t resp_reply_values_max = 1u << 16;
+inline constexpr int resp_reply_depth_max = 8;
+
+// Names that RESP clients give themselves and their libraries.
+inline constexpr std::size_t client_name_bytes_max = 256;
+
+// Answers that wait in a session behind an answer that is owed, and what one call of receive() answers by itself.
+inline constexpr std::size_t session_held_bytes_max = 64u << 10;
+
 // Address prefixes in one map: overrides or an access list.
 inline constexpr std::size_t prefixes_max = 1u << 20;
 

@@ -35,15 +35,23 @@ class Queries {
   std::span<const NamedCharge> keep(std::vector<NamedCharge> charges) {
     return charges_.emplace_back(std::move(charges));
   }
+  // One charge, without an allocation for each.
+  std::span<const NamedCharge> keep(const NamedCharge& charge) {
+    if (singles_.capacity() == 0) singles_.reserve(bounds::queries_per_turn_max);
+    if (singles_.size() == singles_.capacity()) return keep(std::vector<NamedCharge>{charge});
+    return {&singles_.emplace_back(charge), 1};
+  }
   std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
   void clear() noexcept {
     asked_.clear();
+    singles_.clear();
     charges_.clear();
     texts_.clear();
   }
 
  private:
   std::vector<Asked> asked_;
+  std::vector<NamedCharge> singles_;  // never grows beyond what it reserved, so that spans into it stay put
   std::deque<std::vector<NamedCharge>> charges_;
   std::deque<std::string> texts_;
 };

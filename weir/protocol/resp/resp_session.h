@@ -1,0 +1,49 @@
+// Any Redis client is a client: RESP2 and RESP3, inline commands, pipelining of any depth, answers in the peer's order.
+// CL.THROTTLE, THROTTLE and DEL speak of buckets whose numbers the caller brings, WEIR.* of configured limits; the rest
+// is what clients say before they ask (resp_client.h). docs/resp.md is the page for users.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "weir/protocol/resp/command_table.h"
+#include "weir/protocol/resp/owed_replies.h"
+#include "weir/protocol/resp/resp_client.h"
+#include "weir/protocol/session.h"
+#include "weir/wire/resp.h"
+
+namespace weir {
+
+class RespSession final : public Session {
+ public:
+  // The options outlive the session. The id tells connections of one server apart.
+  explicit RespSession(const RespOptions& options, std::uint64_t id = 0) : client_(options, id) {}
+
+  // Stops also when what this call says by itself, or what waits behind an owed answer, reaches
+  // bounds::session_held_bytes_max: call again when `out` is written and answers have come. Lost framing is an Error if
+  // nothing is owed; otherwise the last words follow the last owed answer, and the session is finished.
+  Result<std::size_t> receive(std::string_view bytes, Queries& queries, std::string& out) override;
+  void reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) override;
+  bool finished() const noexcept override { return ending_ && owed_.empty(); }
+  void drain(std::string& out) override;
+
+ private:
+  using Words = std::span<const std::string_view>;
+
+  void run(const CommandRow* row, const resp::Request& request, Queries& queries, std::string& out);
+  void ask_bucket(ReplyForm form, const resp::Request& request, Queries& queries, std::string& out);
+  void ask_limit(Mode mode, ReplyForm form, const resp::Request& request, Queries& queries, std::string& out);
+  void ask_forget(const resp::Request& request, Queries& queries, std::string& out);
+  void push(const Query& query, ReplyForm form, Queries& queries);
+  void refuse(std::string_view text, std::string& out);
+  Result<std::size_t> lose(std::string_view problem, std::size_t size, std::string& out);
+
+  RespClient client_;
+  OwedReplies owed_;
+  bool ending_ = false;
+};
+
+}  // namespace weir

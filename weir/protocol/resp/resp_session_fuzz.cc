@@ -1,0 +1,94 @@
+// Any bytes to a session, cut anywhere and answered in any order: the peer reads the same, and nothing breaks.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weir/base/assert.h"
+#include "weir/base/bounds.h"
+#include "weir/protocol/resp/resp_session.h"
+
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : state_(seed) {}
+  std::size_t below(std::size_t count) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::size_t>(state_ >> 33) % count;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// A different answer for different questions, and a failure now and then.
+weir::Result<weir::Answer> decide(const weir::Query& query) {
+  const weir::Count cost = query.charges.empty() ? query.cost : query.charges[0].cost;
+  const std::string_view who = query.charges.empty() ? query.key : query.charges[0].id;
+  if (who.size() % 7 == 6) return weir::Error{weir::Fault::unavailable, "no\r\nstore"};
+  weir::Answer answer;
+  answer.verdict.all.push_back({cost < 9, cost, 100, weir::Duration{cost}, weir::kNever});
+  answer.verdict.allowed = cost < 9;
+  answer.verdict.forgotten = who.size() % 2;
+  return answer;
+}
+
+// What the peer reads when its bytes come in pieces and answers in an order that the dice choose; without dice: whole,
+// and in order.
+std::string talk(const weir::RespOptions& options, std::string_view bytes, Dice* dice) {
+  weir::RespSession session(options);
+  weir::Queries queries;
+  std::vector<std::pair<std::uint64_t, weir::Result<weir::Answer>>> owed;
+  std::string out;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  while (!session.finished() && (end < bytes.size() || !owed.empty() || begin < end)) {
+    const std::size_t before = begin;
+    if (end < bytes.size()) end += dice == nullptr ? bytes.size() : std::min(dice->below(40) + 1, bytes.size() - end);
+    const std::unique_ptr<char[]> block(new char[end - begin]);
+    bytes.copy(block.get(), end - begin, begin);
+    queries.clear();
+    const weir::Result<std::size_t> taken = session.receive({block.get(), end - begin}, queries, out);
+    WEIR_ASSERT(queries.all().size() <= weir::bounds::queries_per_turn_max);
+    for (const weir::Asked& asked : queries.all()) owed.emplace_back(asked.sequence, decide(asked.query));
+    if (taken) {
+      WEIR_ASSERT(*taken <= end - begin);
+      begin += *taken;
+    } else {
+      WEIR_ASSERT(owed.empty() && session.finished());
+    }
+    const bool stuck = begin == before && end == bytes.size();
+    if (stuck && owed.empty()) break;
+    while (!owed.empty() && (dice == nullptr || stuck || dice->below(3) > 0)) {
+      const std::size_t i = dice == nullptr ? 0 : dice->below(owed.size());
+      session.reply(owed[i].first, owed[i].second, out);
+      owed.erase(owed.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const weir::RespOptions open{};
+  static const weir::RespOptions locked{"pw"};
+  if (size == 0) return 0;
+  const weir::RespOptions& options = data[0] % 4 == 0 ? locked : open;
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  Dice dice(size * 257 + data[0]);
+  const std::string whole = talk(options, bytes, nullptr);
+  WEIR_ASSERT(talk(options, bytes, &dice) == whole);
+
+  // All that was written is whole replies.
+  weir::resp::Reply reply;
+  for (std::size_t at = 0; at < whole.size(); at += reply.size()) {
+    WEIR_ASSERT(reply.parse(std::string_view(whole).substr(at)) == weir::resp::Parsed::done);
+  }
+  return 0;
+}

@@ -82,9 +82,6 @@ inline constexpr std::size_t http_chunk_spare_bytes_max = 16u << 10;
 inline constexpr std::size_t http_checks_max = 1000;
 inline constexpr std::size_t http_pipeline_max = 256;
 
-// A key of a caller's own bucket, as it comes over HTTP.
-inline constexpr std::size_t http_key_bytes_max = 64u << 10;
-
 // How long a peer may take to send a head, and then the content.
 inline constexpr Duration http_head_time_max = std::chrono::seconds{10};
 inline constexpr Duration http_body_time_max = std::chrono::seconds{30};

@@ -1,5 +1,7 @@
 #include "weir/wire/http1_reader.h"
 
+#include <algorithm>
+
 #include "weir/base/assert.h"
 
 namespace weir {
@@ -22,8 +24,9 @@ RequestReader::Step RequestReader::fail(HttpProblem problem) noexcept {
 RequestReader::Step RequestReader::read_head(std::string_view bytes) {
   // Parsing starts over when a line has come, of which there are about a hundred, and when a bound is reached: a peer
   // that sends single bytes costs no more than their search.
-  const bool line = bytes.find('\n', searched_) != bytes.npos;
-  const bool long_line = !has_line_ && bytes.size() >= bounds::http_request_line_bytes_max + 2;
+  const std::size_t start = bytes.starts_with("\r\n") ? 2 : 0;
+  const bool line = bytes.find('\n', std::max(searched_, start)) != bytes.npos;
+  const bool long_line = !has_line_ && bytes.size() >= start + bounds::http_request_line_bytes_max + 2;
   if (searched_ > 0 && !line && !long_line && bytes.size() < bounds::http_head_bytes_max) {
     searched_ = bytes.size();
     return {};

@@ -1,20 +1,7 @@
-#include <charconv>
-#include <concepts>
-
+#include "weir/base/text.h"
 #include "weir/wire/http1.h"
 
 namespace weir {
-namespace {
-
-void write_number(std::integral auto number, std::string& out) {
-  char digits[24];
-  const auto [end, fault] = std::to_chars(digits, digits + sizeof digits, number);
-  (void)fault;  // 24 characters hold any 64-bit number
-  out.append(digits, end);
-}
-
-}  // namespace
-
 std::string_view reason_of(int status) noexcept {
   switch (status) {
     case 200:
@@ -71,13 +58,13 @@ void write_response(const HttpResponse& response, std::string& out) {
     out += "HTTP/1.1 200 OK\r\n";
   } else {
     out += "HTTP/1.1 ";
-    write_number(response.status, out);
+    append_integer(response.status, out);
     out.append(1, ' ').append(reason_of(response.status)).append("\r\n");
   }
   if (!response.content_type.empty()) write_field("Content-Type", response.content_type, out);
   if (response.status != 204) {  // RFC 9110 §8.6: not in a 204
     out += "Content-Length: ";
-    write_number(response.content.size(), out);
+    append_integer(static_cast<std::int64_t>(response.content.size()), out);
     out += "\r\n";
   }
   out += response.fields;
@@ -97,7 +84,7 @@ void write_request(const HttpRequest& request, std::string& out) {
   // A method that usually has content says so even when there is none (RFC 9110 §8.6).
   if (!request.content.empty() || request.method == "POST" || request.method == "PUT") {
     out += "Content-Length: ";
-    write_number(request.content.size(), out);
+    append_integer(static_cast<std::int64_t>(request.content.size()), out);
     out += "\r\n";
   }
   out.append(request.fields).append("\r\n").append(request.content);

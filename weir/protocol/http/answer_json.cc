@@ -15,53 +15,67 @@ std::string_view message_of(const Answer& answer) noexcept {
   return !verdict.all.empty() && verdict.all[verdict.strictest].retry_after == kNever ? kBlocked : kTooMany;
 }
 
-void write_seconds(JsonWriter& json, Duration wait) {
+// Most of what this server writes: the punctuation is spelt out, only values are computed.
+void write_text(std::string_view name, std::string_view value, std::string& out) {
+  out += name;
+  JsonWriter(out).string(value);
+}
+
+void write_seconds(std::string_view name, Duration wait, std::string& out) {
+  out += name;
   if (wait == kNever) {
-    json.number(std::int64_t{-1});
+    out += "-1";
   } else {
-    json.number(print_seconds(wait));
+    append_seconds(wait, out);
   }
 }
 
-void write_numbers(JsonWriter& json, const Decision& decision) {
-  json.key("burst").number(decision.burst).key("remaining").number(decision.remaining);
-  json.key("retry_after");
-  write_seconds(json, decision.retry_after);
-  json.key("reset_after");
-  write_seconds(json, decision.reset_after);
+void write_numbers(const Decision& decision, std::string& out) {
+  out += ",\"burst\":";
+  append_integer(decision.burst, out);
+  out += ",\"remaining\":";
+  append_integer(decision.remaining, out);
+  write_seconds(",\"retry_after\":", decision.retry_after, out);
+  write_seconds(",\"reset_after\":", decision.reset_after, out);
 }
 
-void write_decision(JsonWriter& json, const Decision& decision, const Label& label, bool explain) {
-  json.begin_object().key("limit").string(label.limit).key("id").string(label.id);
-  json.key("allowed").boolean(decision.allowed);
-  write_numbers(json, decision);
-  json.key("shadow").boolean(label.shadow);
-  if (explain) json.key("bucket").string(label.bucket).key("source").string(label.source);
-  json.end_object();
+void write_decision(const Decision& decision, const Label& label, bool explain, std::string& out) {
+  write_text("{\"limit\":", label.limit, out);
+  write_text(",\"id\":", label.id, out);
+  out += decision.allowed ? ",\"allowed\":true" : ",\"allowed\":false";
+  write_numbers(decision, out);
+  out += label.shadow ? ",\"shadow\":true" : ",\"shadow\":false";
+  if (explain) {
+    write_text(",\"bucket\":", label.bucket, out);
+    write_text(",\"source\":", label.source, out);
+  }
+  out += '}';
 }
 
 }  // namespace
 
 void write_answer(const Answer& answer, bool explain, Denial denial, std::string& out) {
   const Verdict& verdict = answer.verdict;
-  JsonWriter json(out);
-  json.begin_object().key("allowed").boolean(verdict.allowed);
+  out += verdict.allowed ? "{\"allowed\":true" : "{\"allowed\":false";
   if (!verdict.all.empty()) {
     const Label& label = answer.labels[verdict.strictest];
-    json.key("limit").string(label.limit).key("id").string(label.id);
-    write_numbers(json, verdict.all[verdict.strictest]);
+    write_text(",\"limit\":", label.limit, out);
+    write_text(",\"id\":", label.id, out);
+    write_numbers(verdict.all[verdict.strictest], out);
   }
-  json.key("decisions").begin_array();
+  out += ",\"decisions\":[";
   for (std::size_t i = 0; i < verdict.all.size(); ++i) {
-    write_decision(json, verdict.all[i], answer.labels[i], explain);
+    if (i > 0) out += ',';
+    write_decision(verdict.all[i], answer.labels[i], explain, out);
   }
-  json.end_array();
-  if (verdict.degraded) json.key("degraded").boolean(true);
+  out += ']';
+  if (verdict.degraded) out += ",\"degraded\":true";
   if (denial == Denial::explained) {
-    json.key("error").string("rate limit exceeded").key("message").string(message_of(answer));
-    if (!verdict.all.empty()) json.key("identifier").string(identifier_of(answer.labels[verdict.strictest]));
+    write_text(",\"error\":", "rate limit exceeded", out);
+    write_text(",\"message\":", message_of(answer), out);
+    if (!verdict.all.empty()) write_text(",\"identifier\":", identifier_of(answer.labels[verdict.strictest]), out);
   }
-  json.end_object();
+  out += '}';
 }
 
 void write_denial_problem(const Answer& answer, std::string& out) {

@@ -175,60 +175,18 @@ struct Bad {
   std::string message;
 };
 
-std::string charges_of(std::size_t count) {
-  std::string text = R"({"charges":[)";
-  for (std::size_t i = 0; i < count; ++i) text += std::string(i > 0 ? "," : "") + R"({"limit":"a","id":"b"})";
-  return text + "]}";
-}
-
 TEST_F(HttpSessionTest, SaysWhatIsWrongWithARequestAndGoesOn) {
   const std::string check = "/v1/check";
   const std::string throttle = "/v1/throttle";
-  const std::string known = "; known are limit, id, cost, charges and charge";
   const std::vector<Bad> bads = {
       {check, "", "", 400, "bad_json", "byte 1: there is no value"},
       {check, "{", "", 400, "bad_json", R"(byte 1: an object that begins here lacks a ',', a ':', a "key" or its '}')"},
       {check, R"({"limit":"a","limit":"b"})", "", 400, "bad_json",
        R"(byte 14: the key "limit" is written twice in one object)"},
-      {check, "7", "", 400, "bad_value", "a check must be an object, not a number"},
-      {check, R"({"limit":"a","id":"b","cots":1})", "", 400, "unknown_field", "unknown field \"cots\"" + known},
-      {check, R"({"limit":1,"id":"b"})", "", 400, "bad_value", "limit must be a string, not a number"},
-      {check, R"({"limit":"a","id":null})", "", 400, "bad_value", "id must be a string, not null"},
       {check, R"({"id":"b"})", "", 400, "bad_value", "limit is missing"},
-      {check, R"({"limit":"a"})", "", 400, "bad_value", "id is missing"},
-      {check, R"({"limit":"a","id":"b","cost":"1"})", "", 400, "bad_value",
-       "cost must be a whole number, not a string"},
-      {check, R"({"limit":"a","id":"b","cost":1.5})", "", 400, "bad_value",
-       R"(cost "1.5" must be a whole number in the range of 64 bits)"},
-      {check, R"({"limit":"a","id":"b","cost":9223372036854775808})", "", 400, "bad_value",
-       R"(cost "9223372036854775808" must be a whole number in the range of 64 bits)"},
-      {check, R"({"limit":"a","id":"b","cost":-1})", "", 400, "bad_value",
-       "cost -1 must not be negative; to give back, call /v1/refund"},
-      {check, R"({"charges":[]})", "", 400, "bad_value", "charges must name at least one limit"},
-      {check, R"({"charges":{}})", "", 400, "bad_value", "charges must be an array, not an object"},
-      {check, R"({"charges":[{"limit":"a","id":"b"},3]})", "", 400, "bad_value",
-       "charges[1]: a charge must be an object, not a number"},
-      {check, R"({"charges":[{"limit":"a","id":"b","x":1}]})", "", 400, "unknown_field",
-       R"(charges[0]: unknown field "x"; known are limit, id and cost)"},
-      {check, charges_of(bounds::charges_max + 1), "", 400, "bad_value", "charges has more than 16 entries"},
-      {check, R"({"charges":[{"limit":"a","id":"b"}],"cost":2})", "", 400, "bad_value",
-       "limit, id and cost stand inside the charges, not beside them"},
-      {check, R"({"charges":[{"limit":"a","id":"b"}],"charge":"all"})", "", 400, "bad_value",
-       R"(charge must be "together" or "in-order", not "all")"},
-      {check, R"({"limit":"a","id":"b","charge":"together"})", "", 400, "bad_value", "charge goes with charges"},
-      {check, R"({"request":{"ip":"203.0.113.9"}})", "", 400, "bad_value",
-       "the request form needs routes, which this version does not have; name the limit and the id"},
-      {throttle, R"([1])", "", 200, "", ""},
-      {throttle, R"({"count":1,"period":"1s"})", "", 400, "bad_value", "key is missing"},
-      {throttle, R"({"key":"","count":1,"period":"1s"})", "", 400, "bad_value", "key must not be empty"},
-      {throttle, R"({"key":"k","period":"1s"})", "", 400, "bad_value", "count is missing"},
-      {throttle, R"({"key":"k","count":1})", "", 400, "bad_value", "period is missing"},
-      {throttle, R"({"key":"k","count":1,"period":1})", "", 400, "bad_value", "period must be a string, not a number"},
+      {check, R"({"limit":"a","id":"b","cots":1})", "", 400, "unknown_field",
+       R"(unknown field "cots"; known are limit, id, cost, charges and charge)"},
       {throttle, R"({"key":"k","count":0,"period":"1s"})", "", 400, "bad_value", "count 0 must be at least 1"},
-      {throttle, R"({"key":"k","count":1,"period":"1s","burst":0})", "", 400, "bad_value",
-       "burst 0 must be at least 1"},
-      {throttle, R"({"key":"k","count":1,"period":"1s","max_burst":1})", "", 400, "unknown_field",
-       R"(unknown field "max_burst"; known are key, burst, count, period and cost)"},
       {check, "limit=a", "Content-Type: application/x-www-form-urlencoded\r\n", 415, "unsupported_media_type",
        R"(the content must be application/json, not "application/x-www-form-urlencoded")"},
       {"/v1/chek", "{}", "", 404, "not_found", R"(there is nothing at "/v1/chek")"},
@@ -238,12 +196,10 @@ TEST_F(HttpSessionTest, SaysWhatIsWrongWithARequestAndGoesOn) {
     SCOPED_TRACE(bad.target + " " + bad.content);
     const Reply reply = ask(post(bad.target, bad.content, bad.fields));
     EXPECT_EQ(reply.status, bad.status);
-    if (bad.status == 200) continue;
     std::string content = R"({"error":)" + json(bad.code).dump() + R"(,"message":)" + json(bad.message).dump() + "}";
     EXPECT_EQ(reply.content, content);
     EXPECT_FALSE(session_.finished());
   }
-  EXPECT_EQ(ask(post("/v1/check", charges_of(bounds::charges_max))).status, 200);
 }
 
 TEST_F(HttpSessionTest, TellsFaultsByTheirKind) {

@@ -1,22 +1,16 @@
 #include "weir/protocol/http/ratelimit_headers.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
+
+#include "weir/base/text.h"
 
 namespace weir {
 namespace {
 
-void write_number(std::int64_t number, std::string& out) {
-  char digits[24];
-  const auto [end, fault] = std::to_chars(digits, digits + sizeof digits, number);
-  (void)fault;  // 24 characters hold any 64-bit number
-  out.append(digits, end);
-}
-
 void write_number_field(std::string_view name, std::int64_t number, std::string& out) {
   out += name;
-  write_number(number, out);
+  append_integer(number, out);
   out += "\r\n";
 }
 
@@ -55,16 +49,16 @@ void write_ietf(const Answer& answer, std::string& out) {
   out += "RateLimit-Policy: ";
   each_known(answer, out, [&](const Decision& decision, const Label& label) {
     out += ";q=";
-    write_number(decision.burst, out);
+    append_integer(decision.burst, out);
     out += ";w=";
-    write_number(std::max<std::int64_t>(1, ceil_seconds(label.window).count()), out);
+    append_integer(std::max<std::int64_t>(1, ceil_seconds(label.window).count()), out);
   });
   out += "\r\nRateLimit: ";
   each_known(answer, out, [&](const Decision& decision, const Label& label) {
     out += ";r=";
-    write_number(decision.remaining, out);
+    append_integer(decision.remaining, out);
     out += ";t=";
-    write_number(ceil_seconds(next_token_after(decision, label)).count(), out);
+    append_integer(ceil_seconds(next_token_after(decision, label)).count(), out);
   });
   out += "\r\n";
 }

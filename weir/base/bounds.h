@@ -90,4 +90,22 @@ inline constexpr std::size_t secret_bytes_max = 64u << 10;
 inline constexpr std::size_t zone_name_bytes_max = 255;
 inline constexpr std::size_t zone_bytes_max = 64u << 10;
 
+// HTTP: a request line, a head and its fields, content, chunk lines, and what chunk extensions and trailers may take
+// all together.
+inline constexpr std::size_t http_request_line_bytes_max = 8u << 10;
+inline constexpr std::size_t http_head_bytes_max = 64u << 10;
+inline constexpr std::size_t http_headers_max = 100;
+inline constexpr std::size_t http_body_bytes_max = 1u << 20;
+inline constexpr std::size_t http_chunk_line_bytes_max = 1024;
+inline constexpr std::size_t http_chunk_spare_bytes_max = 16u << 10;
+
+// Checks in one call of the HTTP API; beyond as many questions, or requests, without an answer a connection is not
+// read.
+inline constexpr std::size_t http_checks_max = 1000;
+inline constexpr std::size_t http_pipeline_max = 256;
+
+// How long a peer may take to send a head, and then the content.
+inline constexpr Duration http_head_time_max = std::chrono::seconds{10};
+inline constexpr Duration http_body_time_max = std::chrono::seconds{30};
+
 }  // namespace weir::bounds

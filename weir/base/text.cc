@@ -1,6 +1,7 @@
 #include "weir/base/text.h"
 
 #include <array>
+#include <charconv>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -286,16 +287,30 @@ std::size_t printable_length(std::string_view text) noexcept {
 
 }  // namespace
 
-std::string print_seconds(Duration d) {
+void append_seconds(Duration d, std::string& out) {
   const std::uint64_t ticks = magnitude(d);
-  std::string out = (d < Duration::zero() ? "-" : "") + std::to_string(ticks / kSecond);
+  if (d < Duration::zero()) out += '-';
+  append_integer(static_cast<std::int64_t>(ticks / kSecond), out);
   const std::uint64_t fraction = ticks % kSecond;
-  if (fraction == 0) return out;
+  if (fraction == 0) return;
   // The leading 1 keeps the zeros behind the point; it becomes the point.
-  std::string digits = std::to_string(kSecond + fraction);
-  digits.front() = '.';
-  digits.erase(digits.find_last_not_of('0') + 1);
-  return out + digits;
+  const std::size_t point = out.size();
+  append_integer(static_cast<std::int64_t>(kSecond + fraction), out);
+  out[point] = '.';
+  out.erase(out.find_last_not_of('0') + 1);
+}
+
+std::string print_seconds(Duration d) {
+  std::string out;
+  append_seconds(d, out);
+  return out;
+}
+
+void append_integer(std::int64_t number, std::string& out) {
+  char digits[24];
+  const auto [end, fault] = std::to_chars(digits, digits + sizeof digits, number);
+  static_cast<void>(fault);  // 24 characters hold every int64
+  out.append(digits, end);
 }
 
 std::string print_duration(Duration d) {

@@ -39,6 +39,10 @@ Result<Duration> parse_seconds(std::string_view text);
 // The shortest exact decimal: "0", "0.05", "1", "0.000000001". parse_seconds() reads it back, unless it is negative.
 std::string print_seconds(Duration d);
 
+// The same, and a whole number, written behind what is there: an answer is written without allocating.
+void append_seconds(Duration d, std::string& out);
+void append_integer(std::int64_t number, std::string& out);
+
 // The canonical form: days, hours, minutes, seconds, then what is left in the largest of ms, us, ns that needs no
 // fraction: "3h", "1m30s", "1500us", "0s". parse_duration() reads it back, unless it is negative.
 std::string print_duration(Duration d);

@@ -251,5 +251,13 @@ TEST(Quote, CutsALongValueBetweenCharacters) {
   EXPECT_EQ(quote(std::string(79, 'x') + "\u20ac!"), '"' + std::string(79, 'x') + "\u20ac\"...");
 }
 
+TEST(AppendSeconds, WritesBehindWhatIsThere) {
+  std::string out = "100";
+  append_seconds(std::chrono::milliseconds{100}, out);
+  append_integer(INT64_MIN, out);
+  append_seconds(Duration{-1}, out);
+  EXPECT_EQ(out, "1000.1-9223372036854775808-0.000000001");
+}
+
 }  // namespace
 }  // namespace weir

@@ -4,9 +4,13 @@
 // Thread safety: none; a session belongs to one loop.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,11 +46,25 @@ class Queries {
     return {&singles_.emplace_back(charge), 1};
   }
   std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
+  // Copies with the same lifetime, side by side: allocates nothing until a turn asks unusually much.
+  std::string_view copy(std::string_view text) {
+    if (text.empty()) return {};
+    char* const to = static_cast<char*>(copies_.allocate(text.size(), 1));
+    std::copy(text.begin(), text.end(), to);
+    return {to, text.size()};
+  }
+  std::span<const NamedCharge> copy(std::span<const NamedCharge> charges) {
+    if (charges.empty()) return {};
+    void* const to = copies_.allocate(charges.size_bytes(), alignof(NamedCharge));
+    return {std::uninitialized_copy(charges.begin(), charges.end(), static_cast<NamedCharge*>(to)) - charges.size(),
+            charges.size()};
+  }
   void clear() noexcept {
     asked_.clear();
     singles_.clear();
     charges_.clear();
     texts_.clear();
+    copies_.release();
   }
 
  private:
@@ -54,11 +72,16 @@ class Queries {
   std::vector<NamedCharge> singles_;  // never grows beyond what it reserved, so that spans into it stay put
   std::deque<std::vector<NamedCharge>> charges_;
   std::deque<std::string> texts_;
+  std::array<std::byte, 16384> copies_room_;
+  std::pmr::monotonic_buffer_resource copies_{copies_room_.data(), copies_room_.size()};
 };
 
 class Session {
  public:
   virtual ~Session() = default;
+
+  // The clock's reading, before receive(): what deadline() counts from. Without it there are no deadlines.
+  virtual void at(Time now) noexcept { (void)now; }
 
   // Decodes as much as it can and returns how many bytes it is done with; the rest is to be given again with more
   // behind it. Stops when `queries` is full. Views in `queries` point into `bytes`, into `queries` or into the session,

@@ -321,7 +321,13 @@ JsonWriter& JsonWriter::string(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   separate();
   out_ += '"';
+  const auto plain = [](char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; };
   for (std::size_t i = 0; i < text.size();) {
+    std::size_t run = i;
+    while (run < text.size() && plain(text[run])) ++run;
+    out_.append(text, i, run - i);
+    i = run;
+    if (i == text.size()) break;
     const auto c = static_cast<unsigned char>(text[i]);
     if (c == '"' || c == '\\') {
       out_ += '\\';

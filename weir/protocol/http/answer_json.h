@@ -1,0 +1,29 @@
+// What the decision API says, as JSON.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "weir/core/answer.h"
+
+namespace weir {
+
+enum class Denial : unsigned char {
+  plain,      // the numbers only: inside an array, or of a peek
+  explained,  // and error, message, identifier: of a 429
+};
+
+// {"allowed", "limit", "id", "burst", "remaining", "retry_after", "reset_after", "decisions": […]}; "degraded" when it
+// is; `explain` adds each decision's bucket and where its numbers came from. Seconds are exact; a wait that never ends
+// is -1.
+void write_answer(const Answer& answer, bool explain, Denial denial, std::string& out);
+
+// A denial as RFC 9457 has it.
+void write_denial_problem(const Answer& answer, std::string& out);
+
+void write_error(std::string_view code, std::string_view message, std::string& out);
+
+// "ip:203.0.113.9", "apikey:…", "global", "per-tenant:acme"; of a bucket of the caller's own, its key.
+std::string identifier_of(const Label& label);
+
+}  // namespace weir

@@ -1,0 +1,197 @@
+#include "weir/protocol/http/check_body.h"
+
+#include <array>
+#include <string>
+
+#include "weir/base/bounds.h"
+#include "weir/base/text.h"
+
+namespace weir {
+namespace {
+
+using Problem = std::optional<ApiError>;
+
+ApiError bad_value(std::string message) {
+  return {400, "bad_value", std::move(message)};
+}
+
+ApiError unknown_field(std::string_view field, std::string_view known) {
+  return {400, "unknown_field", "unknown field " + quote(field) + "; known are " + std::string(known)};
+}
+
+ApiError wrong_kind(std::string_view field, std::string_view wanted, JsonValue value) {
+  std::string message(field);
+  message.append(" must be ").append(wanted).append(", not ").append(name_of(value.kind()));
+  return bad_value(std::move(message));
+}
+
+ApiError missing(std::string_view field) {
+  return bad_value(std::string(field) + " is missing");
+}
+
+Problem read_text(std::string_view field, JsonValue value, std::string_view& out) {
+  if (!value.is(JsonKind::string)) return wrong_kind(field, "a string", value);
+  out = value.string();
+  return {};
+}
+
+Problem read_count(std::string_view field, JsonValue value, Count& out) {
+  if (!value.is(JsonKind::number)) return wrong_kind(field, "a whole number", value);
+  const auto number = value.integer();
+  if (!number) {
+    return bad_value(std::string(field) + " " + quote(value.number()) +
+                     " must be a whole number in the range of 64 bits");
+  }
+  out = *number;
+  return {};
+}
+
+Problem read_cost(JsonValue value, Count& out) {
+  if (auto problem = read_count("cost", value, out)) return problem;
+  if (out < 0) return bad_value("cost " + std::to_string(out) + " must not be negative; to give back, call /v1/refund");
+  return {};
+}
+
+// What one charge may say; a null member was not said.
+struct Said {
+  std::optional<std::string_view> limit;
+  std::optional<std::string_view> id;
+  Count cost = 1;
+
+  // False: the field is not one of a charge's.
+  bool read(const JsonValue::Member& member, Problem& problem) {
+    if (member.key == "limit") {
+      problem = read_text("limit", member.value, limit.emplace());
+    } else if (member.key == "id") {
+      problem = read_text("id", member.value, id.emplace());
+    } else if (member.key == "cost") {
+      problem = read_cost(member.value, cost);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  Problem finish(Queries& queries, NamedCharge& out) const {
+    if (!limit) return missing("limit");
+    if (!id) return missing("id");
+    out = {queries.copy(*limit), queries.copy(*id), cost};
+    return {};
+  }
+};
+
+Problem read_charge(JsonValue value, Queries& queries, NamedCharge& out) {
+  if (!value.is(JsonKind::object)) return wrong_kind("a charge", "an object", value);
+  Said said;
+  for (const JsonValue::Member member : value.members()) {
+    Problem problem;
+    if (!said.read(member, problem)) return unknown_field(member.key, "limit, id and cost");
+    if (problem) return problem;
+  }
+  return said.finish(queries, out);
+}
+
+Problem read_charges(JsonValue value, Queries& queries, Query& query) {
+  if (!value.is(JsonKind::array)) return wrong_kind("charges", "an array", value);
+  std::array<NamedCharge, bounds::charges_max> charges;
+  std::size_t size = 0;
+  for (const JsonValue item : value.items()) {
+    if (size == charges.size()) {
+      return bad_value("charges has more than " + std::to_string(bounds::charges_max) + " entries");
+    }
+    if (auto problem = read_charge(item, queries, charges[size])) {
+      problem->message = "charges[" + std::to_string(size) + "]: " + problem->message;
+      return problem;
+    }
+    ++size;
+  }
+  if (size == 0) return bad_value("charges must name at least one limit");
+  query.charges = queries.copy(std::span<const NamedCharge>(charges.data(), size));
+  return {};
+}
+
+Problem read_order(JsonValue value, Order& out) {
+  std::string_view word;
+  if (auto problem = read_text("charge", value, word)) return problem;
+  if (word != "together" && word != "in-order") {
+    return bad_value("charge must be \"together\" or \"in-order\", not " + quote(word));
+  }
+  out = word == "together" ? Order::together : Order::in_order;
+  return {};
+}
+
+Problem read_member(const JsonValue::Member& member, std::string_view known, Said& said, Queries& queries,
+                    Query& query) {
+  Problem problem;
+  if (said.read(member, problem)) return problem;
+  if (member.key == "charges") return read_charges(member.value, queries, query);
+  if (member.key == "charge") return read_order(member.value, query.order);
+  if (member.key == "request") {
+    return bad_value("the request form needs routes, which this version does not have; name the limit and the id");
+  }
+  return unknown_field(member.key, known);
+}
+
+}  // namespace
+
+std::optional<ApiError> read_check(JsonValue value, Queries& queries, Query& query) {
+  query = {};
+  if (!value.is(JsonKind::object)) return wrong_kind("a check", "an object", value);
+  Said said;
+  bool single = false;
+  bool order = false;
+  for (const JsonValue::Member member : value.members()) {
+    if (auto problem = read_member(member, "limit, id, cost, charges and charge", said, queries, query)) return problem;
+    single = single || member.key == "limit" || member.key == "id" || member.key == "cost";
+    order = order || member.key == "charge";
+  }
+  if (!query.charges.empty()) {
+    if (single) return bad_value("limit, id and cost stand inside the charges, not beside them");
+    return {};
+  }
+  if (order) return bad_value("charge goes with charges");
+  NamedCharge charge;
+  if (auto problem = said.finish(queries, charge)) return problem;
+  query.charges = queries.copy(std::span<const NamedCharge>(&charge, 1));
+  query.cost = charge.cost;
+  return {};
+}
+
+std::optional<ApiError> read_throttle(JsonValue value, Queries& queries, Query& query) {
+  query = {};
+  if (!value.is(JsonKind::object)) return wrong_kind("a throttle", "an object", value);
+  std::optional<std::string_view> key;
+  std::optional<std::string_view> period_text;
+  std::optional<Count> burst;
+  std::optional<Count> count;
+  for (const JsonValue::Member member : value.members()) {
+    Problem problem;
+    if (member.key == "key") {
+      problem = read_text("key", member.value, key.emplace());
+    } else if (member.key == "burst") {
+      problem = read_count("burst", member.value, burst.emplace());
+    } else if (member.key == "count") {
+      problem = read_count("count", member.value, count.emplace());
+    } else if (member.key == "period") {
+      problem = read_text("period", member.value, period_text.emplace());
+    } else if (member.key == "cost") {
+      problem = read_cost(member.value, query.cost);
+    } else {
+      problem = unknown_field(member.key, "key, burst, count, period and cost");
+    }
+    if (problem) return problem;
+  }
+  if (!key) return missing("key");
+  if (key->empty()) return bad_value("key must not be empty");
+  if (!count) return missing("count");
+  if (!period_text) return missing("period");
+  const Result<Duration> period = parse_duration(*period_text);
+  if (!period) return bad_value("period: " + period.error().detail);
+  const Result<Limit> limit = Limit::make(*count, *period, burst.value_or(*count));
+  if (!limit) return bad_value(limit.error().detail);
+  query.key = queries.copy(*key);
+  query.limit = *limit;
+  return {};
+}
+
+}  // namespace weir

@@ -1,0 +1,21 @@
+// The JSON bodies of the decision API, one object at a time, as queries. Strict: a field nobody reads is an error, so
+// that a typing mistake never means "no limit".
+#pragma once
+
+#include <optional>
+
+#include "weir/core/query.h"
+#include "weir/protocol/http/fault_status.h"
+#include "weir/protocol/session.h"
+#include "weir/wire/json.h"
+
+namespace weir {
+
+// {"limit", "id", "cost"} or {"charges": [{"limit", "id", "cost"}, …], "charge": "together" | "in-order"}. Writes all
+// of `query` but its mode; what it points to is kept in `queries`.
+std::optional<ApiError> read_check(JsonValue value, Queries& queries, Query& query);
+
+// {"key", "burst", "count", "period", "cost"}: the caller brings the numbers.
+std::optional<ApiError> read_throttle(JsonValue value, Queries& queries, Query& query);
+
+}  // namespace weir

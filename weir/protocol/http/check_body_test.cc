@@ -1,0 +1,99 @@
+#include "weir/protocol/http/check_body.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace weir {
+namespace {
+
+struct Bad {
+  std::optional<ApiError> (*read)(JsonValue, Queries&, Query&);
+  std::string content;
+  std::string code;
+  std::string message;
+};
+
+std::string charges_of(std::size_t count) {
+  std::string text = R"({"charges":[)";
+  for (std::size_t i = 0; i < count; ++i) text += std::string(i > 0 ? "," : "") + R"({"limit":"a","id":"b"})";
+  return text + "]}";
+}
+
+TEST(CheckBody, SaysWhichRuleAValueBreaks) {
+  const std::string known = "; known are limit, id, cost, charges and charge";
+  const std::vector<Bad> bads = {
+      {read_check, "7", "bad_value", "a check must be an object, not a number"},
+      {read_check, R"({"limit":"a","id":"b","cots":1})", "unknown_field", "unknown field \"cots\"" + known},
+      {read_check, R"({"limit":1,"id":"b"})", "bad_value", "limit must be a string, not a number"},
+      {read_check, R"({"limit":"a","id":null})", "bad_value", "id must be a string, not null"},
+      {read_check, R"({"id":"b"})", "bad_value", "limit is missing"},
+      {read_check, R"({"limit":"a"})", "bad_value", "id is missing"},
+      {read_check, R"({"limit":"a","id":"b","cost":"1"})", "bad_value", "cost must be a whole number, not a string"},
+      {read_check, R"({"limit":"a","id":"b","cost":1.5})", "bad_value",
+       R"(cost "1.5" must be a whole number in the range of 64 bits)"},
+      {read_check, R"({"limit":"a","id":"b","cost":9223372036854775808})", "bad_value",
+       R"(cost "9223372036854775808" must be a whole number in the range of 64 bits)"},
+      {read_check, R"({"limit":"a","id":"b","cost":-1})", "bad_value",
+       "cost -1 must not be negative; to give back, call /v1/refund"},
+      {read_check, R"({"charges":[]})", "bad_value", "charges must name at least one limit"},
+      {read_check, R"({"charges":{}})", "bad_value", "charges must be an array, not an object"},
+      {read_check, R"({"charges":[{"limit":"a","id":"b"},3]})", "bad_value",
+       "charges[1]: a charge must be an object, not a number"},
+      {read_check, R"({"charges":[{"limit":"a","id":"b","x":1}]})", "unknown_field",
+       R"(charges[0]: unknown field "x"; known are limit, id and cost)"},
+      {read_check, charges_of(bounds::charges_max + 1), "bad_value", "charges has more than 16 entries"},
+      {read_check, R"({"charges":[{"limit":"a","id":"b"}],"cost":2})", "bad_value",
+       "limit, id and cost stand inside the charges, not beside them"},
+      {read_check, R"({"charges":[{"limit":"a","id":"b"}],"charge":"all"})", "bad_value",
+       R"(charge must be "together" or "in-order", not "all")"},
+      {read_check, R"({"limit":"a","id":"b","charge":"together"})", "bad_value", "charge goes with charges"},
+      {read_check, R"({"request":{"ip":"203.0.113.9"}})", "bad_value",
+       "the request form needs routes, which this version does not have; name the limit and the id"},
+      {read_throttle, R"({"count":1,"period":"1s"})", "bad_value", "key is missing"},
+      {read_throttle, R"({"key":"","count":1,"period":"1s"})", "bad_value", "key must not be empty"},
+      {read_throttle, R"({"key":"k","period":"1s"})", "bad_value", "count is missing"},
+      {read_throttle, R"({"key":"k","count":1})", "bad_value", "period is missing"},
+      {read_throttle, R"({"key":"k","count":1,"period":1})", "bad_value", "period must be a string, not a number"},
+      {read_throttle, R"({"key":"k","count":0,"period":"1s"})", "bad_value", "count 0 must be at least 1"},
+      {read_throttle, R"({"key":"k","count":1,"period":"1s","burst":0})", "bad_value", "burst 0 must be at least 1"},
+      {read_throttle, R"({"key":"k","count":1,"period":"1s","max_burst":1})", "unknown_field",
+       R"(unknown field "max_burst"; known are key, burst, count, period and cost)"},
+  };
+  for (const Bad& bad : bads) {
+    SCOPED_TRACE(bad.content);
+    JsonReader reader;
+    Queries queries;
+    Query query;
+    const auto error = bad.read(*reader.read(bad.content), queries, query);
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->status, 400);
+    EXPECT_EQ(error->code, bad.code);
+    EXPECT_EQ(error->message, bad.message);
+  }
+}
+
+TEST(CheckBody, TakesAsManyChargesAsMayBeCharged) {
+  JsonReader reader;
+  Queries queries;
+  Query query;
+  EXPECT_FALSE(read_check(*reader.read(charges_of(bounds::charges_max)), queries, query).has_value());
+  EXPECT_EQ(query.charges.size(), bounds::charges_max);
+}
+
+TEST(CheckBody, KeepsWhatTheQueryPointsTo) {
+  JsonReader reader;
+  Queries queries;
+  Query query;
+  {
+    const std::string text = R"({"limit":"orders","id":"\u00e4"})";
+    ASSERT_FALSE(read_check(*reader.read(text), queries, query).has_value());
+  }
+  (void)reader.read(R"({"other":"text in its place"})");
+  EXPECT_EQ(query.charges[0].limit, "orders");
+  EXPECT_EQ(query.charges[0].id, "\xC3\xA4");
+}
+
+}  // namespace
+}  // namespace weir

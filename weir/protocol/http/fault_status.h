@@ -1,0 +1,61 @@
+// How the HTTP API says that it could not decide: a status, a code for programs and a sentence for people.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "weir/base/result.h"
+
+namespace weir {
+
+struct ApiError {
+  int status = 400;
+  std::string_view code;  // lives for ever
+  std::string message;
+};
+
+struct FaultStatus {
+  int status;  // 0: the configured failure_code
+  std::string_view code;
+};
+
+// Of a question that was well formed; what is malformed never becomes a question.
+constexpr FaultStatus status_of(Fault fault) noexcept {
+  switch (fault) {
+    case Fault::invalid:
+      return {400, "bad_id"};
+    case Fault::too_large:
+      return {413, "too_large"};
+    case Fault::unknown:
+      return {404, "unknown_limit"};
+    case Fault::timeout:
+    case Fault::unavailable:
+      return {0, "store_unavailable"};
+    case Fault::internal:
+      break;
+  }
+  return {500, "internal"};
+}
+
+// Of a message that is not HTTP as understood here.
+constexpr std::string_view code_of(int status) noexcept {
+  switch (status) {
+    case 408:
+      return "request_timeout";
+    case 413:
+      return "too_large";
+    case 414:
+    case 431:
+      return "header_too_large";
+    case 417:
+      return "expectation_failed";
+    case 501:
+      return "not_implemented";
+    case 505:
+      return "version_not_supported";
+    default:
+      return "bad_request";
+  }
+}
+
+}  // namespace weir

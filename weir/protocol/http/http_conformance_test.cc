@@ -1,0 +1,139 @@
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "weir/protocol/http/http_session.h"
+#include "weir/protocol/testing/session_conformance.h"
+
+namespace weir {
+namespace {
+
+// A session with a front of its own.
+class Alone final : public Session {
+ public:
+  Alone() { health_.ready = true; }
+  Result<std::size_t> receive(std::string_view bytes, Queries& queries, std::string& out) override {
+    return session_.receive(bytes, queries, out);
+  }
+  void reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) override {
+    session_.reply(sequence, answer, out);
+  }
+  bool finished() const noexcept override { return session_.finished(); }
+  void drain(std::string& out) override { session_.drain(out); }
+
+ private:
+  Health health_;
+  HttpFront front_{health_};
+  HttpSession session_{front_};
+};
+
+std::string post(std::string_view path, std::string_view content, std::string_view fields = {}) {
+  std::string text = "POST ";
+  text.append(path).append(" HTTP/1.1\r\nHost: h\r\nContent-Length: ").append(std::to_string(content.size()));
+  return text.append("\r\n").append(fields).append("\r\n").append(content);
+}
+
+std::string response(std::string_view status, std::string_view fields, std::string_view content) {
+  std::string text = "HTTP/1.1 ";
+  text.append(status).append("\r\nContent-Type: application/json\r\nContent-Length: ");
+  return text.append(std::to_string(content.size())).append("\r\n").append(fields).append("\r\n").append(content);
+}
+
+std::string error(std::string_view status, std::string_view code, std::string_view message,
+                  std::string_view fields = {}) {
+  const std::string content = R"({"error":")" + std::string(code) + R"(","message":")" + std::string(message) + "\"}";
+  return response(status, fields, content);
+}
+
+std::string last_words(std::string_view status, std::string_view code, std::string_view message) {
+  return error(status, code, message, "Connection: close\r\n");
+}
+
+// What the kit's canned answer reads like.
+std::string allowed(int cost, std::string_view seconds, std::string_view more_fields = {}) {
+  const std::string numbers = R"("burst":100,"remaining":)" + std::to_string(100 - cost) +
+                              R"(,"retry_after":0,"reset_after":)" + std::string(seconds);
+  const std::string content = R"({"allowed":true,"limit":"per-tenant","id":"acme",)" + numbers +
+                              R"(,"decisions":[{"limit":"per-tenant","id":"acme","allowed":true,)" + numbers +
+                              R"(,"shadow":false}]})";
+  const std::string remaining = std::to_string(100 - cost);
+  return response("200 OK",
+                  "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: " + remaining +
+                      "\r\nX-RateLimit-Reset: 1700000001\r\nRateLimit-Policy: \"per-tenant\";q=100;w=1\r\n"
+                      "RateLimit: \"per-tenant\";r=" +
+                      remaining + ";t=1\r\n" + std::string(more_fields),
+                  content);
+}
+
+std::string chunked(std::string_view path) {
+  return "POST " + std::string(path) +
+         " HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+         "8;x=y\r\n{\"limit\"\r\n1a\r\n:\"per-tenant\",\"id\":\"acme\"}\r\n0\r\nX: y\r\n\r\n";
+}
+
+constexpr std::string_view kAlive =
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 18\r\n\r\n{\"status\":\"alive\"}";
+
+void add_mistakes(Conversation& talk) {
+  talk.mistakes = {
+      {"no such path", "GET /v2 HTTP/1.1\r\nHost: h\r\n\r\n",
+       error("404 Not Found", "not_found", R"(there is nothing at \"/v2\")")},
+      {"method", "DELETE /v1/check HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}",
+       error("405 Method Not Allowed", "method_not_allowed", R"(/v1/check takes POST, not \"DELETE\")",
+             "Allow: POST, OPTIONS\r\n")},
+      {"broken JSON", post("/v1/check", "{\"limit\":"),
+       error("400 Bad Request", "bad_json", "byte 10: a value was expected")},
+      {"unknown field", post("/v1/check", R"({"limti":"a"})"),
+       error("400 Bad Request", "unknown_field",
+             R"(unknown field \"limti\"; known are limit, id, cost, charges and charge)")},
+      {"media type", post("/v1/check", "a=b", "Content-Type: text/plain\r\n"),
+       error("415 Unsupported Media Type", "unsupported_media_type",
+             R"(the content must be application/json, not \"text/plain\")")},
+  };
+}
+
+void add_breaks(Conversation& talk) {
+  const std::string big(bounds::http_body_bytes_max, ' ');
+  talk.breaks = {
+      {"TLS", "\x16\x03\x01\x02", last_words("400 Bad Request", "bad_request", "this is not an HTTP request")},
+      {"bare LF", "GET / HTTP/1.1\nHost: h\n\n",
+       last_words("400 Bad Request", "bad_request", "a line ends with LF alone; lines end with CRLF")},
+      {"length and encoding",
+       "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+       last_words("400 Bad Request", "bad_request", "Content-Length and Transfer-Encoding exclude each other")},
+      {"long line", "GET /" + std::string(bounds::http_request_line_bytes_max, 'a'),
+       last_words("414 URI Too Long", "header_too_large", "the request line is longer than 8 KiB")},
+      {"long head", "GET / HTTP/1.1\r\nA: " + std::string(bounds::http_head_bytes_max, 'a'),
+       last_words("431 Request Header Fields Too Large", "header_too_large", "the head is longer than 64 KiB")},
+      {"large content", "POST /v1/check HTTP/1.1\r\nHost: h\r\nContent-Length: 1048577\r\n\r\n",
+       last_words("413 Content Too Large", "too_large", "the content is larger than this server takes")},
+      {"large chunks",
+       "POST /v1/check HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n100000\r\n" + big + "\r\n1\r\n",
+       last_words("413 Content Too Large", "too_large", "the content is larger than this server takes")},
+      {"bad chunk", "POST /v1/check HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+       last_words("400 Bad Request", "bad_request", "a chunk's size is not a hexadecimal number")},
+  };
+}
+
+Conversation http_conversation() {
+  Conversation talk;
+  talk.name = "Http";
+  talk.open = [] { return std::make_unique<Alone>(); };
+  talk.input = post("/v1/check", R"({"limit":"per-tenant","id":"acme","cost":2})") +
+               "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n" + chunked("/v1/peek") +
+               post("/v1/refund", R"({"limit":"per-tenant","id":"acme","cost":3})", "Expect: 100-continue\r\n") +
+               "\r\n" + post("/v1/reset", R"({"limit":"per-tenant","id":"acme"})") +
+               post("/v1/throttle", R"({"key":"k","count":100,"period":"1s","cost":20})");
+  const std::string before = allowed(2, "0.1") + std::string(kAlive) + allowed(1, "0.05") + std::string(kHttpContinue) +
+                             allowed(3, "0.15") + "HTTP/1.1 204 No Content\r\n\r\n";
+  talk.output = before + allowed(20, "1");
+  talk.drained_output = before + allowed(20, "1", "Connection: close\r\n");
+  add_mistakes(talk);
+  add_breaks(talk);
+  return talk;
+}
+
+INSTANTIATE_TEST_SUITE_P(Http, SessionConformance, ::testing::Values(http_conversation()));
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,136 @@
+// The decision API over HTTP/1.1: POST /v1/check /v1/throttle /v1/refund /v1/peek /v1/reset, and the probes. In: bytes.
+// Out: questions, and answers in the order of the requests, whatever order the verdicts come in. What cannot be
+// understood gets an answer that says why; the connection closes only when the framing is lost.
+//
+// receive() also stops, with bytes left, while too much is unanswered: call it again after reply().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/core/answer.h"
+#include "weir/protocol/http/fault_status.h"
+#include "weir/protocol/http/ratelimit_headers.h"
+#include "weir/protocol/session.h"
+#include "weir/wire/http1_reader.h"
+#include "weir/wire/json.h"
+
+namespace weir {
+
+// What the probes tell. Written by the owner, read by every loop.
+struct Health {
+  std::atomic<bool> started{false};
+  std::atomic<bool> ready{false};
+  std::atomic<bool> store_reachable{true};  // asked with /readyz?deep=true only
+};
+
+struct HttpOptions {
+  HeaderFamilies headers;
+  int failure_code = 429;  // when the store cannot be asked and the policy is to refuse
+};
+
+// What the sessions of one loop share: a few kilobytes that would be idle in each of them. Must outlive them.
+struct HttpFront {
+  explicit HttpFront(const Health& health_given) noexcept : health(health_given) {}
+
+  HttpOptions options;  // may be changed between two turns
+  std::string date;     // "Sun, 06 Nov 1994 08:49:37 GMT", kept by the owner; empty: no Date header
+  const Health& health;
+
+  // The sessions' workbench: nothing on it survives a call.
+  RequestHead head;
+  JsonReader json;
+  std::string fields;
+  std::string content;
+};
+
+class HttpSession final : public Session {
+ public:
+  explicit HttpSession(HttpFront& front) noexcept : front_(front), reader_(front.head) {}
+
+  void at(Time now) noexcept override { now_ = now; }
+  Result<std::size_t> receive(std::string_view bytes, Queries& queries, std::string& out) override;
+  void reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) override;
+  bool finished() const noexcept override { return closing_ && first_ == slots_.size(); }
+  Time deadline() const noexcept override;
+  void expire(Time now, std::string& out) override;
+  void drain(std::string& out) override;
+
+ private:
+  struct Route;
+  // The parts of an answer to an array of checks.
+  struct Many {
+    std::string content;                 // of the request, while not everything in it was asked
+    std::vector<std::uint32_t> item_of;  // by question
+    std::vector<std::string> answers;    // by item
+    std::size_t read = 0;                // items
+    std::size_t held_back = 0;           // bytes of the request the connection still holds
+    std::size_t missing = 0;             // answers
+    bool failed = false;                 // one of them is an error
+  };
+  // One request, until its answer is written.
+  struct Slot {
+    const Route* route = nullptr;  // null: not one of ours
+    bool http11 = true;
+    bool keep_alive = true;
+    bool head_only = false;
+    bool explain = false;
+    bool problem = false;  // wants a denial as application/problem+json
+    bool interim = false;  // 100 Continue goes first
+    bool done = false;
+    std::uint32_t asked = 0;
+    std::uint64_t sequence = 0;  // of its first question
+    Count cost = 0;              // all charges' together
+    std::string text;            // the answer, while others are before it
+    std::unique_ptr<Many> many;
+  };
+  enum class Waiting : unsigned char { nothing, head, content };
+
+  static const Route* find_route(std::string_view path) noexcept;
+
+  bool step(std::string_view bytes, std::size_t& used, Queries& queries, std::string& out);
+  void handle(std::size_t& used, Queries& queries, std::string& out);
+  bool refuse_head(Slot& slot, std::string& out);
+  void probe(Slot& slot, std::string& out);
+  void ask_one(JsonValue value, Slot& slot, Queries& queries, std::string& out);
+  void ask_many(JsonValue array, Slot& slot, std::size_t& used, Queries& queries, std::string& out);
+  void ask_items(JsonValue array, Slot& slot, Queries& queries);
+  bool resume_many(std::size_t& used, Queries& queries, std::string& out);
+  std::optional<ApiError> decode(JsonValue value, const Slot& slot, Queries& queries, Query& query);
+  void ask(Slot& slot, const Query& query, Queries& queries);
+
+  void answer_one(Slot& slot, const Result<Answer>& answer, std::string& out);
+  void answer_item(Slot& slot, std::size_t item, const Result<Answer>& answer);
+  void finish_many(Slot& slot, std::string& out);
+  std::optional<ApiError> error_in(const Slot& slot, const Result<Answer>& answer) const;
+
+  Slot& open_slot(const RequestHead* head);
+  Slot* slot_of(std::uint64_t sequence) noexcept;
+  void refuse(Slot& slot, const ApiError& error, std::string& out);
+  void send(Slot& slot, int status, std::string_view content_type, std::string_view content, std::string& out);
+  void fail(const HttpProblem& problem, std::string& out);
+  void flush(std::string& out);
+  bool has_more_to_ask() const noexcept;  // of an array that has been read
+  bool owes_too_much() const noexcept;
+  void wait_for(Waiting waiting, bool anew) noexcept;
+
+  HttpFront& front_;
+  RequestReader reader_;
+  std::vector<Slot> slots_;  // from first_ on; a slot before it was answered
+  std::size_t first_ = 0;
+  std::uint64_t next_sequence_ = 0;
+  std::uint64_t replied_ = 0;
+  Time now_ = Time::max();  // never told
+  Time since_{};            // the peer began what is waited for
+  Waiting waiting_ = Waiting::nothing;
+  bool continue_owed_ = false;
+  bool draining_ = false;
+  bool closing_ = false;  // nothing more is read
+};
+
+}  // namespace weir

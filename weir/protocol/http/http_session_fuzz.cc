@@ -1,0 +1,81 @@
+// Any bytes, in any pieces, answered in any order: no crash, the same bytes out, and every question asked once.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/assert.h"
+#include "weir/protocol/http/http_session.h"
+
+namespace {
+
+weir::Result<weir::Answer> answer_to(const weir::Asked& asked) {
+  const weir::Query& query = asked.query;
+  WEIR_ASSERT(query.key.empty() ? !query.charges.empty() : query.limit.has_value());
+  if (query.cost % 5 == 4) return weir::Error{weir::Fault::unknown, "no such limit"};
+  weir::Answer answer;
+  const std::size_t count = std::max<std::size_t>(1, query.charges.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    WEIR_ASSERT(query.charges.empty() || query.charges[i].cost >= 0);
+    const bool allowed = query.cost % 3 != 2;
+    answer.verdict.all.push_back({allowed, 10, 5, weir::Duration{allowed ? 0 : 5}, std::chrono::milliseconds{50}});
+    answer.verdict.allowed = answer.verdict.allowed && allowed;
+    answer.labels[i].limit = "a-limit";
+  }
+  return answer;
+}
+
+// What comes out when the bytes come in such pieces and the answers are given so many at a time, last first.
+std::string talk(std::string_view bytes, std::size_t piece, std::size_t answers) {
+  static weir::Health health;
+  static weir::HttpFront front(health);
+  weir::HttpSession session(front);
+  std::string out;
+  std::uint64_t asked = 0;
+  std::vector<std::pair<std::uint64_t, weir::Result<weir::Answer>>> owed;
+  const auto answer_some = [&] {
+    for (std::size_t i = 0; i < answers && !owed.empty(); ++i) {
+      session.reply(owed.back().first, owed.back().second, out);
+      owed.pop_back();
+    }
+  };
+  std::size_t used = 0;
+  std::size_t end = std::min(piece, bytes.size());
+  while (!session.finished()) {
+    const std::unique_ptr<char[]> block(new char[end - used]);
+    std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(used), bytes.begin() + static_cast<std::ptrdiff_t>(end),
+              block.get());
+    weir::Queries queries;
+    const auto taken = session.receive({block.get(), end - used}, queries, out);
+    WEIR_ASSERT(queries.all().size() <= weir::bounds::queries_per_turn_max);
+    for (const weir::Asked& question : queries.all()) {
+      WEIR_ASSERT(question.sequence == asked++);
+      owed.emplace_back(question.sequence, answer_to(question));
+    }
+    if (!taken) {
+      WEIR_ASSERT(owed.empty());
+      return out + "!";
+    }
+    WEIR_ASSERT(*taken <= end - used);
+    used += *taken;
+    const bool idle = *taken == 0 && queries.all().empty();
+    if (idle && end == bytes.size() && owed.empty()) return out;
+    if (idle) end = std::min(end + piece, bytes.size());
+    answer_some();
+  }
+  WEIR_ASSERT(owed.empty());
+  return out + "!";
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 2) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 2, size - 2);
+  const std::string whole = talk(bytes, bytes.size() + 1, SIZE_MAX);
+  WEIR_ASSERT(whole == talk(bytes, 1 + data[0] % 64, 1 + data[1] % 8));
+  return 0;
+}

@@ -1,0 +1,568 @@
+#include "weir/protocol/http/http_session.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/wire/http1_reader.h"
+
+namespace weir {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+// The answer of limit "per-ip" (burst 20, 20 per second) to 203.0.113.9.
+Answer answer_of(const Decision& decision) {
+  Answer answer;
+  answer.verdict.all.push_back(decision);
+  answer.verdict.allowed = decision.allowed;
+  answer.labels[0] = {"per-ip", "203.0.113.9", "per-ip:203.0.113.9", "limit", "ip", false, 1s, 50ms};
+  answer.now.wall = Wall{1'700'000'000s};
+  return answer;
+}
+
+Answer allowed() {
+  return answer_of({true, 20, 19, 0ns, 50ms});
+}
+Answer denied() {
+  return answer_of({false, 20, 0, 43ms, 993ms});
+}
+Answer never() {
+  return answer_of({false, 20, 20, kNever, 0ns});
+}
+
+std::string post(std::string_view target, std::string_view content, std::string_view fields = {}) {
+  std::string text = "POST ";
+  text.append(target).append(" HTTP/1.1\r\nHost: h\r\nContent-Length: ").append(std::to_string(content.size()));
+  return text.append("\r\n").append(fields).append("\r\n").append(content);
+}
+
+std::string get(std::string_view target, std::string_view method = "GET") {
+  return std::string(method).append(" ").append(target).append(" HTTP/1.1\r\nHost: h\r\n\r\n");
+}
+
+constexpr std::string_view kCheck = R"({"limit":"per-ip","id":"203.0.113.9"})";
+
+struct Reply {
+  int status = 0;
+  std::string content;
+  std::string head;
+
+  std::string field(std::string_view name) const {
+    ResponseHead parsed;
+    if (parse_response_head(head, false, parsed).size == 0) return "?";
+    const HttpHeader* const header = parsed.headers.find(name);
+    return header == nullptr ? "" : std::string(header->value);
+  }
+};
+
+class HttpSessionTest : public ::testing::Test {
+ protected:
+  HttpSessionTest() {
+    health_.started = true;
+    health_.ready = true;
+  }
+
+  // Feeds bytes as a connection does and gives each question its answer.
+  std::string send(std::string_view bytes, const std::function<Result<Answer>(const Asked&)>& answer) {
+    pending_ += bytes;
+    std::string out;
+    for (;;) {
+      Queries queries;
+      const auto taken = session_.receive(pending_, queries, out);
+      for (const Asked& asked : queries.all()) session_.reply(asked.sequence, answer(asked), out);
+      lost_ = !taken.has_value();
+      if (lost_) break;
+      pending_.erase(0, *taken);
+      if (*taken == 0 || pending_.empty()) break;
+    }
+    return out;
+  }
+  std::string send(std::string_view bytes, const Result<Answer>& answer = allowed()) {
+    return send(bytes, [&](const Asked&) { return answer; });
+  }
+
+  static Reply read(const std::string& text, bool to_head = false) {
+    ResponseReader reader(to_head);
+    const auto step = reader.next(text);
+    EXPECT_EQ(step.event, ResponseReader::Event::response) << text;
+    EXPECT_EQ(step.consumed, text.size()) << text;
+    return {reader.head().status, std::string(reader.content()), text.substr(0, text.find("\r\n\r\n") + 4)};
+  }
+  Reply ask(std::string_view bytes, const Result<Answer>& answer = allowed()) { return read(send(bytes, answer)); }
+
+  // The queries of one call, with what they point to.
+  Query only_query(std::string_view bytes) {
+    std::string out;
+    queries_.clear();
+    kept_ = bytes;
+    const auto taken = session_.receive(kept_, queries_, out);
+    EXPECT_EQ(taken.has_value() ? *taken : 0, kept_.size());
+    EXPECT_EQ(out, "");
+    EXPECT_EQ(queries_.all().size(), 1u);
+    return queries_.all().empty() ? Query{} : queries_.all()[0].query;
+  }
+
+  Health health_;
+  HttpFront front_{health_};
+  HttpSession session_{front_};
+  std::string pending_;
+  Queries queries_;
+  std::string kept_;
+  bool lost_ = false;
+};
+
+TEST_F(HttpSessionTest, AnswersACheck) {
+  EXPECT_EQ(send(post("/v1/check", kCheck)),
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 256\r\n"
+            "X-RateLimit-Limit: 20\r\nX-RateLimit-Remaining: 19\r\nX-RateLimit-Reset: 1700000001\r\n"
+            "RateLimit-Policy: \"per-ip\";q=20;w=1\r\nRateLimit: \"per-ip\";r=19;t=1\r\n\r\n"
+            R"({"allowed":true,"limit":"per-ip","id":"203.0.113.9","burst":20,"remaining":19,"retry_after":0,)"
+            R"("reset_after":0.05,"decisions":[{"limit":"per-ip","id":"203.0.113.9","allowed":true,"burst":20,)"
+            R"("remaining":19,"retry_after":0,"reset_after":0.05,"shadow":false}]})");
+}
+
+TEST_F(HttpSessionTest, AnswersADeniedCheckWith429) {
+  EXPECT_EQ(send(post("/v1/check", kCheck), denied()),
+            "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: 381\r\n"
+            "X-RateLimit-Limit: 20\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: 1700000001\r\n"
+            "RateLimit-Policy: \"per-ip\";q=20;w=1\r\nRateLimit: \"per-ip\";r=0;t=1\r\nRetry-After: 1\r\n\r\n"
+            R"({"allowed":false,"limit":"per-ip","id":"203.0.113.9","burst":20,"remaining":0,"retry_after":0.043,)"
+            R"("reset_after":0.993,"decisions":[{"limit":"per-ip","id":"203.0.113.9","allowed":false,"burst":20,)"
+            R"("remaining":0,"retry_after":0.043,"reset_after":0.993,"shadow":false}],"error":"rate limit exceeded",)"
+            R"("message":"Too many requests. Please try again later.","identifier":"ip:203.0.113.9"})");
+}
+
+TEST_F(HttpSessionTest, AsksWhatTheBodiesSay) {
+  const Query check = only_query(post("/v1/check", R"({"limit":"orders","id":"12\u0033","cost":7})"));
+  ASSERT_EQ(check.charges.size(), 1u);
+  EXPECT_EQ(check.charges[0].limit, "orders");
+  EXPECT_EQ(check.charges[0].id, "123");
+  EXPECT_EQ(check.charges[0].cost, 7);
+  EXPECT_EQ(check.mode, Mode::spend);
+
+  const Query many = only_query(
+      post("/v1/check", R"({"charge":"in-order","charges":[{"limit":"a","id":"1"},{"limit":"b","id":"2","cost":0}]})"));
+  ASSERT_EQ(many.charges.size(), 2u);
+  EXPECT_EQ(many.charges[1].limit, "b");
+  EXPECT_EQ(many.charges[1].cost, 0);
+  EXPECT_EQ(many.order, Order::in_order);
+
+  const Query throttle =
+      only_query(post("/v1/throttle", R"({"key":"user:42","burst":20,"count":100,"period":"1s","cost":3})"));
+  EXPECT_EQ(throttle.key, "user:42");
+  ASSERT_TRUE(throttle.limit.has_value());
+  EXPECT_EQ(*throttle.limit, Limit::per_second(100).with_burst(20));
+  EXPECT_EQ(throttle.cost, 3);
+  EXPECT_EQ(only_query(post("/v1/throttle", R"({"key":"k","count":5,"period":"1m"})")).limit, Limit::per_minute(5));
+
+  EXPECT_EQ(only_query(post("/v1/refund", kCheck)).mode, Mode::refund);
+  EXPECT_EQ(only_query(post("/v1/peek", kCheck)).mode, Mode::peek);
+  EXPECT_EQ(only_query(post("/v1/reset", kCheck)).mode, Mode::reset);
+}
+
+struct Bad {
+  std::string target;
+  std::string content;
+  std::string fields;
+  int status;
+  std::string code;
+  std::string message;
+};
+
+TEST_F(HttpSessionTest, SaysWhatIsWrongWithARequestAndGoesOn) {
+  const std::string check = "/v1/check";
+  const std::string throttle = "/v1/throttle";
+  const std::vector<Bad> bads = {
+      {check, "", "", 400, "bad_json", "byte 1: there is no value"},
+      {check, "{", "", 400, "bad_json", R"(byte 1: an object that begins here lacks a ',', a ':', a "key" or its '}')"},
+      {check, R"({"limit":"a","limit":"b"})", "", 400, "bad_json",
+       R"(byte 14: the key "limit" is written twice in one object)"},
+      {check, R"({"id":"b"})", "", 400, "bad_value", "limit is missing"},
+      {check, R"({"limit":"a","id":"b","cots":1})", "", 400, "unknown_field",
+       R"(unknown field "cots"; known are limit, id, cost, charges and charge)"},
+      {throttle, R"({"key":"k","count":0,"period":"1s"})", "", 400, "bad_value", "count 0 must be at least 1"},
+      {check, "limit=a", "Content-Type: application/x-www-form-urlencoded\r\n", 415, "unsupported_media_type",
+       R"(the content must be application/json, not "application/x-www-form-urlencoded")"},
+      {"/v1/chek", "{}", "", 404, "not_found", R"(there is nothing at "/v1/chek")"},
+      {"/", "", "", 404, "not_found", R"(there is nothing at "/")"},
+  };
+  for (const Bad& bad : bads) {
+    SCOPED_TRACE(bad.target + " " + bad.content);
+    const Reply reply = ask(post(bad.target, bad.content, bad.fields));
+    EXPECT_EQ(reply.status, bad.status);
+    std::string content = R"({"error":)" + json(bad.code).dump() + R"(,"message":)" + json(bad.message).dump() + "}";
+    EXPECT_EQ(reply.content, content);
+    EXPECT_FALSE(session_.finished());
+  }
+}
+
+TEST_F(HttpSessionTest, TellsFaultsByTheirKind) {
+  front_.options.failure_code = 503;
+  const auto told = [&](Fault fault, std::string_view target = "/v1/check", std::string_view content = kCheck) {
+    const Reply reply = ask(post(target, content), Error{fault, "a reason"});
+    return std::to_string(reply.status) + " " + reply.content;
+  };
+  EXPECT_EQ(told(Fault::invalid), R"(400 {"error":"bad_id","message":"a reason"})");
+  EXPECT_EQ(told(Fault::invalid, "/v1/throttle", R"({"key":"k","count":1,"period":"1s"})"),
+            R"(400 {"error":"bad_value","message":"a reason"})");
+  EXPECT_EQ(told(Fault::unknown), R"(404 {"error":"unknown_limit","message":"a reason"})");
+  EXPECT_EQ(told(Fault::too_large), R"(413 {"error":"too_large","message":"a reason"})");
+  EXPECT_EQ(told(Fault::timeout), R"(503 {"error":"store_unavailable","message":"a reason"})");
+  EXPECT_EQ(told(Fault::unavailable), R"(503 {"error":"store_unavailable","message":"a reason"})");
+  EXPECT_EQ(told(Fault::internal), R"(500 {"error":"internal","message":"the server failed; its log says why"})");
+  EXPECT_EQ(told(Fault::unknown, "/v1/reset"), R"(404 {"error":"unknown_limit","message":"a reason"})");
+}
+
+TEST_F(HttpSessionTest, RefusesACostThatCanNeverPass) {
+  const std::string seven = R"({"limit":"per-ip","id":"203.0.113.9","cost":21})";
+  const std::string content =
+      R"({"error":"cost_exceeds_burst","message":"cost 21 can never pass \"per-ip\": burst is 20"})";
+  for (const std::string_view target : {"/v1/check", "/v1/peek"}) {
+    const Reply reply = ask(post(target, seven), never());
+    EXPECT_EQ(reply.status, 400);
+    EXPECT_EQ(reply.content, content);
+  }
+  Answer own = never();
+  own.labels[0].limit = {};
+  const Reply reply = ask(post("/v1/throttle", R"({"key":"k","count":20,"period":"1s","cost":21})"), own);
+  EXPECT_EQ(reply.content, R"({"error":"cost_exceeds_burst","message":"cost 21 can never pass: burst is 20"})");
+}
+
+TEST_F(HttpSessionTest, TellsABlockedClientWithoutAWait) {
+  const Reply reply = ask(post("/v1/check", kCheck), answer_of({false, 0, 0, kNever, 0ns}));
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_EQ(reply.field("Retry-After"), "");
+  const json content = json::parse(reply.content);
+  EXPECT_EQ(content["retry_after"], -1);
+  EXPECT_EQ(content["message"], "This client is blocked.");
+}
+
+TEST_F(HttpSessionTest, APeekTellsADenialWith200) {
+  const Reply reply = ask(post("/v1/peek", kCheck), denied());
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(json::parse(reply.content)["allowed"], false);
+  EXPECT_FALSE(json::parse(reply.content).contains("error"));
+}
+
+TEST_F(HttpSessionTest, AResetHasNoContent) {
+  EXPECT_EQ(send(post("/v1/reset", kCheck)), "HTTP/1.1 204 No Content\r\n\r\n");
+}
+
+TEST_F(HttpSessionTest, NamesTheKeyOfAThrottle) {
+  Answer own = denied();
+  own.labels[0] = {"", "user:42", "*:user:42", "caller", "", false, 1s, 50ms};
+  const Reply reply = ask(post("/v1/throttle", R"({"key":"user:42","burst":20,"count":20,"period":"1s"})"), own);
+  const json content = json::parse(reply.content);
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_EQ(content["limit"], "");
+  EXPECT_EQ(content["id"], "user:42");
+  EXPECT_EQ(content["identifier"], "user:42");
+  EXPECT_EQ(reply.field("RateLimit-Policy"), "\"throttle\";q=20;w=1");
+}
+
+TEST_F(HttpSessionTest, TellsAllDecisionsAndExplainsThem) {
+  Answer answer = denied();
+  answer.verdict.all.push_back({true, 100, 99, 0ns, 36s});
+  answer.labels[1] = {"everyone", "", "everyone:", "override", "global", true, 3600s, 36s};
+  answer.verdict.degraded = true;
+  const Reply plain = ask(post("/v1/check", kCheck), answer);
+  EXPECT_EQ(json::parse(plain.content)["decisions"].size(), 2u);
+  EXPECT_EQ(json::parse(plain.content)["degraded"], true);
+  EXPECT_FALSE(json::parse(plain.content)["decisions"][0].contains("bucket"));
+  EXPECT_EQ(plain.field("RateLimit"), "\"per-ip\";r=0;t=1") << "a shadow limit is nobody's business";
+
+  const json explained = json::parse(ask(post("/v1/check?explain=true", kCheck), answer).content);
+  EXPECT_EQ(explained["decisions"][0]["bucket"], "per-ip:203.0.113.9");
+  EXPECT_EQ(explained["decisions"][1]["source"], "override");
+  EXPECT_EQ(explained["decisions"][1]["shadow"], true);
+}
+
+TEST_F(HttpSessionTest, AVerdictWithoutDecisionsAllows) {
+  const Reply reply = ask(post("/v1/check", kCheck), Answer{});
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.content, R"({"allowed":true,"decisions":[]})");
+  EXPECT_EQ(reply.field("X-RateLimit-Limit"), "");
+}
+
+TEST_F(HttpSessionTest, TellsADenialAsAProblemDocumentToThoseWhoAsk) {
+  const Reply reply = ask(post("/v1/check", kCheck, "Accept: application/problem+json\r\n"), denied());
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_EQ(reply.field("Content-Type"), "application/problem+json");
+  EXPECT_EQ(reply.field("Retry-After"), "1");
+  EXPECT_EQ(reply.content, R"({"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",)"
+                           R"("title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,)"
+                           R"("detail":"Too many requests. Please try again later.","violated-policies":["per-ip"]})");
+  EXPECT_EQ(ask(post("/v1/check", kCheck, "Accept: application/problem+json\r\n")).field("Content-Type"),
+            "application/json");
+}
+
+TEST_F(HttpSessionTest, AnswersAnArrayInItsOrder) {
+  const std::string items = R"([{"limit":"a","id":"1","cost":1},{"limit":"a"},{"limit":"a","id":"3","cost":3},)"
+                            R"({"limit":"a","id":"4","cost":4},5])";
+  std::string out;
+  Queries queries;
+  const std::string request = post("/v1/check", items);
+  ASSERT_EQ(*session_.receive(request, queries, out), request.size());
+  ASSERT_EQ(queries.all().size(), 3u);
+  session_.reply(2, denied(), out);
+  session_.reply(0, allowed(), out);
+  EXPECT_EQ(out, "");
+  session_.reply(1, Error{Fault::unknown, "no limit \"a\""}, out);
+  const Reply reply = read(out);
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.field("X-RateLimit-Limit"), "");
+  const json answers = json::parse(reply.content);
+  ASSERT_EQ(answers.size(), 5u);
+  EXPECT_EQ(answers[0]["allowed"], true);
+  EXPECT_EQ(answers[1], json({{"error", "bad_value"}, {"message", "id is missing"}}));
+  EXPECT_EQ(answers[2], json({{"error", "unknown_limit"}, {"message", "no limit \"a\""}}));
+  EXPECT_EQ(answers[3]["allowed"], false);
+  EXPECT_EQ(answers[3]["retry_after"], 0.043);
+  EXPECT_FALSE(answers[3].contains("error"));
+  EXPECT_EQ(answers[4]["message"], "a check must be an object, not a number");
+}
+
+TEST_F(HttpSessionTest, AnswersEmptyArraysAndArraysOfMistakesAtOnce) {
+  EXPECT_EQ(ask(post("/v1/check", "[]")).content, "[]");
+  EXPECT_EQ(json::parse(ask(post("/v1/check", "[1,2]")).content).size(), 2u);
+}
+
+TEST_F(HttpSessionTest, ResetsManyWith204UnlessOneFails) {
+  const std::string two = "[" + std::string(kCheck) + "," + std::string(kCheck) + "]";
+  EXPECT_EQ(ask(post("/v1/reset", two)).status, 204);
+  const Reply reply = ask(post("/v1/reset", "[" + std::string(kCheck) + ",1]"));
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.content, R"([{},{"error":"bad_value","message":"a check must be an object, not a number"}])");
+}
+
+std::string array_of(std::size_t count) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < count; ++i) {
+    text += std::string(i > 0 ? "," : "") + R"({"limit":"a","id":")" + std::to_string(i) + "\"}";
+  }
+  return text + "]";
+}
+
+TEST_F(HttpSessionTest, TakesAThousandChecksInOneCallAndNotOneMore) {
+  std::vector<std::string> ids;
+  const auto answer = [&](const Asked& asked) -> Result<Answer> {
+    ids.emplace_back(asked.query.charges[0].id);
+    return allowed();
+  };
+  for (const std::string_view fields : {"", "Connection: close\r\n"}) {
+    if (!fields.empty()) ids.clear();
+    const Reply reply = read(send(post("/v1/check", array_of(1000), fields), answer));
+    EXPECT_EQ(json::parse(reply.content).size(), 1000u);
+    ASSERT_EQ(ids.size(), 1000u);
+    for (std::size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(ids[i], std::to_string(i));
+    EXPECT_EQ(session_.finished(), !fields.empty());
+    if (!fields.empty()) break;
+    const Reply more = read(send(post("/v1/check", array_of(1001)), answer));
+    EXPECT_EQ(more.status, 413);
+    EXPECT_EQ(more.content, R"({"error":"too_large","message":"the array has more than 1000 checks"})");
+  }
+}
+
+TEST_F(HttpSessionTest, WritesAnswersInTheOrderOfTheRequests) {
+  std::string out;
+  Queries queries;
+  const std::string bytes = post("/v1/check", kCheck) + get("/healthz") + post("/v1/peek", kCheck) +
+                            post("/v1/check", "x") + post("/v1/reset", kCheck);
+  ASSERT_EQ(*session_.receive(bytes, queries, out), bytes.size());
+  EXPECT_EQ(out, "");
+  session_.reply(2, allowed(), out);
+  session_.reply(1, denied(), out);
+  EXPECT_EQ(out, "");
+  session_.reply(0, allowed(), out);
+  std::string statuses;
+  for (std::size_t at = out.find("HTTP/1.1 "); at != out.npos; at = out.find("HTTP/1.1 ", at + 1)) {
+    statuses += out.substr(at + 9, 4);
+  }
+  EXPECT_EQ(statuses, "200 200 200 400 204 ");
+}
+
+TEST_F(HttpSessionTest, ReadsNoMoreWhileTooMuchIsUnanswered) {
+  std::string bytes = post("/v1/check", kCheck);
+  for (std::size_t i = 0; i < 2 * bounds::http_pipeline_max; ++i) bytes += get("/healthz");
+  std::string out;
+  Queries queries;
+  const std::size_t taken = *session_.receive(bytes, queries, out);
+  EXPECT_EQ(taken, post("/v1/check", kCheck).size() + (bounds::http_pipeline_max - 1) * get("/healthz").size());
+  EXPECT_EQ(*session_.receive(bytes.substr(taken), queries, out), 0u);
+  session_.reply(0, allowed(), out);
+  EXPECT_EQ(*session_.receive(bytes.substr(taken), queries, out), bytes.size() - taken);
+}
+
+TEST_F(HttpSessionTest, AsksNoMoreWhileAThousandQuestionsAreOpen) {
+  const std::string one = post("/v1/check", array_of(250));
+  std::string bytes = one + one + one + one + one;
+  std::string out;
+  std::size_t asked = 0;
+  for (int i = 0; i < 20; ++i) {
+    Queries queries;
+    bytes.erase(0, *session_.receive(bytes, queries, out));
+    asked += queries.all().size();
+  }
+  EXPECT_EQ(asked, bounds::http_checks_max);
+  EXPECT_EQ(bytes, one);
+}
+
+TEST_F(HttpSessionTest, AnswersProbes) {
+  const auto told = [&](std::string_view target) {
+    const Reply reply = ask(get(target));
+    return std::to_string(reply.status) + " " + reply.content;
+  };
+  EXPECT_EQ(told("/healthz"), R"(200 {"status":"alive"})");
+  EXPECT_EQ(told("/readyz"), R"(200 {"status":"ready"})");
+  EXPECT_EQ(told("/startz"), R"(200 {"status":"started"})");
+  EXPECT_EQ(told("/readyz?deep=true"), R"(200 {"status":"ready"})");
+  health_.store_reachable = false;
+  EXPECT_EQ(told("/readyz"), R"(200 {"status":"ready"})");
+  EXPECT_EQ(told("/readyz?deep=true"), R"(503 {"status":"store unavailable"})");
+  health_.ready = false;
+  health_.started = false;
+  EXPECT_EQ(told("/healthz"), R"(200 {"status":"alive"})");
+  EXPECT_EQ(told("/readyz?deep=true"), R"(503 {"status":"not ready"})");
+  EXPECT_EQ(told("/startz"), R"(503 {"status":"starting"})");
+}
+
+TEST_F(HttpSessionTest, AnswersHeadAndOptions) {
+  EXPECT_EQ(send(get("/healthz", "HEAD")),
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 18\r\n\r\n");
+  EXPECT_EQ(send(get("/v1/check", "OPTIONS")), "HTTP/1.1 204 No Content\r\nAllow: POST, OPTIONS\r\n\r\n");
+  EXPECT_EQ(send(get("/readyz", "OPTIONS")), "HTTP/1.1 204 No Content\r\nAllow: GET, HEAD, OPTIONS\r\n\r\n");
+  EXPECT_EQ(send(get("*", "OPTIONS")), "HTTP/1.1 204 No Content\r\nAllow: GET, HEAD, POST, OPTIONS\r\n\r\n");
+  const Reply get_check = ask(get("/v1/check"));
+  EXPECT_EQ(get_check.status, 405);
+  EXPECT_EQ(get_check.field("Allow"), "POST, OPTIONS");
+  EXPECT_EQ(get_check.content, R"({"error":"method_not_allowed","message":"/v1/check takes POST, not \"GET\""})");
+  const Reply post_probe = ask(post("/healthz", "{}"));
+  EXPECT_EQ(post_probe.content,
+            R"({"error":"method_not_allowed","message":"/healthz takes GET or HEAD, not \"POST\""})");
+  EXPECT_EQ(read(send(get("/v1/check", "HEAD")), true).status, 405);
+}
+
+TEST_F(HttpSessionTest, TakesEveryJsonMediaType) {
+  for (const std::string_view type : {"application/json", "Application/JSON; charset=utf-8", "application/x+json"}) {
+    EXPECT_EQ(ask(post("/v1/check", kCheck, "Content-Type: " + std::string(type) + "\r\n")).status, 200) << type;
+  }
+  EXPECT_EQ(ask(post("/v1/check", kCheck, "Content-Type: +json\r\n")).status, 415);
+}
+
+TEST_F(HttpSessionTest, ClosesWhenAskedToAndReadsNothingAfterwards) {
+  const std::string last = post("/v1/check", kCheck, "Connection: close\r\n");
+  const Reply reply = read(send(last + post("/v1/check", kCheck)));
+  EXPECT_EQ(reply.field("Connection"), "close");
+  EXPECT_TRUE(session_.finished());
+}
+
+TEST_F(HttpSessionTest, Http10ClosesUnlessItAsksToStay) {
+  EXPECT_EQ(ask("GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").field("Connection"), "keep-alive");
+  EXPECT_FALSE(session_.finished());
+  EXPECT_EQ(ask("GET /healthz HTTP/1.0\r\n\r\n").field("Connection"), "close");
+  EXPECT_TRUE(session_.finished());
+}
+
+TEST_F(HttpSessionTest, SaysContinueOnlyWhenItsTurnHasCome) {
+  const std::string head =
+      "POST /v1/check HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: " + std::to_string(kCheck.size()) +
+      "\r\n\r\n";
+  EXPECT_EQ(send(head), kHttpContinue);
+  EXPECT_EQ(ask(kCheck).status, 200);
+
+  std::string out;
+  Queries queries;
+  const std::string bytes = post("/v1/check", kCheck) + head;
+  ASSERT_EQ(*session_.receive(bytes, queries, out), bytes.size());
+  EXPECT_EQ(out, "");
+  session_.reply(1, allowed(), out);
+  EXPECT_TRUE(out.starts_with("HTTP/1.1 200 OK"));
+  EXPECT_TRUE(out.ends_with(kHttpContinue));
+}
+
+TEST_F(HttpSessionTest, RefusesInsteadOfSayingContinue) {
+  const Reply reply = ask("POST /v1/nothing HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+  EXPECT_EQ(reply.status, 404);
+  EXPECT_EQ(reply.field("Connection"), "close");
+  EXPECT_TRUE(session_.finished());
+}
+
+TEST_F(HttpSessionTest, GivesAPeerTenSecondsForAHeadAndThirtyForContent) {
+  const Time start{1000s};
+  session_.at(start);
+  EXPECT_EQ(session_.deadline(), Time::max());
+  EXPECT_EQ(send("POST /v1/check HT"), "");
+  session_.at(start + 9s);
+  EXPECT_EQ(send("TP/1.1\r\nHost: h\r\n"), "");
+  EXPECT_EQ(session_.deadline(), start + 10s);
+  EXPECT_EQ(send("Content-Length: 37\r\n\r\n{"), "");
+  EXPECT_EQ(session_.deadline(), start + 39s);
+  session_.at(start + 20s);
+  EXPECT_EQ(send("\"limit\""), "");
+  EXPECT_EQ(session_.deadline(), start + 39s);
+  std::string out;
+  session_.expire(start + 38s, out);
+  EXPECT_EQ(out, "");
+  session_.expire(start + 39s, out);
+  EXPECT_EQ(read(out).status, 408);
+  EXPECT_EQ(read(out).content, R"({"error":"request_timeout","message":"the content did not come in time"})");
+  EXPECT_TRUE(session_.finished());
+  EXPECT_EQ(session_.deadline(), Time::max());
+}
+
+TEST_F(HttpSessionTest, CountsEachRequestsTimeAnew) {
+  session_.at(Time{100s});
+  send("GET /hea");
+  session_.at(Time{105s});
+  send("lthz HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_EQ(session_.deadline(), Time::max());
+  session_.at(Time{106s});
+  send("GET /");
+  EXPECT_EQ(session_.deadline(), Time{116s});
+  std::string out;
+  session_.expire(Time{116s}, out);
+  EXPECT_EQ(read(out).content,
+            R"({"error":"request_timeout","message":"the head of the request did not come in time"})");
+}
+
+TEST_F(HttpSessionTest, DoesNotHurryAPeerThatWaitsForItsAnswer) {
+  session_.at(Time{100s});
+  std::string out;
+  Queries queries;
+  const std::string bytes = post("/v1/check", kCheck);
+  ASSERT_EQ(*session_.receive(bytes, queries, out), bytes.size());
+  EXPECT_EQ(session_.deadline(), Time::max());
+}
+
+TEST_F(HttpSessionTest, FinishesARequestItHasBegunToReadBeforeItDrains) {
+  const std::string bytes = post("/v1/check", kCheck);
+  EXPECT_EQ(send(bytes.substr(0, bytes.size() - 1)), "");
+  std::string out;
+  session_.drain(out);
+  EXPECT_FALSE(session_.finished());
+  const Reply reply = read(send(bytes.substr(bytes.size() - 1) + bytes));
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.field("Connection"), "close");
+  EXPECT_TRUE(session_.finished());
+}
+
+TEST_F(HttpSessionTest, WritesADateOnlyIfItIsTold) {
+  EXPECT_EQ(ask(get("/healthz")).field("Date"), "");
+  front_.date = "Sun, 06 Nov 1994 08:49:37 GMT";
+  EXPECT_EQ(ask(get("/healthz")).field("Date"), front_.date);
+}
+
+TEST_F(HttpSessionTest, IgnoresAnswersToWhatWasNeverAsked) {
+  std::string out;
+  session_.reply(7, allowed(), out);
+  EXPECT_EQ(out, "");
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,29 @@
+// The headers that tell a client where it stands. One place writes them, for every HTTP answer that a limit had a say
+// in.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "weir/core/answer.h"
+
+namespace weir {
+
+// `headers:` of the configuration.
+struct HeaderFamilies {
+  bool x_ratelimit = true;  // X-RateLimit-Limit, -Remaining, -Reset: of the decision that speaks
+  bool ietf = true;  // RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers): of all that enforce
+  bool reset_is_epoch = true;  // X-RateLimit-Reset: seconds since 1970, or from now
+};
+
+// Appends the families chosen, then Retry-After if the answer is a denial that ends. Nothing for a verdict without
+// decisions.
+void write_rate_headers(const Answer& answer, const HeaderFamilies& families, std::string& out);
+
+// Until the bucket has one more token; zero when it is full.
+Duration next_token_after(const Decision& decision, const Label& label) noexcept;
+
+// What a bucket of the caller's own is called where a name is needed.
+std::string_view policy_name(const Label& label) noexcept;
+
+}  // namespace weir

@@ -1,0 +1,401 @@
+#include "weir/wire/http1.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/wire/http1_body.h"
+#include "weir/wire/http1_reader.h"
+
+namespace weir {
+namespace {
+
+using namespace std::literals;
+
+struct Parsed {
+  HeadStep step;
+  std::unique_ptr<RequestHead> head = std::make_unique<RequestHead>();
+};
+
+Parsed parse(std::string_view bytes) {
+  Parsed parsed;
+  parsed.step = parse_request_head(bytes, *parsed.head);
+  return parsed;
+}
+
+TEST(HttpHead, TellsWhatARequestSays) {
+  const std::string text =
+      "POST /v1/check?explain=true HTTP/1.1\r\nHost: example.com:8080\r\ncontent-TYPE:\tapplication/json \r\n"
+      "Content-Length: 12\r\nAccept: */*\r\nX-Empty:\r\n\r\n{\"rest\": 1}\n";
+  const Parsed parsed = parse(text);
+  EXPECT_EQ(parsed.step.size, text.size() - 12);
+  EXPECT_EQ(parsed.head->method, "POST");
+  EXPECT_EQ(parsed.head->target, "/v1/check?explain=true");
+  EXPECT_EQ(parsed.head->path, "/v1/check");
+  EXPECT_EQ(parsed.head->query, "explain=true");
+  EXPECT_EQ(parsed.head->host, "example.com:8080");
+  EXPECT_EQ(parsed.head->content_type, "application/json");
+  EXPECT_EQ(parsed.head->accept, "*/*");
+  EXPECT_TRUE(parsed.head->framing.http11);
+  EXPECT_TRUE(parsed.head->framing.keep_alive);
+  EXPECT_EQ(parsed.head->framing.content, HttpContent::length);
+  EXPECT_EQ(parsed.head->framing.length, 12u);
+  ASSERT_EQ(parsed.head->headers.all().size(), 5u);
+  EXPECT_EQ(parsed.head->headers.find("x-empty")->value, "");
+  EXPECT_EQ(parsed.head->headers.find("x-none"), nullptr);
+}
+
+TEST(HttpHead, UnderstandsEveryFormOfTarget) {
+  const auto path = [](std::string_view line) {
+    const std::string text = std::string(line) + " HTTP/1.1\r\nHost: h\r\n\r\n";
+    const Parsed parsed = parse(text);
+    return std::string(parsed.head->path) + "|" + std::string(parsed.head->query);
+  };
+  EXPECT_EQ(path("GET /a/b?c=d&e"), "/a/b|c=d&e");
+  EXPECT_EQ(path("GET http://h:80/a?b"), "/a|b");
+  EXPECT_EQ(path("GET HTTPS://h"), "/|");
+  EXPECT_EQ(path("GET http://h?b"), "/|b");
+  EXPECT_EQ(path("OPTIONS *"), "*|");
+}
+
+TEST(HttpHead, KnowsWhenTheConnectionStays) {
+  const auto stays = [](std::string_view version, std::string_view fields) {
+    const std::string text = "GET / " + std::string(version) + "\r\nHost: h\r\n" + std::string(fields) + "\r\n";
+    const Parsed parsed = parse(text);
+    EXPECT_GT(parsed.step.size, 0u);
+    return parsed.head->framing.keep_alive;
+  };
+  EXPECT_TRUE(stays("HTTP/1.1", ""));
+  EXPECT_FALSE(stays("HTTP/1.1", "Connection: Close\r\n"));
+  EXPECT_FALSE(stays("HTTP/1.1", "Connection: upgrade\r\nConnection: x , close\r\n"));
+  EXPECT_TRUE(stays("HTTP/1.1", "Connection: closed\r\n"));
+  EXPECT_FALSE(stays("HTTP/1.0", ""));
+  EXPECT_TRUE(stays("HTTP/1.0", "Connection: keep-alive\r\n"));
+  EXPECT_FALSE(stays("HTTP/1.0", "Connection: keep-alive, close\r\n"));
+}
+
+TEST(HttpHead, ExpectsContinueOnlyWhereThereIsSomethingToContinue) {
+  const auto expects = [](std::string_view version, std::string_view fields) {
+    const std::string text =
+        "POST / " + std::string(version) + "\r\nHost: h\r\nExpect: 100-Continue\r\n" + std::string(fields) + "\r\n";
+    return parse(text).head->expects_continue;
+  };
+  EXPECT_TRUE(expects("HTTP/1.1", "Content-Length: 1\r\n"));
+  EXPECT_TRUE(expects("HTTP/1.1", "Transfer-Encoding: chunked\r\n"));
+  EXPECT_FALSE(expects("HTTP/1.1", "Content-Length: 0\r\n"));
+  EXPECT_FALSE(expects("HTTP/1.1", ""));
+  EXPECT_FALSE(expects("HTTP/1.0", "Content-Length: 1\r\n"));
+}
+
+struct Refusal {
+  std::string_view text;
+  int status;
+  std::string_view sentence;
+};
+
+constexpr std::string_view kLineSentence =
+    "the request line is not a method, a target and a version with one space between them";
+
+TEST(HttpHead, RefusesWhatTwoReadersCouldReadDifferently) {
+  const std::vector<Refusal> refusals = {
+      {"GET /\r\n", 400, kLineSentence},  // HTTP/0.9
+      {"GET / HTTP/1.1\nHost: h\r\n\r\n", 400, "a line ends with LF alone; lines end with CRLF"},
+      {"GET / HTTP/1.1\r\nHost: h\n\r\n", 400, "a line ends with LF alone; lines end with CRLF"},
+      {"GET / HTTP/1.1\r\nHost: h\r\n\n", 400, "a line ends with LF alone; lines end with CRLF"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nA: b\rc\r\n\r\n", 400, "a header's value has a control character in it"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nA: b\r\n c\r\n\r\n", 400, "a header is folded over two lines"},
+      {"GET / HTTP/1.1\r\n Host: h\r\n\r\n", 400, "a header is folded over two lines"},
+      {"GET / HTTP/1.1\r\nHost : h\r\n\r\n", 400, "a header's name is not a token"},
+      {"GET / HTTP/1.1\r\nHost\r\n\r\n", 400, "a header has no colon"},
+      {"GET / HTTP/1.1\r\n: h\r\n\r\n", 400, "a header's name is not a token"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nA: \0\r\n\r\n"sv, 400, "a header's value has a control character in it"},
+      {"GET /\0 HTTP/1.1\r\nHost: h\r\n\r\n"sv, 400, "the request target is empty or has a forbidden character"},
+      {"GET / HTTP/1.1\r\n\r\n", 400, "the request has no Host"},
+      {"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400, "Host is given twice"},
+      {"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400, "Host has a forbidden character"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", 400,
+       "Content-Length is given twice"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1, 1\r\n\r\n", 400, "Content-Length is not a whole number"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: +1\r\n\r\n", 400, "Content-Length is not a whole number"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n", 400, "Content-Length is not a whole number"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 0x1\r\n\r\n", 400, "Content-Length is not a whole number"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nContent-Length:\r\n\r\n", 400, "Content-Length is not a whole number"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400,
+       "Content-Length and Transfer-Encoding exclude each other"},
+      {"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "HTTP/1.0 has no Transfer-Encoding"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501,
+       "the only Transfer-Encoding understood here is chunked"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked\r\n\r\n", 501,
+       "the only Transfer-Encoding understood here is chunked"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 400,
+       "Transfer-Encoding is given twice"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nExpect: the-worst\r\n\r\n", 417,
+       "the only expectation understood here is 100-continue"},
+      {"GET / HTTP/2.0\r\nHost: h\r\n\r\n", 505, "only HTTP/1.1 and HTTP/1.0 are understood here"},
+      {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "only HTTP/1.1 and HTTP/1.0 are understood here"},
+      {"GET / HTTP/1.2\r\nHost: h\r\n\r\n", 505, "only HTTP/1.1 and HTTP/1.0 are understood here"},
+      {"GET / http/1.1\r\nHost: h\r\n\r\n", 400, kLineSentence},
+      {"GET  / HTTP/1.1\r\nHost: h\r\n\r\n", 400, kLineSentence},
+      {"GET /  HTTP/1.1\r\nHost: h\r\n\r\n", 400, kLineSentence},
+      {"GET / HTTP/1.1 \r\nHost: h\r\n\r\n", 400, kLineSentence},
+      {"GET\t/ HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request's method is not a token"},
+      {"G(T / HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request's method is not a token"},
+      {"GET a HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target is neither a path nor an http URL"},
+      {"CONNECT h:443 HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target is neither a path nor an http URL"},
+      {"GET ftp://h/ HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target is neither a path nor an http URL"},
+      {"GET http:///a HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target is neither a path nor an http URL"},
+      {"GET * HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target * is for OPTIONS only"},
+      {"GET /a#b HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target is empty or has a forbidden character"},
+      {"GET /\xC3\xA4 HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target is empty or has a forbidden character"},
+      {"\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request's method is not a token"},
+      {"\x16\x03\x01", 400, "this is not an HTTP request"},
+      {"\n", 400, "this is not an HTTP request"},
+      {" GET / HTTP/1.1\r\n", 400, "this is not an HTTP request"},
+  };
+  for (const Refusal& refusal : refusals) {
+    SCOPED_TRACE(refusal.text);
+    const Parsed parsed = parse(refusal.text);
+    EXPECT_EQ(parsed.step.size, 0u);
+    EXPECT_EQ(parsed.step.problem.status, refusal.status);
+    EXPECT_EQ(parsed.step.problem.sentence, refusal.sentence);
+  }
+}
+
+TEST(HttpHead, SkipsOneEmptyLineBeforeARequest) {
+  EXPECT_EQ(parse("\r\nGET / HTTP/1.0\r\n\r\n").step.size, 20u);
+}
+
+TEST(HttpHead, TakesALengthThatDoesNotFitForTheLargest) {
+  const Parsed parsed = parse("GET / HTTP/1.0\r\nContent-Length: 99999999999999999999999\r\n\r\n");
+  EXPECT_GT(parsed.step.size, 0u);
+  EXPECT_EQ(parsed.head->framing.length, UINT64_MAX);
+}
+
+TEST(HttpHead, BoundsTheRequestLine) {
+  const auto line = [](std::size_t size) {
+    std::string text = "GET /";
+    return text.append(size - text.size() - 9, 'a') + " HTTP/1.0\r\n\r\n";
+  };
+  EXPECT_GT(parse(line(bounds::http_request_line_bytes_max)).step.size, 0u);
+  EXPECT_EQ(parse(line(bounds::http_request_line_bytes_max + 1)).step.problem.status, 414);
+  EXPECT_EQ(parse(std::string(bounds::http_request_line_bytes_max + 1, 'a')).step.problem.status, 0);
+  EXPECT_EQ(parse(std::string(bounds::http_request_line_bytes_max + 2, 'a')).step.problem.status, 414);
+}
+
+TEST(HttpHead, BoundsTheHead) {
+  const auto head = [](std::size_t size) {
+    std::string text = "GET / HTTP/1.0\r\nA: ";
+    return text.append(size - text.size() - 4, 'a') + "\r\n\r\n";
+  };
+  EXPECT_EQ(parse(head(bounds::http_head_bytes_max)).step.size, bounds::http_head_bytes_max);
+  EXPECT_EQ(parse(head(bounds::http_head_bytes_max + 1)).step.problem.status, 431);
+}
+
+TEST(HttpHead, BoundsTheNumberOfHeaders) {
+  std::string text = "GET / HTTP/1.0\r\n";
+  for (std::size_t i = 0; i < bounds::http_headers_max; ++i) text += "A: b\r\n";
+  EXPECT_GT(parse(text + "\r\n").step.size, 0u);
+  EXPECT_EQ(parse(text + "A: b\r\n\r\n").step.problem.status, 431);
+}
+
+TEST(HttpResponseHead, KnowsHowTheContentEnds) {
+  const auto content = [](std::string_view text, bool to_head = false) {
+    ResponseHead head;
+    const HeadStep step = parse_response_head(text, to_head, head);
+    EXPECT_EQ(step.size, text.size());
+    return head.framing.content;
+  };
+  EXPECT_EQ(content("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n"), HttpContent::length);
+  EXPECT_EQ(content("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), HttpContent::chunked);
+  EXPECT_EQ(content("HTTP/1.1 200\r\n\r\n"), HttpContent::until_close);
+  EXPECT_EQ(content("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", true), HttpContent::none);
+  EXPECT_EQ(content("HTTP/1.1 204 No Content\r\n\r\n"), HttpContent::none);
+  EXPECT_EQ(content("HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n"), HttpContent::none);
+  for (const std::string_view bad : {"HTTP/1.1 20 OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n", "HTTP/2 200 OK\r\n\r\n",
+                                     "HTTP/1.1 2x0 OK\r\n\r\n", "HTTP/1.1 200 O\x01K\r\n\r\n", "SSH-2.0\r\n"}) {
+    ResponseHead head;
+    EXPECT_EQ(parse_response_head(bad, false, head).problem.status, 502) << bad;
+  }
+}
+
+struct Decoded {
+  std::string content;
+  std::size_t used = 0;
+  int status = 0;
+  bool done = false;
+};
+
+Decoded decode(std::string_view bytes, HttpContent content, std::uint64_t length, std::uint64_t max,
+               std::size_t piece) {
+  HttpFraming framing;
+  framing.content = content;
+  framing.length = length;
+  HttpBody body(framing, max);
+  Decoded decoded;
+  for (std::size_t end = std::min(piece, bytes.size());; end = std::min(end + piece, bytes.size())) {
+    for (;;) {
+      const HttpBody::Step step = body.next(bytes.substr(decoded.used, end - decoded.used));
+      decoded.status = step.problem.status;
+      if (step.problem) return decoded;
+      if (step.consumed == 0) break;
+      decoded.content += step.content;
+      decoded.used += step.consumed;
+    }
+    decoded.done = body.done();
+    if (decoded.done || end == bytes.size()) return decoded;
+  }
+}
+
+TEST(HttpBody, PutsChunksTogetherHoweverTheyAreSplit) {
+  const std::string text = "4\r\nwiki\r\n00A;name=value\r\n0123456789\r\n0\r\nTrailer: yes\r\n\r\nnext";
+  for (std::size_t piece = 1; piece <= text.size(); ++piece) {
+    const Decoded decoded = decode(text, HttpContent::chunked, 0, 14, piece);
+    EXPECT_TRUE(decoded.done);
+    EXPECT_EQ(decoded.content, "wiki0123456789");
+    EXPECT_EQ(decoded.used, text.size() - 4);
+  }
+  EXPECT_EQ(decode(text, HttpContent::chunked, 0, 13, text.size()).status, 413);
+}
+
+TEST(HttpBody, RefusesMalformedChunks) {
+  for (const std::string_view bad : {"\r\n", "x\r\n", "4 \r\nwiki\r\n", "-1\r\n", "0x4\r\nwiki\r\n", "4\nwiki\r\n",
+                                     "4\r\nwikiX", "4\r\nwiki\rX", "4\r\nwiki\n", "0\r\nno colon\r\n\r\n",
+                                     "0\r\n: x\r\n\r\n", "0\r\na b: x\r\n\r\n", "0\r\n x: y\r\n\r\n", "1;a\x01\r\n"}) {
+    EXPECT_EQ(decode(bad, HttpContent::chunked, 0, 100, bad.size()).status, 400) << bad;
+    EXPECT_EQ(decode(bad, HttpContent::chunked, 0, 100, 1).status, 400) << bad;
+  }
+  EXPECT_EQ(decode("fffffffffffffffff\r\n", HttpContent::chunked, 0, 100, 100).status, 413);
+  EXPECT_EQ(decode("ffffffffffffffff\r\n", HttpContent::chunked, 0, 100, 100).status, 413);
+}
+
+TEST(HttpBody, BoundsChunkLinesExtensionsAndTrailers) {
+  const auto status = [](const std::string& text) {
+    return decode(text, HttpContent::chunked, 0, 1 << 20, text.size()).status;
+  };
+  EXPECT_EQ(status("1;" + std::string(bounds::http_chunk_line_bytes_max - 2, 'a') + "\r\n"), 0);
+  EXPECT_EQ(status("1;" + std::string(bounds::http_chunk_line_bytes_max - 1, 'a') + "\r\n"), 400);
+  EXPECT_EQ(status("1;" + std::string(bounds::http_chunk_line_bytes_max, 'a')), 400);
+  std::string extensions;
+  for (std::size_t i = 0; i < bounds::http_chunk_spare_bytes_max / 1024; ++i) {
+    extensions += "1;" + std::string(1022, 'a') + "\r\nx\r\n";
+  }
+  // 1,023 bytes of each kilobyte are extension.
+  const std::string rest(bounds::http_chunk_spare_bytes_max / 1024 - 1, 'b');
+  EXPECT_EQ(status(extensions + "1;" + rest + "\r\nx\r\n0\r\n\r\n"), 0);
+  EXPECT_EQ(status(extensions + "1;" + rest + "b\r\nx\r\n0\r\n\r\n"), 400);
+  std::string trailers;
+  for (std::size_t i = 0; i < bounds::http_chunk_spare_bytes_max / 64; ++i)
+    trailers += "a:" + std::string(62, 'b') + "\r\n";
+  EXPECT_EQ(status("0\r\n" + trailers + "\r\n"), 0);
+  EXPECT_EQ(status("0\r\n" + trailers + "a:b\r\n\r\n"), 400);
+}
+
+TEST(HttpBody, CountsALengthAndKnowsItsBound) {
+  EXPECT_EQ(decode("abcdef", HttpContent::length, 4, 4, 3).content, "abcd");
+  EXPECT_EQ(decode("abcdef", HttpContent::length, 5, 4, 3).status, 413);
+  EXPECT_TRUE(decode("abcdef", HttpContent::length, 0, 4, 3).done);
+  EXPECT_EQ(decode("abcd", HttpContent::until_close, 0, 4, 3).content, "abcd");
+  EXPECT_EQ(decode("abcde", HttpContent::until_close, 0, 4, 3).status, 413);
+}
+
+TEST(RequestReader, GivesTheSameRequestsHoweverTheyAreSplit) {
+  const std::string text =
+      "GET /a HTTP/1.1\r\nHost: h\r\n\r\nPOST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nxyz"
+      "\r\nPOST /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n2\r\nyz\r\n0\r\n\r\n"
+      "POST /d HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nd";
+  for (std::size_t piece = 1; piece <= text.size(); ++piece) {
+    RequestHead head;
+    RequestReader reader(head);
+    std::string seen;
+    std::size_t used = 0;
+    for (std::size_t end = std::min(piece, text.size());; end = std::min(end + piece, text.size())) {
+      for (;;) {
+        const std::string bytes = text.substr(used, end - used);  // at another place each time
+        const RequestReader::Step step = reader.next(bytes);
+        used += step.consumed;
+        ASSERT_NE(step.event, RequestReader::Event::problem);
+        if (step.event == RequestReader::Event::more) break;
+        if (step.event == RequestReader::Event::expect) {
+          seen += "expect ";
+          continue;
+        }
+        seen += std::string(reader.head().path) + "=" + std::string(reader.content()) + " ";
+        reader.forget();
+      }
+      if (end == text.size()) break;
+    }
+    EXPECT_EQ(seen, "/a= /b=xyz /c=xyz expect /d=d ");
+    EXPECT_EQ(used, text.size());
+  }
+}
+
+TEST(RequestReader, RefusesContentBeyondItsBoundBeforeItComes) {
+  RequestHead head;
+  RequestReader reader(head, 10);
+  EXPECT_EQ(reader.next("POST / HTTP/1.0\r\nContent-Length: 11\r\n\r\n").event, RequestReader::Event::problem);
+  EXPECT_EQ(reader.problem().status, 413);
+}
+
+TEST(ResponseReader, ReadsWhatTheWriterWrites) {
+  std::string text;
+  write_response({429, "text/plain", "Retry-After: 1\r\n", "slow down"}, text);
+  EXPECT_EQ(text,
+            "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\nContent-Length: 9\r\nRetry-After: 1\r\n\r\n"
+            "slow down");
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+    ResponseReader reader;
+    const std::string first = text.substr(0, cut);
+    ResponseReader::Step step = reader.next(first);
+    if (step.event == ResponseReader::Event::more) step = reader.next(text.substr(step.consumed));
+    ASSERT_EQ(step.event, ResponseReader::Event::response) << cut;
+    EXPECT_EQ(reader.head().status, 429);
+    EXPECT_EQ(reader.head().headers.find("retry-after")->value, "1");
+    EXPECT_EQ(reader.content(), "slow down");
+  }
+}
+
+TEST(ResponseReader, SkipsInterimResponsesAndKnowsTheEndOfTheConnection) {
+  ResponseReader reader;
+  const std::string_view text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 200 OK\r\n\r\nall of it";
+  EXPECT_EQ(reader.next(text).event, ResponseReader::Event::more);
+  EXPECT_EQ(reader.content(), "all of it");
+  EXPECT_EQ(reader.close(), ResponseReader::Event::response);
+
+  reader.reset();
+  EXPECT_EQ(reader.next("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhalf").event, ResponseReader::Event::more);
+  EXPECT_EQ(reader.close(), ResponseReader::Event::problem);
+}
+
+TEST(HttpWrite, LeavesTheContentOutForHeadAndNothingFor204) {
+  std::string text;
+  write_response({200, "text/plain", "", "ok", true, false}, text);
+  EXPECT_EQ(text, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\n");
+  text.clear();
+  write_response({204, "", "Allow: GET\r\n", "", false, true, false}, text);
+  EXPECT_EQ(text, "HTTP/1.1 204 No Content\r\nAllow: GET\r\nConnection: keep-alive\r\n\r\n");
+}
+
+TEST(HttpWrite, WritesARequestThatTheReaderReads) {
+  std::string text;
+  write_request({"POST", "/v1/check", "localhost:8080", "", "application/json", "{}"}, text);
+  RequestHead head;
+  RequestReader reader(head);
+  EXPECT_EQ(reader.next(text).event, RequestReader::Event::request);
+  EXPECT_EQ(reader.head().host, "localhost:8080");
+  EXPECT_EQ(reader.content(), "{}");
+}
+
+TEST(HttpWords, FindsWordsMediaTypesAndQueryValues) {
+  EXPECT_TRUE(accepts_exactly("text/html, Application/Problem+JSON;q=0.5", "application/problem+json"));
+  EXPECT_FALSE(accepts_exactly("application/problem+json;q=0.0", "application/problem+json"));
+  EXPECT_FALSE(accepts_exactly("*/*", "application/problem+json"));
+  EXPECT_EQ(media_type_of("application/json ; charset=utf-8"), "application/json");
+  EXPECT_EQ(query_value("a=1&deep=true&b", "deep"), "true");
+  EXPECT_EQ(query_value("xdeep=true&deep", "deep"), "");
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,93 @@
+#include "weir/base/text.h"
+#include "weir/wire/http1.h"
+
+namespace weir {
+std::string_view reason_of(int status) noexcept {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 204:
+      return "No Content";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 413:
+      return "Content Too Large";
+    case 414:
+      return "URI Too Long";
+    case 415:
+      return "Unsupported Media Type";
+    case 417:
+      return "Expectation Failed";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
+    case 502:
+      return "Bad Gateway";
+    case 503:
+      return "Service Unavailable";
+    case 504:
+      return "Gateway Timeout";
+    case 505:
+      return "HTTP Version Not Supported";
+    default:
+      return status < 400 ? "Done" : "Error";
+  }
+}
+
+void write_field(std::string_view name, std::string_view value, std::string& out) {
+  out.append(name).append(": ").append(value).append("\r\n");
+}
+
+void write_response(const HttpResponse& response, std::string& out) {
+  if (response.status == 200) {
+    out += "HTTP/1.1 200 OK\r\n";
+  } else {
+    out += "HTTP/1.1 ";
+    append_integer(response.status, out);
+    out.append(1, ' ').append(reason_of(response.status)).append("\r\n");
+  }
+  if (!response.content_type.empty()) write_field("Content-Type", response.content_type, out);
+  if (response.status != 204) {  // RFC 9110 §8.6: not in a 204
+    out += "Content-Length: ";
+    append_integer(static_cast<std::int64_t>(response.content.size()), out);
+    out += "\r\n";
+  }
+  out += response.fields;
+  if (!response.keep_alive) {
+    out += "Connection: close\r\n";
+  } else if (!response.http11) {
+    out += "Connection: keep-alive\r\n";
+  }
+  out += "\r\n";
+  if (!response.head_only && response.status != 204) out += response.content;
+}
+
+void write_request(const HttpRequest& request, std::string& out) {
+  out.append(request.method).append(1, ' ').append(request.target).append(" HTTP/1.1\r\n");
+  write_field("Host", request.host, out);
+  if (!request.content_type.empty()) write_field("Content-Type", request.content_type, out);
+  // A method that usually has content says so even when there is none (RFC 9110 §8.6).
+  if (!request.content.empty() || request.method == "POST" || request.method == "PUT") {
+    out += "Content-Length: ";
+    append_integer(static_cast<std::int64_t>(request.content.size()), out);
+    out += "\r\n";
+  }
+  out.append(request.fields).append("\r\n").append(request.content);
+}
+
+}  // namespace weir

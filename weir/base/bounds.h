@@ -51,6 +51,19 @@ inline constexpr std::size_t prefixes_max = 1u << 20;
 inline constexpr std::size_t config_bytes_max = 256u << 20;
 inline constexpr int config_depth_max = 32;
 
+// A JSON text, a line of a trace among them, and how deep it may nest.
+inline constexpr std::size_t json_bytes_max = 1u << 20;
+inline constexpr std::size_t json_depth_max = 64;
+
+// The latest instant a replayed trace may name, in the year 2160. A window later, instants still fit into 64 bits.
+inline constexpr Duration trace_time_max = std::chrono::seconds{6'000'000'000};
+
+// Values of a configuration that aliases repeat, all together: aliases of aliases grow exponentially.
+inline constexpr std::size_t config_alias_nodes_max = 100'000;
+
+// A secret in a file of its own.
+inline constexpr std::size_t secret_bytes_max = 64u << 10;
+
 // A time zone's name and its file: the largest of the system's is under 4 KiB.
 inline constexpr std::size_t zone_name_bytes_max = 255;
 inline constexpr std::size_t zone_bytes_max = 64u << 10;

@@ -1,0 +1,220 @@
+"""The commands of `weir` other than simulate, and what all commands share."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import unittest
+
+from program import BINARY, SOURCE, ProgramTest, weir
+
+GOOD = """\
+limits:
+  per-ip: {key: ip, burst: 20, count: 100, period: 1s}
+  orders: {burst: 300, count: 300, period: 180m}
+overrides:
+  per-ip:10.0.0.2: {burst: 20, count: 40, period: 1s}
+"""
+BAD = """\
+limits:
+  per-ip: {key: ip, brust: 20, rate: 100/s}
+  orders: {burst: 0, count: 300, period: 180m}
+store: disk
+"""
+COMMANDS = ["config check", "config show", "config diff", "config schema", "simulate", "completion", "version"]
+
+
+def on_a_terminal(*arguments, env=None):
+    """What a person would see, colours and all."""
+    leader, follower = pty.openpty()
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("WEIR_") and name != "NO_COLOR"}
+    clean.update({"TERM": "xterm"} | (env or {}))
+    process = subprocess.Popen([BINARY, *map(str, arguments)], stdout=follower, stderr=follower, env=clean)
+    os.close(follower)
+    seen = b""
+    while True:
+        try:
+            chunk = os.read(leader, 65536)
+        except OSError:  # Linux's way to say that the other side is closed
+            break
+        if not chunk:
+            break
+        seen += chunk
+    os.close(leader)
+    return process.wait(60), seen.decode().replace("\r\n", "\n")
+
+
+class Help(ProgramTest):
+    def test_weir_alone_prints_every_command(self):
+        alone = weir()
+        self.assertEqual((alone.returncode, alone.stderr), (0, ""))
+        for command in COMMANDS:
+            self.assertIn("\n  " + command + " ", alone.stdout)
+        for asked in (weir("--help"), weir("-h")):
+            self.assertEqual((asked.returncode, asked.stdout), (0, alone.stdout))
+
+    def test_every_command_has_one_with_examples(self):
+        for command in COMMANDS:
+            with self.subTest(command):
+                done = weir(*command.split(), "--help")
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertTrue(done.stdout.startswith("Usage: weir " + command))
+                self.assertIn("\nExamples:\n  ", done.stdout)
+                self.assertIn("weir " + command, done.stdout.split("Examples:")[1])
+                self.assertLessEqual(max(map(len, done.stdout.splitlines())), 110)
+
+    def test_a_group_lists_its_commands(self):
+        for done in (weir("config"), weir("config", "--help")):
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("  config check ", done.stdout)
+            self.assertNotIn("simulate", done.stdout)
+
+
+class Usage(ProgramTest):
+    def refused(self, *arguments):
+        done = weir(*arguments)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        return done.stderr
+
+    def test_an_unknown_command_is_answered_with_the_nearest(self):
+        self.assertEqual(self.refused("simulat"), 'weir: there is no command "simulat"; did you mean "simulate"?\n')
+        self.assertEqual(
+            self.refused("config", "chekc", "x"), 'weir: there is no command "config chekc"; did you mean "config check"?\n'
+        )
+        self.assertEqual(self.refused("frobnicate"), 'weir: there is no command "frobnicate"; see weir --help\n')
+
+    def test_what_is_missing_or_unknown_is_named(self):
+        self.assertIn("--config", self.refused("simulate", "--trace", "-"))
+        self.assertIn("FILE", self.refused("config", "check"))
+        self.assertIn("--colour", self.refused("config", "check", "x", "--colour"))
+        self.assertIn('"xml" must be table or json', self.refused("config", "check", "x", "--output", "xml"))
+
+
+class Version(ProgramTest):
+    def test_is_one_line(self):
+        done = weir("version")
+        self.assertRegex(done.stdout, r"^weir \d+\.\d+\.\d+ \(.+\)\n$")
+        self.assertEqual(weir("--version").stdout, done.stdout)
+
+
+class ConfigCheck(ProgramTest):
+    def test_says_in_words_what_it_understood(self):
+        path = self.file("weir.yaml", GOOD)
+        done = weir("config", "check", path)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn(f"{path} is valid: 2 limits, 1 override\n", done.stdout)
+        self.assertIn("20 at once, then 100 per 1s (one per 10ms)", done.stdout)
+        self.assertIn("300 at once, then 300 per 3h (one per 36s)", done.stdout)
+        self.assertNotIn("\x1b", done.stdout)
+
+    def test_prints_every_problem_with_its_place(self):
+        path = self.file("weir.yaml", BAD)
+        done = weir("config", "check", path)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        *problems, last = done.stderr.splitlines()
+        self.assertEqual(len(problems), 3, done.stderr)
+        for problem, where in zip(problems, ("2:21: ", "3:", "4:")):
+            self.assertTrue(problem.startswith(f"{path}:{where}"), problem)
+        self.assertIn("brust", problems[0])
+        self.assertEqual(last, f"weir: {path} is refused: 3 problems")
+
+    def test_as_json(self):
+        good = weir("config", "check", self.file("good.yaml", GOOD), "--output", "json")
+        self.assertEqual(good.returncode, 0)
+        answer = json.loads(good.stdout)
+        self.assertTrue(answer["valid"])
+        self.assertEqual([limit["name"] for limit in answer["limits"]], ["per-ip", "orders"])
+        bad = weir("config", "check", self.file("bad.yaml", BAD), "--output=json")
+        self.assertEqual((bad.returncode, bad.stderr), (2, ""))
+        answer = json.loads(bad.stdout)
+        self.assertEqual([problem["line"] for problem in answer["problems"]], [2, 3, 4])
+
+    def test_refuses_a_file_that_is_not_there(self):
+        done = weir("config", "check", self.directory / "missing.yaml")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("missing.yaml", done.stderr)
+
+
+class ConfigShow(ProgramTest):
+    def test_names_the_origin_of_every_value(self):
+        path = self.file("weir.yaml", GOOD)
+        done = weir("config", "show", "--config", path, env={"WEIR_REDIS_MODE": "cluster"})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"(?m)^redis\.mode: cluster +# WEIR_REDIS_MODE$")
+        self.assertRegex(done.stdout, r"(?m)^redis\.db: 0 +# default$")
+        self.assertRegex(done.stdout, r"(?m)^limits\.per-ip\.burst: 20 +# .*weir\.yaml:2:\d+$")
+        as_json = weir("config", "show", "--config", path, "--output", "json")
+        self.assertIn({"path": "redis.mode", "value": "single", "origin": "default"}, json.loads(as_json.stdout))
+
+    def test_works_from_the_environment_alone(self):
+        done = weir("config", "show", env={"WEIR_RATE_LIMIT_BURST": "7"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("WEIR_RATE_LIMIT_BURST", done.stdout)
+
+
+class ConfigDiff(ProgramTest):
+    def test_finds_no_change_between_two_spellings(self):
+        other = GOOD.replace("{key: ip, burst: 20, count: 100, period: 1s}", "{burst: 20, rate: 100/s, key: ip}  # same")
+        done = weir("config", "diff", self.file("a.yaml", GOOD), self.file("b.yaml", other))
+        self.assertEqual((done.returncode, done.stdout), (0, "no change\n"))
+
+    def test_lists_what_changes(self):
+        other = GOOD.replace("count: 100", "count: 200").replace("  orders:", "  others:")
+        done = weir("config", "diff", self.file("a.yaml", GOOD), self.file("b.yaml", other))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("changed limit per-ip", done.stdout)
+        self.assertIn("removed limit orders", done.stdout)
+        self.assertIn("added limit others", done.stdout)
+        as_json = weir("config", "diff", self.directory / "a.yaml", self.directory / "b.yaml", "--output", "json")
+        self.assertEqual({change["change"] for change in json.loads(as_json.stdout)}, {"changed", "removed", "added"})
+
+    def test_refuses_a_bad_side(self):
+        done = weir("config", "diff", self.file("a.yaml", GOOD), self.file("b.yaml", BAD))
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+
+
+class ConfigSchema(ProgramTest):
+    def test_is_the_one_in_the_source_tree(self):
+        done = weir("config", "schema")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.stdout, (SOURCE / "schema" / "weir.schema.json").read_text())
+        json.loads(done.stdout)
+
+
+class Terminals(ProgramTest):
+    def test_have_colours_unless_told_otherwise(self):
+        good = self.file("weir.yaml", GOOD)
+        code, seen = on_a_terminal("config", "check", good)
+        self.assertEqual(code, 0)
+        self.assertIn("\x1b[", seen)
+        for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            self.assertNotIn("\x1b[", on_a_terminal("config", "check", good, env=env)[1])
+
+    def test_see_the_same_text_as_pipes(self):
+        good = self.file("weir.yaml", GOOD)
+        self.assertEqual(on_a_terminal("config", "check", good, env={"NO_COLOR": "1"})[1], weir("config", "check", good).stdout)
+
+
+class Completion(ProgramTest):
+    def complete(self, *words):
+        script = (
+            'source <("$0" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _weir; printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        done = subprocess.run(["bash", "-c", script, BINARY, *words], capture_output=True, cwd=self.directory, timeout=60)
+        self.assertEqual(done.stderr, b"")
+        return done.stdout.decode().split()
+
+    def test_completes_commands_options_values_and_files(self):
+        self.file("weir.yaml", GOOD)
+        self.assertEqual(self.complete("weir", "sim"), ["simulate"])
+        self.assertEqual(self.complete("weir", "config", "sh"), ["show"])
+        self.assertEqual(self.complete("weir", "simulate", "--t"), ["--trace"])
+        self.assertEqual(self.complete("weir", "config", "check", "we"), ["weir.yaml"])
+        self.assertEqual(self.complete("weir", "config", "show", "--config", "we"), ["weir.yaml"])
+        self.assertEqual(self.complete("weir", "config", "show", "--output", "j"), ["json"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]], verbosity=1)

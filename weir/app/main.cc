@@ -1,0 +1,179 @@
+// The program `weir`: reads the command line by the command table (cli/command.h) and runs one command.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/cli/command.h"
+#include "weir/cli/help.h"
+#include "weir/cli/output.h"
+#include "weir/cli/version.h"
+#include "weir/policy/nearest.h"
+
+namespace {
+
+using namespace weir::cli;
+
+std::string listed(const std::vector<std::string_view>& words) {
+  std::string text;
+  for (const std::string_view word : words) {
+    if (!text.empty()) text += word == words.back() ? " or " : ", ";
+    text += word;
+  }
+  return text;
+}
+
+// Makes CLI11's parser from the table. Lives as long as the parse: CLI11 writes the values into it.
+class CommandLine {
+ public:
+  CommandLine() {
+    app_.formatter_fn([](const CLI::App*, std::string, CLI::AppFormatMode) { return general_help(); });
+    app_.set_help_flag("-h,--help");
+    app_.add_flag("--version", version_);
+    for (const Command& command : commands()) add(command);
+  }
+
+  // Throws CLI::ParseError, help among them. Null: no command was named.
+  const Command* parse(int argc, const char* const* argv) {
+    app_.parse(argc, argv);
+    for (auto& [command, parser] : parsers_) {
+      if (parser->parsed()) return command;
+    }
+    return nullptr;
+  }
+
+  Arguments arguments(const Command& command) const {
+    Arguments arguments;
+    for (const Option& option : command.options) {
+      const std::string& value = values_.at({&command, option.name});
+      if (!value.empty() || option.choices.empty() || option.required) {
+        arguments.set(option.name, value);
+      } else {
+        arguments.set(option.name, std::string(option.choices.front()));
+      }
+    }
+    return arguments;
+  }
+
+  bool version() const noexcept { return version_; }
+
+  // The help of the innermost command that was named.
+  std::string help() const { return app_.help(); }
+
+ private:
+  void add(const Command& command) {
+    const std::size_t space = command.name.find(' ');
+    CLI::App* parent = &app_;
+    if (space != std::string_view::npos) parent = group(std::string(command.name.substr(0, space)));
+    const std::string name(command.name.substr(space == std::string_view::npos ? 0 : space + 1));
+    CLI::App* const parser = parent->add_subcommand(name);
+    parser->formatter_fn([&command](const CLI::App*, std::string, CLI::AppFormatMode) { return help_of(command); });
+    for (const Option& option : command.options) add(command, option, *parser);
+    parsers_.emplace_back(&command, parser);
+  }
+
+  void add(const Command& command, const Option& option, CLI::App& parser) {
+    CLI::Option* const added = parser.add_option(std::string(option.name), values_[{&command, option.name}]);
+    added->required(option.required);
+    if (option.choices.empty()) return;
+    added->check([choices = option.choices](const std::string& value) -> std::string {
+      if (std::find(choices.begin(), choices.end(), value) != choices.end()) return "";
+      return "\"" + value + "\" must be " + listed(choices);
+    });
+  }
+
+  CLI::App* group(const std::string& name) {
+    CLI::App*& parser = groups_[name];
+    if (parser != nullptr) return parser;
+    parser = app_.add_subcommand(name);
+    parser->formatter_fn([name](const CLI::App*, std::string, CLI::AppFormatMode) { return help_of_group(name); });
+    return parser;
+  }
+
+  CLI::App app_;
+  bool version_ = false;
+  std::map<std::string, CLI::App*> groups_;  // "config"
+  std::vector<std::pair<const Command*, CLI::App*>> parsers_;
+  std::map<std::pair<const Command*, std::string_view>, std::string>
+      values_;  // nodes do not move: CLI11 points at them
+};
+
+// The sentence for a first or second word that names no command, or nothing if the words are fine so far.
+std::string unknown_command(const std::vector<std::string_view>& words) {
+  std::string group;
+  for (const std::string_view word : words) {
+    if (word.starts_with("-")) return {};
+    std::vector<std::string_view> candidates;
+    for (const Command& command : commands()) {
+      if (command.name == group + std::string(word)) return {};
+      if (!command.name.starts_with(group)) continue;
+      const std::string_view rest = command.name.substr(group.size());
+      candidates.push_back(rest.substr(0, rest.find(' ')));
+    }
+    if (std::find(candidates.begin(), candidates.end(), word) == candidates.end()) {
+      const std::string_view meant = weir::policy::nearest_word(candidates, word);
+      return "there is no command \"" + group + std::string(word) + "\"" +
+             (meant.empty() ? "; see weir --help" : "; did you mean \"" + group + std::string(meant) + "\"?");
+    }
+    group += std::string(word) + " ";
+  }
+  return {};
+}
+
+// The command the words begin with, as a place to look for help.
+std::string help_command(const std::vector<std::string_view>& words) {
+  for (const Command& command : commands()) {
+    const std::string_view name = command.name;
+    const std::size_t space = name.find(' ');
+    const bool first = !words.empty() && words[0] == name.substr(0, space);
+    const bool second = space == std::string_view::npos || (words.size() > 1 && words[1] == name.substr(space + 1));
+    if (first && second) return "weir " + std::string(name) + " --help";
+  }
+  return "weir --help";
+}
+
+Exit run(int argc, const char* const* argv, Console& console) {
+  const std::vector<std::string_view> words(argv + std::min(argc, 1), argv + argc);
+  if (const std::string sentence = unknown_command(words); !sentence.empty()) {
+    console.complain(sentence);
+    return kUsage;
+  }
+  CommandLine line;
+  try {
+    const Command* const command = line.parse(argc, argv);
+    if (command != nullptr) return command->run(line.arguments(*command), console);
+    console.out.write(line.version() ? version_text() : line.help());
+    return kOk;
+  } catch (const CLI::CallForHelp&) {
+    console.out.write(line.help());
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    console.complain(std::string(error.what()) + "; see " + help_command(words));
+    return kUsage;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A reader that went away is an error of write(), not a death: buffers and exit status stay ours.
+  std::signal(SIGPIPE, SIG_IGN);
+  Output out(STDOUT_FILENO);
+  Output err(STDERR_FILENO);
+  Console console{out, err};
+  Exit exit = run(argc, argv, console);
+  if (!out.flush()) {
+    if (out.failure() != EPIPE) console.complain(std::string("cannot write: ") + std::strerror(out.failure()));
+    exit = kFailed;
+  }
+  err.flush();
+  return exit;
+}

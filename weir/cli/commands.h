@@ -1,0 +1,16 @@
+// One function per command, one file per function.
+#pragma once
+
+#include "weir/cli/command.h"
+
+namespace weir::cli {
+
+Command config_check();
+Command config_show();
+Command config_diff();
+Command config_schema();
+Command simulate();
+Command completion();
+Command version();
+
+}  // namespace weir::cli

@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "weir/base/text.h"
+#include "weir/cli/commands.h"
+#include "weir/cli/configuration.h"
+#include "weir/cli/table.h"
+#include "weir/policy/describe.h"
+#include "weir/wire/json.h"
+
+namespace weir::cli {
+namespace {
+
+// "20 at once, then 100 per 1s (one per 10ms)".
+std::string sentence(const NamedLimit& limit, const policy::Described& described) {
+  if (!limit.numbers) return described.numbers;
+  const Limit& numbers = *limit.numbers;
+  const std::string interval = numbers.count() == 1 ? "" : " (one per " + print_duration(numbers.interval()) + ")";
+  return std::to_string(numbers.burst()) + " at once, then " + std::to_string(numbers.count()) + " per " +
+         print_duration(numbers.period()) + interval;
+}
+
+// Entries stand on lines of their own: they are too long for a column.
+void print_schedule(const policy::Described& limit, Output& out) {
+  if (limit.schedule.empty()) return;
+  out.write("\n" + out.painted(Paint::bold, "Schedule of " + limit.name) + ", the first that matches:\n");
+  std::string_view rest = limit.schedule;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find("; "), rest.size());
+    out.write("  " + std::string(rest.substr(0, end)) + "\n");
+    rest.remove_prefix(std::min(end + 2, rest.size()));
+  }
+}
+
+void print_table(const policy::Loaded& loaded, const std::string& path, Console& console) {
+  Output& out = console.out;
+  const std::vector<policy::Described> limits = policy::describe(*loaded.policy);
+  out.write(out.painted(Paint::green, path + " is valid") + ": " + counted(limits.size(), "limit") + ", " +
+            counted(loaded.policy->override_count(), "override") + "\n");
+  Table table({"LIMIT", "NUMBER", "KEY", "ID", "ALLOWS", "QUOTA", "OVERRIDES", "MODE"});
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    const policy::Described& limit = limits[i];
+    // What goes without saying is not said: any text is an id, and an ip key's ids are addresses.
+    const bool plain_id = limit.id == "text" || limit.id == limit.key;
+    table.add({limit.name, limit.number, limit.key, plain_id ? "" : limit.id,
+               sentence(loaded.policy->limits()[i], limit), limit.quota, limit.overrides == "0" ? "" : limit.overrides,
+               limit.mode == "enforce" ? "" : limit.mode});
+  }
+  if (!table.empty()) out.write("\n");
+  table.print(out);
+  for (const policy::Described& limit : limits) print_schedule(limit, out);
+  for (const std::string& warning : loaded.warnings) {
+    console.err.write(console.err.painted(Paint::yellow, "warning:") + " " + warning + "\n");
+  }
+}
+
+void print_json(const policy::Loaded& loaded, Output& out) {
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().key("valid").boolean(true).key("limits").begin_array();
+  const std::vector<policy::Described> limits = policy::describe(*loaded.policy);
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    const policy::Described& limit = limits[i];
+    json.begin_object().key("name").string(limit.name).key("number");
+    limit.number.empty() ? json.null() : json.number(limit.number);
+    json.key("key").string(limit.key).key("id").string(limit.id).key("allows").string(
+        sentence(loaded.policy->limits()[i], limit));
+    json.key("quota").string(limit.quota).key("overrides").number(limit.overrides).key("mode").string(limit.mode);
+    json.key("schedule").string(limit.schedule).end_object();
+  }
+  json.end_array().key("warnings").begin_array();
+  for (const std::string& warning : loaded.warnings) json.string(warning);
+  json.end_array().end_object();
+  out.write(text + "\n");
+}
+
+void print_json(const policy::Problems& problems, Output& out) {
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().key("valid").boolean(false).key("problems").begin_array();
+  for (const policy::Problem& problem : problems) {
+    json.begin_object().key("file").string(problem.file).key("line").number(problem.line);
+    json.key("column").number(problem.column).key("message").string(problem.sentence).end_object();
+  }
+  json.end_array().end_object();
+  out.write(text + "\n");
+}
+
+Exit run(const Arguments& arguments, Console& console) {
+  const std::string& path = arguments["FILE"];
+  const bool as_json = arguments["--output"] == "json";
+  const policy::Outcome outcome = load(path);
+  if (const auto* const problems = std::get_if<policy::Problems>(&outcome)) {
+    if (as_json) {
+      print_json(*problems, console.out);
+    } else {
+      complain(*problems, path, console);
+    }
+    return kUsage;
+  }
+  const auto& loaded = std::get<policy::Loaded>(outcome);
+  if (as_json) {
+    print_json(loaded, console.out);
+  } else {
+    print_table(loaded, path, console);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Command config_check() {
+  return {"config check",
+          "validate a configuration and print what was understood",
+          "Reads the file, the files it names and the WEIR_* variables, and starts nothing. Prints every\n"
+          "problem as file:line:column and a sentence and exits with 2, or prints the limits in plain words.",
+          {{"FILE", "FILE", "the configuration", true}, output_option()},
+          "# What does this file say?\n"
+          "weir config check weir.yaml\n"
+          "# In an editor or a pipeline:\n"
+          "weir config check weir.yaml --output json",
+          run};
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,90 @@
+#include "weir/cli/help.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace weir::cli {
+namespace {
+
+// "  left      right", the right column starting at the same place in every line.
+std::string two_columns(const std::vector<std::pair<std::string, std::string>>& lines) {
+  std::size_t widest = 0;
+  for (const auto& [left, right] : lines) widest = std::max(widest, left.size());
+  std::string text;
+  for (const auto& [left, right] : lines) {
+    text += "  " + left + std::string(widest - left.size() + 2, ' ') + right + "\n";
+  }
+  return text;
+}
+
+std::string indented(std::string_view lines) {
+  std::string text;
+  while (!lines.empty()) {
+    const std::size_t end = std::min(lines.find('\n'), lines.size());
+    text += "  " + std::string(lines.substr(0, end)) + "\n";
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  return text;
+}
+
+std::string usage(const Command& command) {
+  std::string text = "weir " + std::string(command.name);
+  for (const Option& option : command.options) {
+    const std::string word =
+        option.positional() ? std::string(option.name) : std::string(option.name) + " " + std::string(option.value);
+    text += option.required ? " " + word : " [" + word + "]";
+  }
+  return text;
+}
+
+std::string explained(const Option& option) {
+  std::string text(option.help);
+  if (option.choices.empty()) return text;
+  text += ": ";
+  for (const std::string_view choice : option.choices) {
+    if (choice != option.choices.front()) text += choice == option.choices.back() ? " or " : ", ";
+    text += choice;
+  }
+  return option.required ? text : text + " (default " + std::string(option.choices.front()) + ")";
+}
+
+std::string list(std::string_view group) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const Command& command : commands()) {
+    if (command.name.starts_with(group)) lines.emplace_back(command.name, command.summary);
+  }
+  return two_columns(lines);
+}
+
+}  // namespace
+
+std::string general_help() {
+  return "weir decides whether a request may pass.\n\n"
+         "Usage: weir COMMAND [OPTIONS]\n\n"
+         "Commands:\n" +
+         list("") +
+         "\n"
+         "Options:\n"
+         "  -h, --help     this text; after a command, that command's\n"
+         "      --version  the version\n\n"
+         "Exit status: 0 done, 1 failed, 2 the command line or the configuration is refused.\n";
+}
+
+std::string help_of(const Command& command) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const Option& option : command.options) {
+    std::string left(option.name);
+    if (!option.positional()) left += " " + std::string(option.value);
+    lines.emplace_back(left, explained(option));
+  }
+  lines.emplace_back("-h, --help", "this text");
+  return "Usage: " + usage(command) + "\n\n" + std::string(command.details) + "\n\nOptions:\n" + two_columns(lines) +
+         "\nExamples:\n" + indented(command.examples);
+}
+
+std::string help_of_group(std::string_view group) {
+  return "Usage: weir " + std::string(group) + " COMMAND [OPTIONS]\n\nCommands:\n" + list(std::string(group) + " ") +
+         "\nweir " + std::string(group) + " COMMAND --help says more.\n";
+}
+
+}  // namespace weir::cli

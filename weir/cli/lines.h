@@ -1,0 +1,44 @@
+// Lines of a file or a pipe, one after another, in constant memory.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace weir::cli {
+
+class LineReader {
+ public:
+  enum class Got : unsigned char {
+    line,
+    too_long,  // a line beyond the bound; it was skipped
+    end,
+    failed,  // errno says why
+  };
+
+  // Does not own the descriptor. `before_read` is called before each read, which may block: whatever was answered so
+  // far should be on its way by then.
+  LineReader(int descriptor, std::size_t line_bytes_max, std::function<void()> before_read);
+
+  // The next line without its newline; the last one need not have any. The view lives until the next call.
+  Got next(std::string_view& line);
+
+  // Bytes read so far.
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  bool fill();
+
+  int descriptor_;
+  std::size_t line_bytes_max_;
+  std::function<void()> before_read_;
+  std::string buffer_;
+  std::size_t begin_ = 0;  // of what was not handed out yet
+  std::size_t end_ = 0;    // of what was read
+  std::size_t bytes_ = 0;
+  bool at_end_ = false;
+  bool failed_ = false;
+};
+
+}  // namespace weir::cli

@@ -1,0 +1,39 @@
+#include "weir/cli/table.h"
+
+#include <algorithm>
+
+namespace weir::cli {
+namespace {
+
+// Columns on the screen: bytes that continue a UTF-8 character take none.
+std::size_t width(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+void Table::print(Output& out) const {
+  std::vector<std::size_t> shown;
+  std::vector<std::size_t> widths(heads_.size());
+  for (std::size_t column = 0; column < heads_.size(); ++column) {
+    for (const auto& row : rows_) widths[column] = std::max(widths[column], width(row[column]));
+    if (widths[column] == 0) continue;
+    widths[column] = std::max(widths[column], width(heads_[column]));
+    shown.push_back(column);
+  }
+  const auto line = [&](const std::vector<std::string>& cells) {
+    std::string text;
+    for (const std::size_t column : shown) {
+      text += cells[column];
+      if (column != shown.back()) text.append(widths[column] - width(cells[column]) + 2, ' ');
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text;
+  };
+  if (shown.empty()) return;
+  out.write(out.painted(Paint::bold, line(heads_)) + "\n");
+  for (const auto& row : rows_) out.write(line(row) + "\n");
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,38 @@
+// What a configuration was understood to say, as plain data for `config check` and `config show`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weir/policy/parse.h"
+#include "weir/policy/policy.h"
+
+namespace weir::policy {
+
+// One limit in words; an empty string where there is nothing to say.
+struct Described {
+  std::string name;
+  std::string number;     // "6"
+  std::string key;        // "ip", "header:x-tenant-id, path:1"; empty: callers name it
+  std::string id;         // "regId:domain"
+  std::string numbers;    // "300 per 3h, burst 300", "unlimited", "only ids with an override"
+  std::string quota;      // "100000 per month (UTC)"
+  std::string schedule;   // "mon-fri 09:00-18:00 Europe/London: 50 per 1s, burst 50; ..."
+  std::string mode;       // "enforce"
+  std::string overrides;  // "2"
+};
+
+Described describe(const NamedLimit& limit);
+
+// In the order the limits were written.
+std::vector<Described> describe(const Policy& policy);
+
+// "300 per 3h, burst 300"; "blocked", "unlimited", or numbers and quota.
+std::string print(const Limit& limit);
+std::string print(const Override& value);
+
+// The effective configuration, one value a line with where it came from, secrets hidden:
+// `redis.mode: single  # default`.
+std::string show(const Loaded& loaded);
+
+}  // namespace weir::policy

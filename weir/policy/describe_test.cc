@@ -1,0 +1,97 @@
+#include "weir/policy/describe.h"
+
+#include <gtest/gtest.h>
+
+#include "weir/policy/diff.h"
+
+namespace weir::policy {
+namespace {
+
+Loaded loaded(std::string_view yaml) {
+  Outcome outcome = parse(yaml, "t.yaml", {});
+  if (Loaded* made = std::get_if<Loaded>(&outcome)) return std::move(*made);
+  ADD_FAILURE() << text(std::get<Problems>(outcome));
+  return {};
+}
+
+std::string changes(std::string_view before, std::string_view after) {
+  std::string out;
+  for (const Change& change : diff(loaded(before), loaded(after))) out += change.text() + "\n";
+  return out;
+}
+
+TEST(Describe, SaysWhatWasUnderstood) {
+  const Loaded made = loaded(
+      "limits:\n"
+      "  a: {key: [header:x, path:1], rate: 300/h, number: 6, quota: 5/day, zone: Europe/London}\n"
+      "  b: {key: ip, mode: shadow, schedule: [{days: mon-fri, hours: '09:00-18:00', count: 5, period: 1s}]}\n"
+      "  c: {average: 0}\n"
+      "names: {d: {id: regId:domain}}\n"
+      "overrides: {b:10.0.0.0/8: {blocked: true}, b:10.0.0.1: {rate: 1/s}}\n");
+  const std::vector<Described> rows = describe(*made.policy);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0].number, "6");
+  EXPECT_EQ(rows[0].key, "header:x, path:1");
+  EXPECT_EQ(rows[0].id, "text");
+  EXPECT_EQ(rows[0].numbers, "300 per 1h, burst 300");
+  EXPECT_EQ(rows[0].quota, "5 per day (Europe/London)");
+  EXPECT_EQ(rows[1].id, "ip");
+  EXPECT_EQ(rows[1].numbers, "");
+  EXPECT_EQ(rows[1].schedule, "mon-fri 09:00-18:00 UTC: 5 per 1s, burst 5");
+  EXPECT_EQ(rows[1].mode, "shadow");
+  EXPECT_EQ(rows[1].overrides, "2");
+  EXPECT_EQ(rows[2].numbers, "unlimited");
+  EXPECT_EQ(rows[3].id, "regId:domain");
+  EXPECT_EQ(rows[3].numbers, "only ids with an override");
+}
+
+TEST(Show, NamesTheOriginOfEveryValue) {
+  const std::string shown = show(loaded("limits: {a: {rate: 5/s}}\noverrides: {a:x: {blocked: true}}\n"));
+  for (const char* line : {"listen[0].address: 127.0.0.1:8080  # default\n", "store: memory  # default\n",
+                           "limits.a.rate: 5/s  # t.yaml:1:20\n", "limits.a.burst: 5  # default\n",
+                           "limits.a.mode: enforce  # default\n", "overrides.a:x: blocked  # t.yaml:2\n"}) {
+    EXPECT_NE(shown.find(line), std::string::npos) << line << "is not in\n" << shown;
+  }
+}
+
+TEST(Diff, OfTheSameIsEmpty) {
+  const char* yaml = "limits: {a: {rate: 5/s}}\noverrides: {a:x: {blocked: true}}\nhash_key: k\n";
+  EXPECT_EQ(changes(yaml, yaml), "");
+  EXPECT_EQ(changes("limits: {a: {rate: 5/s}}", "limits: {a: {count: 5, period: 1s, burst: 5}}"), "")
+      << "the same numbers in other words";
+}
+
+TEST(Diff, SaysWhichLimitsComeGoAndChange) {
+  EXPECT_EQ(
+      changes("limits: {a: {rate: 5/s}, b: {rate: 1/s}}", "limits: {a: {rate: 6/s, mode: shadow}, c: {rate: 1/m}}"),
+      "changed limit a: 5 per 1s, burst 5; id text -> 6 per 1s, burst 6; id text; mode shadow\n"
+      "removed limit b: 1 per 1s, burst 1; id text\n"
+      "added limit c: 1 per 1m, burst 1; id text\n");
+}
+
+TEST(Diff, SaysWhichOverridesComeGoAndChange) {
+  EXPECT_EQ(changes("limits: {a: {rate: 5/s}}\noverrides: {a:x: {rate: 1/s}, a:y: {blocked: true}}",
+                    "limits: {a: {rate: 5/s}}\noverrides: {a:x: {rate: 2/s}, a:z: {unlimited: true}}"),
+            "changed override a:x: 1 per 1s, burst 1 -> 2 per 1s, burst 2\n"
+            "removed override a:y: blocked\n"
+            "added override a:z: unlimited\n");
+}
+
+TEST(Diff, NamesWhatCannotChangeLive) {
+  EXPECT_EQ(changes("", "store: redis\nlog: {level: warn}\nlisten: [{address: '127.0.0.1:8081', speak: http}]"),
+            "changed setting listen[0].address: 127.0.0.1:8080 -> 127.0.0.1:8081 (only after a restart)\n"
+            "changed setting listen[0].speak: [http, grpc] -> http (only after a restart)\n"
+            "removed setting listen[1].address: 127.0.0.1:6380 (only after a restart)\n"
+            "removed setting listen[1].speak: [resp] (only after a restart)\n"
+            "removed setting listen[2].address: 127.0.0.1:9090 (only after a restart)\n"
+            "removed setting listen[2].speak: [admin] (only after a restart)\n"
+            "changed setting log.level: info -> warn\n"
+            "changed setting store: memory -> redis (only after a restart)\n");
+}
+
+TEST(Diff, SeesAChangedSecretWithoutShowingIt) {
+  EXPECT_EQ(changes("hash_key: one", "hash_key: two"), "changed setting hash_key: (hidden) -> (hidden)\n");
+}
+
+}  // namespace
+}  // namespace weir::policy

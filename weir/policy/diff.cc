@@ -1,0 +1,142 @@
+#include "weir/policy/diff.h"
+
+#include <map>
+#include <string_view>
+
+#include "weir/policy/describe.h"
+
+namespace weir::policy {
+namespace {
+
+using Kind = Change::Kind;
+
+// Everything about a limit but its overrides, in words: two limits are the same if these are.
+std::string words(const NamedLimit& limit) {
+  const Described row = describe(limit);
+  std::string out;
+  const auto add = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) out += (out.empty() ? "" : "; ") + std::string(name) + value;
+  };
+  add("", row.numbers);
+  add("quota ", row.quota);
+  add("schedule ", row.schedule);
+  add("key ", row.key);
+  add("id ", row.id);
+  add("number ", row.number);
+  if (limit.mode != Enforcement::enforce) add("mode ", row.mode);
+  if (limit.hashed) add("hashed", " ");
+  if (limit.per_route) add("per_route", " ");
+  if (limit.missing == Missing::reject) add("missing ", "reject");
+  if (limit.failure_policy) add("failure_policy ", std::to_string(static_cast<int>(*limit.failure_policy)));
+  if (limit.failure_code) add("failure_code ", std::to_string(*limit.failure_code));
+  if (limit.lease) {
+    add("lease ", std::to_string(limit.lease->tokens) + " for " + std::to_string(limit.lease->servers) + " servers");
+  }
+  if (limit.idle_min != Duration::zero()) add("idle ", std::to_string(limit.idle_min / std::chrono::seconds{1}) + "s");
+  return out;
+}
+
+void diff_limits(const Policy& before, const Policy& after, std::vector<Change>& changes) {
+  for (const NamedLimit& old_limit : before.limits()) {
+    const NamedLimit* now = after.find(old_limit.name);
+    const std::string what = "limit " + old_limit.name;
+    const std::string old_words = words(old_limit);
+    if (now == nullptr) {
+      changes.push_back({Kind::removed, what, old_words, "", true});
+    } else if (const std::string new_words = words(*now); new_words != old_words) {
+      changes.push_back({Kind::changed, what, old_words, new_words, true});
+    }
+  }
+  for (const NamedLimit& limit : after.limits()) {
+    if (before.find(limit.name) != nullptr) continue;
+    changes.push_back({Kind::added, "limit " + limit.name, "", words(limit), true});
+  }
+}
+
+// Overrides of one limit; either table may be that of a limit that is not there.
+void diff_overrides(const std::string& name, const OverrideTable& before, const OverrideTable& after,
+                    std::vector<Change>& changes) {
+  for (std::uint32_t i = 0; i < before.size(); ++i) {
+    const std::string what = "override " + name + ":" + std::string(before.id(i));
+    const Override* now = after.find(before.id(i));
+    if (now == nullptr) {
+      changes.push_back({Kind::removed, what, print(before[i]), "", true});
+    } else if (!(*now == before[i])) {
+      changes.push_back({Kind::changed, what, print(before[i]), print(*now), true});
+    }
+  }
+  for (std::uint32_t i = 0; i < after.size(); ++i) {
+    if (before.find(after.id(i)) != nullptr) continue;
+    changes.push_back({Kind::added, "override " + name + ":" + std::string(after.id(i)), "", print(after[i]), true});
+  }
+}
+
+void diff_all_overrides(const Policy& before, const Policy& after, std::vector<Change>& changes) {
+  const OverrideTable none;
+  for (const NamedLimit& limit : before.limits()) {
+    const NamedLimit* now = after.find(limit.name);
+    diff_overrides(limit.name, limit.overrides, now == nullptr ? none : now->overrides, changes);
+  }
+  for (const NamedLimit& limit : after.limits()) {
+    if (before.find(limit.name) == nullptr) diff_overrides(limit.name, none, limit.overrides, changes);
+  }
+}
+
+bool is_live(std::string_view path) {
+  return path != "store" && path != "listen" && !path.starts_with("listen[");
+}
+
+std::map<std::string_view, const Setting*> by_path(const Loaded& loaded) {
+  std::map<std::string_view, const Setting*> out;
+  for (const Setting& setting : loaded.origins) {
+    const bool limit = setting.path.starts_with("limits.") || setting.path.starts_with("names.");
+    if (!limit) out.emplace(setting.path, &setting);
+  }
+  return out;
+}
+
+void diff_settings(const Loaded& before, const Loaded& after, std::vector<Change>& changes) {
+  const auto old_settings = by_path(before);
+  const auto new_settings = by_path(after);
+  for (const auto& [path, setting] : old_settings) {
+    const auto now = new_settings.find(path);
+    const std::string what = "setting " + setting->path;
+    if (now == new_settings.end()) {
+      changes.push_back({Kind::removed, what, setting->value, "", is_live(path)});
+    } else if (now->second->value != setting->value || now->second->secret_hash != setting->secret_hash) {
+      changes.push_back({Kind::changed, what, setting->value, now->second->value, is_live(path)});
+    }
+  }
+  for (const auto& [path, setting] : new_settings) {
+    if (old_settings.contains(path)) continue;
+    changes.push_back({Kind::added, "setting " + setting->path, "", setting->value, is_live(path)});
+  }
+}
+
+}  // namespace
+
+std::string Change::text() const {
+  std::string out;
+  switch (kind) {
+    case Kind::added:
+      out = "added " + what + ": " + after;
+      break;
+    case Kind::removed:
+      out = "removed " + what + ": " + before;
+      break;
+    case Kind::changed:
+      out = "changed " + what + ": " + before + " -> " + after;
+      break;
+  }
+  return live ? out : out + " (only after a restart)";
+}
+
+std::vector<Change> diff(const Loaded& before, const Loaded& after) {
+  std::vector<Change> changes;
+  diff_limits(*before.policy, *after.policy, changes);
+  diff_all_overrides(*before.policy, *after.policy, changes);
+  diff_settings(before, after, changes);
+  return changes;
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,28 @@
+// What a reload would change, as plain data for `config diff`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weir/policy/parse.h"
+
+namespace weir::policy {
+
+struct Change {
+  enum class Kind : unsigned char { added, removed, changed };
+  Kind kind = Kind::changed;
+  std::string what;    // "limit per-ip", "override per-ip:10.0.0.2", "setting redis.mode"
+  std::string before;  // empty when added
+  std::string after;   // empty when removed
+  bool live = true;    // false: takes effect only after a restart
+
+  std::string text() const;  // "changed limit per-ip: 100 per 1s, burst 20 -> 200 per 1s, burst 20"
+
+  friend bool operator==(const Change&, const Change&) = default;
+};
+
+// Empty when a reload would change nothing. Limits in the order of `before`, then of `after`; then overrides; then
+// settings.
+std::vector<Change> diff(const Loaded& before, const Loaded& after);
+
+}  // namespace weir::policy

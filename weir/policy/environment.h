@@ -1,0 +1,29 @@
+// Variables and flags, laid over the tree before it is checked: so a bad one is a problem like any other, and what is
+// in force knows where it came from. A variable is WEIR_ and the path in upper case, '.' and '-' as '_'; a list of
+// single values is separated by commas.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/policy/document.h"
+#include "weir/policy/parse.h"
+
+namespace weir::policy {
+
+// "limits.per-ip.count" is WEIR_LIMITS_PER_IP_COUNT.
+std::string variable_name(std::string_view path);
+
+// Lays `limits`, `names` and `overrides` themselves, as paths of files.
+void lay_paths(const Options& options, Document& document, NodeId root);
+
+// Lays everything else. Entries of `limits` and `names` can be changed, not added. Warnings are about variables that
+// are nearly one of ours.
+void lay_values(const Options& options, Document& document, NodeId root, Complaints& complaints,
+                std::vector<std::string>& warnings);
+
+// A whole configuration from the six variables WEIR_RATE_LIMIT_*, as if it had been written.
+NodeId environment_alone(const Environment& environment, Document& document, Complaints& complaints);
+
+}  // namespace weir::policy

@@ -1,0 +1,243 @@
+#include "weir/policy/limits.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "weir/base/text.h"
+#include "weir/policy/check.h"
+#include "weir/policy/fields.h"
+#include "weir/policy/numbers.h"
+#include "weir/policy/values.h"
+
+namespace weir::policy {
+namespace {
+
+// Reads one entry of `limits`.
+class LimitReader {
+ public:
+  LimitReader(const Document& document, NodeId entry, Complaints& complaints)
+      : document_(document), entry_(entry), complaints_(complaints) {}
+
+  void read(NamedLimit& limit) {
+    read_numbers_and_quota(limit);
+    read_schedule(limit);
+    read_key(limit);
+    limit.mode = static_cast<Enforcement>(choice("mode", 0));
+    limit.missing = static_cast<Missing>(choice("missing", 0));
+    limit.hashed = text("hashed") == "true";
+    limit.per_route = text("per_route") == "true";
+    if (has("failure_policy")) limit.failure_policy = static_cast<FailurePolicy>(choice("failure_policy", 0));
+    if (has("failure_code")) limit.failure_code = static_cast<int>(*parse_integer(text("failure_code")));
+    read_lease(limit);
+  }
+
+ private:
+  // A value that was refused is as good as none.
+  NodeId find(std::string_view key) const {
+    const NodeId id = document_.find(entry_, key);
+    return id == kNoNode || document_.node(id).refused ? kNoNode : id;
+  }
+  bool has(std::string_view key) const { return find(key) != kNoNode; }
+  std::string_view text(std::string_view key) const {
+    const NodeId id = find(key);
+    return id == kNoNode ? std::string_view{} : document_.value(id);
+  }
+
+  // The position of a choice among its field's: enums are written in the same order.
+  std::size_t choice(std::string_view key, std::size_t fallback) const {
+    if (!has(key)) return fallback;
+    const Field& field = *find_field(limit_fields(), key);
+    const std::string_view word = find_choice(field, text(key));
+    const std::string_view before =
+        field.choices.substr(0, static_cast<std::size_t>(word.data() - field.choices.data()));
+    return static_cast<std::size_t>(std::count(before.begin(), before.end(), ' '));
+  }
+
+  std::optional<Zone> load_zone(NodeId at) {
+    if (at == kNoNode) return Zone{};
+    Result<Zone> zone = Zone::load(document_.value(at));
+    if (zone) return *zone;
+    complaints_.add(document_.mark(at), zone.error().detail);
+    return std::nullopt;
+  }
+
+  void read_numbers_and_quota(NamedLimit& limit) {
+    written_ = read_numbers(document_, entry_, complaints_);
+    limit.numbers = make_limit(document_, written_, complaints_);
+    limit.unlimited = written_.unlimited;
+    limit.idle_min = written_.idle;
+    if (has("quota")) limit.quota = *parse_quota(text("quota"));
+    if (has("zone") && document_.find(entry_, "quota") == kNoNode) {
+      complaints_.add(document_.mark(find("zone")), "zone needs a quota; an entry of schedule has a zone of its own");
+    }
+    if (const std::optional<Zone> zone = load_zone(find("zone"))) limit.zone = *zone;
+  }
+
+  void read_schedule(NamedLimit& limit) {
+    for (const NodeId item : document_.children(document_.find(entry_, "schedule"))) {
+      if (document_.node(item).refused) continue;
+      const Written own = read_numbers(document_, item, complaints_);
+      if (!own.any()) {
+        complaints_.add(document_.mark(item), "an entry of schedule must change count, period, burst or rate");
+        continue;
+      }
+      const NodeId days = document_.find(item, "days");
+      const NodeId hours = document_.find(item, "hours");
+      ScheduleEntry entry;
+      if (days != kNoNode) entry.days = *parse_days(document_.value(days));
+      if (hours != kNoNode) entry.hours = *parse_hours(document_.value(hours));
+      const std::optional<Zone> zone = load_zone(document_.find(item, "zone"));
+      const std::optional<Limit> numbers = make_limit(document_, merge(written_, own), complaints_);
+      if (!zone || !numbers) continue;
+      entry.zone = *zone;
+      entry.numbers = *numbers;
+      limit.schedule.push_back(entry);
+    }
+  }
+
+  void read_key(NamedLimit& limit) {
+    const NodeId key = find("key");
+    if (key == kNoNode) return;
+    if (document_.node(key).kind == NodeKind::scalar) limit.key.emplace_back(document_.value(key));
+    for (const NodeId part : document_.children(key)) limit.key.emplace_back(document_.value(part));
+    if (limit.key.empty()) complaints_.add(document_.mark(key), "key must name at least one source");
+    const bool global = std::find(limit.key.begin(), limit.key.end(), "global") != limit.key.end();
+    if (global && limit.key.size() > 1) complaints_.add(document_.mark(key), "key global must stand alone");
+  }
+
+  void read_lease(NamedLimit& limit) {
+    const NodeId lease = find("lease");
+    if (lease == kNoNode || document_.node(lease).kind != NodeKind::map) return;
+    const Count tokens = *parse_integer(document_.value(document_.find(lease, "tokens")));
+    const Count servers = *parse_integer(document_.value(document_.find(lease, "servers")));
+    limit.lease = Lease{tokens, servers};
+    if (!limit.numbers) {
+      complaints_.add(document_.mark(lease), "lease needs a limit with count and period");
+    } else if (tokens > (limit.numbers->burst() - 1) / servers) {
+      complaints_.add(document_.mark(lease), "lease of " + std::to_string(tokens) + " tokens for " +
+                                                 std::to_string(servers) + " servers must be less than the burst of " +
+                                                 std::to_string(limit.numbers->burst()));
+    }
+  }
+
+  const Document& document_;
+  NodeId entry_;
+  Complaints& complaints_;
+  Written written_;
+};
+
+// The limit of that name, made if it is new.
+NamedLimit& name_limit(Limits& limits, const Document& document, NodeId entry) {
+  const std::string name(document.key(entry));
+  const auto [found, fresh] = limits.by_name.emplace(name, limits.made.size());
+  if (fresh) {
+    limits.made.emplace_back().name = name;
+    limits.nodes.push_back(entry);
+  }
+  return limits.made[found->second];
+}
+
+bool check_name(const Document& document, NodeId entry, Complaints& complaints) {
+  if (is_name(document.key(entry))) return true;
+  complaints.add(document.key_mark(entry),
+                 "limit name " + quote(document.key(entry)) + " must be 1 to 63 of the characters A-Z a-z 0-9 . _ -");
+  return false;
+}
+
+// Where each limit got its number and its id format from, to blame the second.
+struct Identities {
+  std::map<std::string, NodeId, std::less<>> numbers;
+  std::map<std::string, NodeId, std::less<>> ids;
+};
+
+// `number` and `id` of an entry of `limits` or `names`: what both say must be the same.
+void read_identity(const Document& document, NodeId entry, NamedLimit& limit, Identities& seen,
+                   Complaints& complaints) {
+  for (const bool is_number : {true, false}) {
+    const NodeId at = document.find(entry, is_number ? "number" : "id");
+    if (at == kNoNode || document.node(at).refused) continue;
+    auto& places = is_number ? seen.numbers : seen.ids;
+    const auto [first, fresh] = places.emplace(limit.name, at);
+    if (!fresh && document.value(first->second) != document.value(at)) {
+      complaints.add(document.mark(at), std::string(document.key(at)) + " of " + quote(limit.name) + " is " +
+                                            std::string(document.value(at)) + " here and " +
+                                            std::string(document.value(first->second)) + " at " +
+                                            document.where(document.mark(first->second)));
+      continue;
+    }
+    if (is_number) {
+      limit.number = static_cast<std::uint32_t>(*parse_integer(document.value(at)));
+    } else {
+      limit.id = *IdShape::parse(document.value(at));
+    }
+  }
+}
+
+// Two limits must never write the same bucket keys.
+void check_numbers(const Document& document, const Limits& limits, const Identities& seen, Complaints& complaints) {
+  std::map<std::uint32_t, std::string_view> holders;
+  for (const NamedLimit& limit : limits.made) {
+    if (!limit.number) continue;
+    const NodeId at = seen.numbers.find(limit.name)->second;
+    const auto [holder, fresh] = holders.emplace(*limit.number, limit.name);
+    if (!fresh) {
+      complaints.add(document.mark(at), "number " + std::to_string(*limit.number) + " of " + quote(limit.name) +
+                                            " is also the number of " + quote(holder->second));
+    }
+    const std::string spelled = std::to_string(*limit.number);
+    if (spelled != limit.name && limits.by_name.contains(spelled)) {
+      complaints.add(document.mark(at), "number " + spelled + " of " + quote(limit.name) +
+                                            " is also the name of a limit: their bucket keys would be the same");
+    }
+  }
+}
+
+// How ids are read follows from the key and the id format together.
+void settle_id_kind(const Document& document, NamedLimit& limit, const Identities& seen, Complaints& complaints) {
+  if (limit.key != std::vector<std::string>{"ip"}) return;
+  const auto id = seen.ids.find(limit.name);
+  if (id == seen.ids.end()) {
+    limit.id_kind = IdKind::address;
+  } else if (limit.id == IdShape(IdFormat::ip_address)) {
+    limit.id_kind = IdKind::single;
+  } else {
+    complaints.add(document.mark(id->second),
+                   "id of a limit whose key is ip must be ipAddress, not " + quote(document.value(id->second)));
+  }
+}
+
+}  // namespace
+
+Document::Children entries_of(const Document& document, NodeId root, std::string_view name) {
+  const NodeId map = document.find(root, name);
+  return document.children(map == kNoNode || document.node(map).kind != NodeKind::map ? kNoNode : map);
+}
+
+Limits read_limits(const Document& document, NodeId root, Complaints& complaints, std::vector<std::string>& warnings) {
+  Limits limits;
+  Identities seen;
+  for (const NodeId entry : entries_of(document, root, "limits")) {
+    if (!check_name(document, entry, complaints)) continue;
+    NamedLimit& limit = name_limit(limits, document, entry);
+    if (document.node(entry).kind != NodeKind::map || limits.nodes[limits.by_name[limit.name]] != entry) continue;
+    LimitReader(document, entry, complaints).read(limit);
+    read_identity(document, entry, limit, seen, complaints);
+    const bool silent = !limit.numbers && !limit.unlimited && !limit.quota && limit.schedule.empty();
+    if (silent && !limit.key.empty() && !document.node(entry).refused) {
+      warnings.push_back(document.where(document.key_mark(entry)) + ": limit " + quote(limit.name) +
+                         " has no numbers: only ids that have an override are limited");
+    }
+  }
+  for (const NodeId entry : entries_of(document, root, "names")) {
+    if (!check_name(document, entry, complaints)) continue;
+    NamedLimit& limit = name_limit(limits, document, entry);
+    read_identity(document, entry, limit, seen, complaints);
+  }
+  for (NamedLimit& limit : limits.made) settle_id_kind(document, limit, seen, complaints);
+  check_numbers(document, limits, seen, complaints);
+  return limits;
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,81 @@
+// One limit of a policy: its name, its numbers, and what may change them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/time.h"
+#include "weir/core/charge.h"
+#include "weir/core/limit.h"
+#include "weir/identify/id_format.h"
+#include "weir/identify/prefix_map.h"
+#include "weir/policy/override_table.h"
+#include "weir/policy/schedule.h"
+
+namespace weir {
+
+// A limit's or a route's `mode`. Of two, the laxer wins.
+enum class Enforcement : unsigned char {
+  enforce,
+  shadow,  // decided, charged and counted, never denies
+  off,
+};
+
+// Where the numbers in force came from.
+enum class Source : unsigned char { limit, schedule, override };
+
+// What a request without the key gets.
+enum class Missing : unsigned char {
+  skip,    // this limit does not apply
+  reject,  // the request is refused
+};
+
+// A server may take this many tokens of a shared bucket at once (store/redis).
+struct Lease {
+  Count tokens = 0;
+  Count servers = 0;
+
+  friend constexpr bool operator==(const Lease&, const Lease&) = default;
+};
+
+// How ids of a limit are read.
+enum class IdKind : unsigned char {
+  shaped,   // by an IdShape
+  address,  // addresses; IPv6 counted by the policy's prefix; overrides may be CIDRs
+  single,   // every address by itself, overrides may be CIDRs: `key: ip` with `id: ipAddress`
+};
+
+struct NamedLimit {
+  std::string name;
+  std::optional<std::uint32_t> number;  // bucket keys begin with it instead of the name
+  std::vector<std::string> key;         // key sources as written; empty: callers name the limit and give the id
+  IdKind id_kind = IdKind::shaped;
+  IdShape id{IdFormat::text};
+  std::optional<Limit> numbers;  // absent: unlimited, or only ids with an override are limited
+  bool unlimited = false;        // `average: 0`
+  std::optional<policy::QuotaText> quota;
+  Zone zone;  // of quotas
+  Schedule schedule;
+  Enforcement mode = Enforcement::enforce;
+  bool hashed = false;
+  bool per_route = false;
+  Missing missing = Missing::skip;
+  std::optional<FailurePolicy> failure_policy;  // absent: the top level's
+  std::optional<int> failure_code;
+  std::optional<Lease> lease;
+  Duration idle_min{};  // idle buckets are kept at least this long
+  OverrideTable overrides;
+  PrefixMap<std::uint32_t> override_prefixes;  // indexes into overrides; for ids that are addresses
+
+  // What bucket keys begin with, before the ':'.
+  std::string prefix() const { return number ? std::to_string(*number) : name; }
+};
+
+// "enforce", "shadow", "off"; "limit", "schedule", "override".
+std::string_view print(Enforcement mode) noexcept;
+std::string_view print(Source source) noexcept;
+
+}  // namespace weir

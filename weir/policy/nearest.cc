@@ -1,0 +1,50 @@
+#include "weir/policy/nearest.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "weir/base/bounds.h"
+
+namespace weir::policy {
+namespace {
+
+// How many single-character edits, swaps of neighbours included, lead from one word to the other; case is ignored.
+std::size_t distance(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; };
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (same ? 0u : 1u)});
+      const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
+      if (swapped) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::string_view nearest_word(std::span<const std::string_view> words, std::string_view word) {
+  // Longer words may differ in more places and still be the same word to a reader; a name a client sends is not long.
+  if (word.size() > bounds::name_bytes_max) return {};
+  std::size_t best = std::min<std::size_t>(3, word.size() / 3 + 1) + 1;
+  std::string_view found;
+  for (const std::string_view candidate : words) {
+    const std::size_t far = distance(word, candidate);
+    if (far >= best || far >= candidate.size()) continue;
+    best = far;
+    found = candidate;
+  }
+  return found;
+}
+
+std::string_view nearest(std::span<const Field> fields, std::string_view name) {
+  std::vector<std::string_view> words;
+  for (const Field& field : fields) words.push_back(field.name);
+  return nearest_word(words, name);
+}
+
+}  // namespace weir::policy

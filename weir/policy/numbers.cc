@@ -1,0 +1,106 @@
+#include "weir/policy/numbers.h"
+
+#include <chrono>
+#include <string>
+
+#include "weir/base/text.h"
+
+namespace weir::policy {
+namespace {
+
+std::string print(Count count) {
+  return std::to_string(count);
+}
+
+std::string print(Duration duration) {
+  return print_duration(duration);
+}
+
+// Takes a number from one more spelling.
+template <class T>
+void say(const Document& document, Written::Said<T>& said, T value, NodeId at, std::string_view what,
+         Complaints& complaints) {
+  if (said.value && *said.value != value) {
+    complaints.add(document.mark(at), std::string(document.key(at)) + " gives a " + std::string(what) + " of " +
+                                          print(value) + ", but " + std::string(document.key(said.at)) + " gives " +
+                                          print(*said.value));
+    return;
+  }
+  if (!said.value) said = {value, at};
+}
+
+}  // namespace
+
+Written read_numbers(const Document& document, NodeId section, Complaints& complaints) {
+  Written written;
+  written.spoiled = document.node(section).refused;
+  NodeId zero_average = kNoNode;
+  for (const NodeId entry : document.children(section)) {
+    if (document.node(entry).refused) continue;
+    const std::string_view key = document.key(entry);
+    const std::string_view text = document.value(entry);
+    if (key == "count") {
+      say(document, written.count, *parse_integer(text), entry, "count", complaints);
+    } else if (key == "period") {
+      say(document, written.period, *parse_duration(text), entry, "period", complaints);
+    } else if (key == "burst" || key == "capacity") {
+      say(document, written.burst, *parse_integer(text), entry, "burst", complaints);
+    } else if (key == "rate") {
+      const Rate rate = *parse_rate(text);
+      say(document, written.count, rate.count, entry, "count", complaints);
+      say(document, written.period, rate.period, entry, "period", complaints);
+    } else if (key == "average" && text == "0") {
+      zero_average = entry;
+    } else if (key == "average") {
+      say(document, written.count, *parse_integer(text), entry, "count", complaints);
+    } else if (key == "addTokenMs") {
+      say(document, written.count, Count{1}, entry, "count", complaints);
+      say(document, written.period, Duration{std::chrono::milliseconds{*parse_integer(text)}}, entry, "period",
+          complaints);
+    } else if (key == "maximumTimeBeforeTokenExpiry") {
+      written.idle = std::chrono::seconds{*parse_integer(text)};
+    }
+  }
+  if (zero_average == kNoNode) return written;
+  written.unlimited = true;
+  if (written.count.value) {
+    complaints.add(document.mark(zero_average), "average 0 means unlimited, but " +
+                                                    std::string(document.key(written.count.at)) + " gives a count of " +
+                                                    print(*written.count.value));
+  }
+  return written;
+}
+
+Written merge(const Written& under, const Written& over) {
+  Written merged = over;
+  merged.spoiled = under.spoiled || over.spoiled;
+  if (!merged.count.value) merged.count = under.count;
+  if (!merged.period.value) merged.period = under.period;
+  if (!merged.burst.value) merged.burst = under.burst;
+  return merged;
+}
+
+std::optional<Limit> make_limit(const Document& document, const Written& written, Complaints& complaints) {
+  if (written.unlimited || !written.any()) return std::nullopt;
+  const auto lacks = [&](NodeId at, std::string_view what) {
+    if (!written.spoiled) {
+      complaints.add(document.mark(at), std::string(document.key(at)) + " needs " + std::string(what));
+    }
+    return std::nullopt;
+  };
+  if (!written.count.value && !written.period.value) return lacks(written.burst.at, "count and period, or rate");
+  if (!written.period.value) return lacks(written.count.at, "a period");
+  if (!written.count.value) return lacks(written.period.at, "a count");
+  const Result<Limit> limit =
+      Limit::make(*written.count.value, *written.period.value, written.burst.value.value_or(*written.count.value));
+  if (limit) return *limit;
+  // The sentence begins with the field it is about.
+  const std::string& detail = limit.error().detail;
+  NodeId at = written.count.at;
+  if (detail.starts_with("period")) at = written.period.at;
+  if (detail.starts_with("burst") && written.burst.at != kNoNode) at = written.burst.at;
+  complaints.add(document.mark(at), detail);
+  return std::nullopt;
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,39 @@
+// A limit's numbers as one section of a configuration writes them, other systems' spellings translated: `average` and
+// `capacity` are count and burst, `addTokenMs: 500` is one every 500 ms.
+#pragma once
+
+#include <optional>
+
+#include "weir/core/limit.h"
+#include "weir/policy/document.h"
+
+namespace weir::policy {
+
+struct Written {
+  // A number, and the node that said it.
+  template <class T>
+  struct Said {
+    std::optional<T> value;
+    NodeId at = kNoNode;
+  };
+  Said<Count> count;
+  Said<Duration> period;
+  Said<Count> burst;
+  bool unlimited = false;  // `average: 0`
+  Duration idle{};         // `maximumTimeBeforeTokenExpiry`
+  bool spoiled = false;    // something in the section was refused: what seems to be missing may be that
+
+  bool any() const noexcept { return count.value || period.value || burst.value; }
+};
+
+// Complains when one thing is said twice with different values. REQUIRES: the section was checked; what was
+// refused is passed over.
+Written read_numbers(const Document& document, NodeId section, Complaints& complaints);
+
+// What `over` says, and what `under` says where it does not. A burst that nobody wrote follows the count.
+Written merge(const Written& under, const Written& over);
+
+// Nothing when there are no numbers, or after a complaint about numbers that are incomplete or break a rule.
+std::optional<Limit> make_limit(const Document& document, const Written& written, Complaints& complaints);
+
+}  // namespace weir::policy

@@ -1,0 +1,59 @@
+#include "weir/policy/override_table.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "weir/base/assert.h"
+
+namespace weir {
+namespace {
+
+std::uint32_t hash_of(std::string_view id) noexcept {
+  const std::uint64_t hash = std::hash<std::string_view>{}(id);
+  return static_cast<std::uint32_t>(hash ^ hash >> 32);
+}
+
+}  // namespace
+
+std::string_view OverrideTable::id(std::uint32_t index) const noexcept {
+  return std::string_view(text_).substr(entries_[index].offset, entries_[index].size);
+}
+
+std::size_t OverrideTable::slot_of(std::string_view id, std::uint32_t hash) const noexcept {
+  const std::size_t mask = slots_.size() - 1;
+  for (std::size_t slot = hash & mask;; slot = (slot + 1) & mask) {
+    const std::uint32_t index = slots_[slot];
+    if (index == kFree || (entries_[index].hash == hash && this->id(index) == id)) return slot;
+  }
+}
+
+void OverrideTable::grow() {
+  slots_.assign(std::max<std::size_t>(16, slots_.size() * 2), kFree);
+  const std::size_t mask = slots_.size() - 1;
+  for (std::uint32_t i = 0; i < entries_.size(); ++i) {
+    std::size_t slot = entries_[i].hash & mask;
+    while (slots_[slot] != kFree) slot = (slot + 1) & mask;
+    slots_[slot] = i;
+  }
+}
+
+OverrideTable::Added OverrideTable::add(std::string_view id, const Override& value, std::uint32_t line) {
+  WEIR_ASSERT(entries_.size() < kFree);
+  if (entries_.size() * 2 >= slots_.size()) grow();
+  const std::uint32_t hash = hash_of(id);
+  const std::size_t slot = slot_of(id, hash);
+  if (slots_[slot] != kFree) return {slots_[slot], false};
+  const auto index = static_cast<std::uint32_t>(entries_.size());
+  slots_[slot] = index;
+  entries_.push_back({text_.size(), static_cast<std::uint32_t>(id.size()), hash, line, value});
+  text_ += id;
+  return {index, true};
+}
+
+const Override* OverrideTable::find(std::string_view id) const noexcept {
+  if (slots_.empty()) return nullptr;
+  const std::uint32_t index = slots_[slot_of(id, hash_of(id))];
+  return index == kFree ? nullptr : &entries_[index].value;
+}
+
+}  // namespace weir

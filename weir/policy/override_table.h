@@ -1,0 +1,63 @@
+// Other numbers for one id of a limit, by canonical id. Built once, then read by any thread. Compact, because there may
+// be a million: ids lie in one string, the index is a flat array.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/core/limit.h"
+#include "weir/policy/values.h"
+
+namespace weir {
+
+struct Override {
+  enum class Kind : unsigned char { numbers, unlimited, blocked };
+  Kind kind = Kind::numbers;
+  bool has_limit = false;
+  bool has_quota = false;
+  Limit limit = Limit::per_second(1);  // when has_limit
+  policy::QuotaText quota;             // when has_quota
+
+  friend bool operator==(const Override&, const Override&) = default;
+};
+
+class OverrideTable {
+ public:
+  // The index of the new entry, or of the one that already has this id.
+  struct Added {
+    std::uint32_t index;
+    bool fresh;
+  };
+  // `line` is where it was written, for people; 0: nowhere.
+  Added add(std::string_view id, const Override& value, std::uint32_t line = 0);
+
+  const Override* find(std::string_view id) const noexcept;  // null if there is none
+  std::size_t size() const noexcept { return entries_.size(); }
+  std::string_view id(std::uint32_t index) const noexcept;
+  std::uint32_t line(std::uint32_t index) const noexcept { return entries_[index].line; }
+  const Override& operator[](std::uint32_t index) const noexcept { return entries_[index].value; }
+
+ private:
+  struct Entry {
+    std::size_t offset;
+    std::uint32_t size;
+    std::uint32_t hash;
+    std::uint32_t line;
+    Override value;
+  };
+  static constexpr std::uint32_t kFree = 0xffff'ffff;
+
+  // The slot that holds the id, or the free one where it belongs. REQUIRES: slots_ is not empty.
+  std::size_t slot_of(std::string_view id, std::uint32_t hash) const noexcept;
+  void grow();
+
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> slots_;  // a power of two, at most half full; indexes into entries_ or kFree
+  std::string text_;
+};
+
+}  // namespace weir

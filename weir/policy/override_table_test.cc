@@ -1,0 +1,40 @@
+#include "weir/policy/override_table.h"
+
+#include <gtest/gtest.h>
+
+namespace weir {
+namespace {
+
+TEST(OverrideTable, FindsWhatWasAddedAndNothingElse) {
+  OverrideTable table;
+  EXPECT_EQ(table.find("a"), nullptr);
+  for (int i = 0; i < 10'000; ++i) {
+    Override value;
+    value.quota.size = i;
+    const auto added = table.add("id" + std::to_string(i), value, static_cast<std::uint32_t>(i));
+    EXPECT_TRUE(added.fresh);
+    EXPECT_EQ(added.index, static_cast<std::uint32_t>(i));
+  }
+  for (int i = 0; i < 10'000; ++i) {
+    const Override* found = table.find("id" + std::to_string(i));
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->quota.size, i);
+  }
+  EXPECT_EQ(table.find("id10000"), nullptr);
+  EXPECT_EQ(table.find(""), nullptr);
+  EXPECT_EQ(table.id(7), "id7");
+  EXPECT_EQ(table.line(7), 7u);
+}
+
+TEST(OverrideTable, KeepsTheFirstOfTwoAndSaysWhichItWas) {
+  OverrideTable table;
+  table.add("a", {}, 1);
+  table.add("b", {}, 2);
+  const auto again = table.add("b", {}, 3);
+  EXPECT_FALSE(again.fresh);
+  EXPECT_EQ(again.index, 1u);
+  EXPECT_EQ(table.size(), 2u);
+}
+
+}  // namespace
+}  // namespace weir

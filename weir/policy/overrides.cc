@@ -1,0 +1,155 @@
+#include <optional>
+#include <utility>
+
+#include "weir/base/text.h"
+#include "weir/identify/ip.h"
+#include "weir/policy/limits.h"
+#include "weir/policy/nearest.h"
+#include "weir/policy/numbers.h"
+#include "weir/policy/values.h"
+
+namespace weir::policy {
+namespace {
+
+// Entries of `overrides`, one after another, into the limits they are for.
+class OverrideReader {
+ public:
+  OverrideReader(const Document& document, int ipv6_prefix, Limits& limits, Complaints& complaints)
+      : document_(document),
+        ipv6_prefix_(ipv6_prefix),
+        limits_(limits),
+        complaints_(complaints),
+        nodes_(limits.made.size()),
+        prefixes_(limits.made.size()) {}
+
+  void read(NodeId entry) {
+    const std::string_view key = document_.key(entry);
+    const std::size_t colon = key.find(':');
+    if (colon == std::string_view::npos) return refuse(entry, "override " + quote(key) + " must read Name:id");
+    const std::string_view name = key.substr(0, colon);
+    const auto found = limits_.by_name.find(name);
+    if (found == limits_.by_name.end()) return refuse_name(entry, name);
+    const std::optional<Override> value = read_value(entry);
+    if (value) add(entry, found->second, key.substr(colon + 1), *value);
+  }
+
+  void finish() {
+    for (std::size_t i = 0; i < prefixes_.size(); ++i) {
+      auto map = PrefixMap<std::uint32_t>::build(std::move(prefixes_[i]));
+      if (map) {
+        limits_.made[i].override_prefixes = std::move(*map);
+      } else {
+        complaints_.add(document_.key_mark(limits_.nodes[i]), "overrides: " + map.error().detail);
+      }
+    }
+  }
+
+ private:
+  void refuse(NodeId entry, std::string sentence) { complaints_.add(document_.key_mark(entry), std::move(sentence)); }
+
+  void refuse_name(NodeId entry, std::string_view name) {
+    std::vector<std::string_view> names;
+    // Comparing with every name is quadratic: where there are very many, nobody mistyped one of a few.
+    if (limits_.made.size() <= 1000) {
+      for (const NamedLimit& limit : limits_.made) names.push_back(limit.name);
+    }
+    const std::string_view near = nearest_word(names, name);
+    refuse(entry, "override " + quote(document_.key(entry)) + " is for an unknown limit " + quote(name) +
+                      (near.empty() ? "" : "; did you mean " + quote(near) + "?"));
+  }
+
+  bool is_true(NodeId entry, std::string_view key) const {
+    const NodeId id = document_.find(entry, key);
+    return id != kNoNode && document_.value(id) == "true";
+  }
+
+  std::optional<Override> read_value(NodeId entry) {
+    if (document_.node(entry).kind == NodeKind::null) {
+      refuse(entry, "override " + quote(document_.key(entry)) + " has no value");
+      return std::nullopt;
+    }
+    const bool spoiled = document_.node(entry).refused;
+    if (document_.node(entry).kind != NodeKind::map) return std::nullopt;
+    const Written written = read_numbers(document_, entry, complaints_);
+    const std::optional<Limit> limit = make_limit(document_, written, complaints_);
+    Override value;
+    if (limit) value.limit = *limit;
+    value.has_limit = limit.has_value();
+    const NodeId quota = document_.find(entry, "quota");
+    value.has_quota = quota != kNoNode && !document_.node(quota).refused;
+    if (value.has_quota) value.quota = *parse_quota(document_.value(quota));
+    const bool blocked = is_true(entry, "blocked");
+    const bool unlimited = is_true(entry, "unlimited") || written.unlimited;
+    if (blocked) value.kind = Override::Kind::blocked;
+    if (unlimited) value.kind = Override::Kind::unlimited;
+    const bool numbers = (written.any() && !written.unlimited) || value.has_quota;
+    const int said = int{numbers} + int{blocked} + int{unlimited};
+    if (spoiled || said == 1) return value;
+    refuse(entry, "override " + quote(document_.key(entry)) +
+                      (said == 0 ? " must have numbers, or unlimited: true, or blocked: true"
+                                 : " must have only one of numbers, unlimited: true and blocked: true"));
+    return std::nullopt;
+  }
+
+  void add(NodeId entry, std::size_t index, std::string_view id, const Override& value) {
+    NamedLimit& limit = limits_.made[index];
+    if (limit.id_kind != IdKind::shaped) return add_prefix(entry, index, id, value);
+    const Result<std::string> canonical = limit.id.canonical(id);
+    if (!canonical) return refuse_id(entry, limit, canonical.error());
+    put(entry, index, *canonical, value);
+  }
+
+  void add_prefix(NodeId entry, std::size_t index, std::string_view id, const Override& value) {
+    NamedLimit& limit = limits_.made[index];
+    const Result<IpPrefix> prefix = IpPrefix::parse(id);
+    if (!prefix) return refuse_id(entry, limit, prefix.error());
+    const IpAddress& address = prefix->address();
+    // Addresses of one IPv6 prefix share a bucket: it cannot have two sets of numbers.
+    const bool shares = limit.id_kind == IdKind::address && !address.is_v4() && prefix->bits() > ipv6_prefix_;
+    if (shares && value.kind == Override::Kind::numbers) {
+      return refuse(entry, "override " + quote(document_.key(entry)) + " has numbers for less than a /" +
+                               std::to_string(ipv6_prefix_) +
+                               ", by which IPv6 clients are counted (access.ipv6_prefix); write " +
+                               IpPrefix::of(address, ipv6_prefix_).print());
+    }
+    const std::string canonical = prefix->bits() == address.width() ? address.print() : prefix->print();
+    if (const std::optional<std::uint32_t> made = put(entry, index, canonical, value)) {
+      prefixes_[index].emplace_back(*prefix, *made);
+    }
+  }
+
+  std::optional<std::uint32_t> put(NodeId entry, std::size_t index, std::string_view id, const Override& value) {
+    const OverrideTable::Added added = limits_.made[index].overrides.add(id, value, document_.node(entry).key_line);
+    if (added.fresh) {
+      nodes_[index].push_back(entry);
+      return added.index;
+    }
+    const NodeId first = nodes_[index][added.index];
+    // The checker has already complained about a key written twice.
+    if (document_.key(first) == document_.key(entry)) return std::nullopt;
+    refuse(entry, "override " + quote(document_.key(entry)) + " is for the same id as " + quote(document_.key(first)) +
+                      " at " + document_.where(document_.key_mark(first)));
+    return std::nullopt;
+  }
+
+  void refuse_id(NodeId entry, const NamedLimit& limit, const Error& error) {
+    refuse(entry, "override of " + quote(limit.name) + ": " + error.detail);
+  }
+
+  const Document& document_;
+  int ipv6_prefix_;
+  Limits& limits_;
+  Complaints& complaints_;
+  std::vector<std::vector<NodeId>> nodes_;  // by limit and index of the override
+  std::vector<std::vector<std::pair<IpPrefix, std::uint32_t>>> prefixes_;
+};
+
+}  // namespace
+
+void read_overrides(const Document& document, NodeId root, int ipv6_prefix, Limits& limits, Complaints& complaints) {
+  OverrideReader reader(document, ipv6_prefix, limits, complaints);
+  for (const NodeId entry : entries_of(document, root, "overrides")) reader.read(entry);
+  reader.finish();
+}
+
+}  // namespace weir::policy

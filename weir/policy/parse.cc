@@ -1,0 +1,117 @@
+#include "weir/policy/parse.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "weir/base/bounds.h"
+#include "weir/base/text.h"
+#include "weir/policy/check.h"
+#include "weir/policy/document.h"
+#include "weir/policy/environment.h"
+#include "weir/policy/fields.h"
+#include "weir/policy/limits.h"
+#include "weir/policy/secrets.h"
+#include "weir/policy/settings_reader.h"
+#include "weir/policy/yaml.h"
+
+namespace weir::policy {
+namespace {
+
+// What a section written as a path holds. Its own entries say what is wrong with them, under the file's own name.
+void include(const Options& options, const std::string& directory, Document& document, NodeId entry,
+             Complaints& complaints) {
+  const std::string name(document.value(entry));
+  const std::string path = (std::filesystem::path(directory) / name).string();
+  const std::string key(document.key(entry));  // a copy: reading moves the text
+  const auto refuse = [&](const std::string& sentence) {
+    document.node(entry).refused = true;
+    complaints.add(document.mark(entry), key + ": " + sentence);
+  };
+  if (name.empty()) return refuse("the path of a file must not be empty");
+  const Result<std::string> text = read_file(options, path, bounds::config_bytes_max);
+  if (!text) return refuse(text.error().detail);
+  const NodeId read = read_yaml(*text, document.add_file(path), document, complaints);
+  if (read == kNoNode) {
+    document.node(entry) = {};
+    document.node(entry).refused = true;
+    return;
+  }
+  const Node& root = document.node(read);
+  if (root.kind != NodeKind::map && root.kind != NodeKind::null) {
+    complaints.add(document.mark(read), "a file of " + key + " must hold a map");
+    document.node(entry).refused = true;
+  }
+  Node& place = document.node(entry);
+  place.kind = root.kind == NodeKind::map ? NodeKind::map : NodeKind::null;
+  place.child = root.kind == NodeKind::map ? root.child : kNoNode;
+  place.file = root.file;
+  place.line = place.key_line = root.line;
+  place.column = place.key_column = root.column;
+}
+
+void include_all(const Options& options, const std::string& directory, Document& document, NodeId root,
+                 Complaints& complaints) {
+  for (const Field& field : file_fields()) {
+    const NodeId entry = document.find(root, field.name);
+    const bool path =
+        field.shape == Shape::map_or_path && entry != kNoNode && document.node(entry).kind == NodeKind::scalar;
+    if (path) include(options, directory, document, entry, complaints);
+  }
+}
+
+// From a tree to the outcome.
+Outcome build(const Options& options, const std::string& directory, Document& document, NodeId root,
+              Complaints& complaints) {
+  if (root == kNoNode) return complaints.sorted();
+  const NodeKind kind = document.node(root).kind;
+  if (kind != NodeKind::map && kind != NodeKind::null) {
+    complaints.add(document.mark(root), "a configuration must be a map of fields");
+    return complaints.sorted();
+  }
+  document.node(root).kind = NodeKind::map;
+  Loaded loaded;
+  lay_paths(options, document, root);
+  include_all(options, directory, document, root, complaints);
+  lay_values(options, document, root, complaints, loaded.warnings);
+  check_section(document, root, file_fields(), complaints);
+  resolve_secrets(options, document, root, file_fields(), complaints);
+  loaded.settings = read_settings(document, root);
+  check_settings(document, root, loaded.settings, complaints);
+  Limits limits = read_limits(document, root, complaints, loaded.warnings);
+  read_overrides(document, root, loaded.settings.ipv6_prefix, limits, complaints);
+  if (!complaints.empty()) return complaints.sorted();
+
+  loaded.origins = list_origins(document, root, loaded.settings, limits.made);
+  Policy::Parts parts;
+  parts.limits = std::move(limits.made);
+  parts.hash_key = loaded.settings.hash_key.empty() ? options.made_hash_key : loaded.settings.hash_key;
+  parts.ipv6_prefix = loaded.settings.ipv6_prefix;
+  parts.failure_policy = loaded.settings.failure_policy;
+  const NodeId overrides = document.find(root, "overrides");
+  if (overrides != kNoNode) parts.overrides_file = document.file(document.node(overrides).file);
+  loaded.policy = std::make_shared<const Policy>(std::move(parts));
+  return loaded;
+}
+
+}  // namespace
+
+Outcome parse(std::string_view text, const std::string& name, const Options& options) {
+  Document document;
+  Complaints complaints(document);
+  const NodeId root = read_yaml(text, document.add_file(name), document, complaints);
+  return build(options, std::filesystem::path(name).parent_path().string(), document, root, complaints);
+}
+
+Outcome load(const std::string& path, const Options& options) {
+  if (path.empty()) {
+    Document document;
+    Complaints complaints(document);
+    const NodeId root = environment_alone(options.environment, document, complaints);
+    return build(options, "", document, root, complaints);
+  }
+  const Result<std::string> text = read_file(options, path, bounds::config_bytes_max);
+  if (!text) return Problems{{path, 0, 0, text.error().detail}};
+  return parse(*text, path, options);
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,58 @@
+// From files and environment to a Policy and Settings, or to everything that is wrong with them. Strict: an unknown
+// key, a key written twice, a wrong type or a bad value refuses the whole configuration. The shape of the file is the
+// table in fields.h; the schema (schema.h) comes from the same table.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "weir/base/result.h"
+#include "weir/policy/policy.h"
+#include "weir/policy/problem.h"
+#include "weir/policy/settings.h"
+
+namespace weir::policy {
+
+using Environment = std::map<std::string, std::string, std::less<>>;
+
+// What a configuration is made of besides its file. Precedence: defaults < file < environment < flags.
+struct Options {
+  Environment environment;  // as data: nothing here reads the process's own
+  Environment flags;        // dotted path to value, e.g. {"redis.mode", "cluster"}
+  // The key of `hashed` limits when `hash_key` is empty: whoever keeps the state makes one and gives it here.
+  std::string made_hash_key;
+  // How files are read: `limits: defaults.yaml`, `file:/run/secrets/x`. Empty: from disk.
+  std::function<Result<std::string>(const std::string& path)> read;
+};
+
+// One value in force, and where it came from.
+struct Setting {
+  std::string path;    // "redis.mode", "limits.per-ip.count"
+  std::string value;   // as it would be written; "(hidden)" for a secret that is set
+  std::string origin;  // "default", "weir.yaml:12:3", "WEIR_REDIS_MODE", "flag"
+  // Tells two secrets apart without holding them; 0 for everything else.
+  std::size_t secret_hash = 0;
+};
+
+struct Loaded {
+  std::shared_ptr<const Policy> policy;
+  Settings settings;
+  std::vector<Setting> origins;       // every value in force, in the order of the table, then limits and names
+  std::vector<std::string> warnings;  // sentences: accepted, but probably not meant
+};
+
+using Outcome = std::variant<Loaded, Problems>;
+
+// The file at `path`, and the files it names. An empty path: the environment alone (WEIR_RATE_LIMIT_*).
+Outcome load(const std::string& path, const Options& options);
+
+// The same for text already in memory; `name` stands in positions, and relative paths start from its directory.
+Outcome parse(std::string_view text, const std::string& name, const Options& options);
+
+}  // namespace weir::policy

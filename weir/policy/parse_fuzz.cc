@@ -1,0 +1,36 @@
+// Any bytes are either a configuration or a list of problems, each with a place; never a crash. Files that the text
+// names are not read.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "weir/base/assert.h"
+#include "weir/policy/describe.h"
+#include "weir/policy/diff.h"
+#include "weir/policy/parse.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace weir;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  policy::Options options;
+  options.environment = {{"WEIR_REDIS_MODE", "cluster"}, {"WEIR_LIMITS_A_BURST", "7"}, {"SECRET", "s"}};
+  options.made_hash_key = "key";
+  options.read = [&](const std::string&) -> Result<std::string> { return std::string(text.substr(text.size() / 2)); };
+  const policy::Outcome outcome = policy::parse(text, "fuzz.yaml", options);
+  if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
+    WEIR_ASSERT(!problems->empty());
+    for (const policy::Problem& problem : *problems) WEIR_ASSERT(!problem.sentence.empty() && !problem.file.empty());
+    return 0;
+  }
+  const auto& loaded = std::get<policy::Loaded>(outcome);
+  policy::show(loaded);
+  WEIR_ASSERT(policy::diff(loaded, loaded).empty());
+  for (const NamedLimit& limit : loaded.policy->limits()) {
+    const NamedCharge charge{limit.name, "12345678", 1};
+    Query query;
+    query.charges = {&charge, 1};
+    Resolved out;
+    if (loaded.policy->resolve(query, {}, out)) WEIR_ASSERT(out.parts().size() == 1);
+  }
+  return 0;
+}

@@ -1,0 +1,259 @@
+#include "weir/policy/parse.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "weir/policy/describe.h"
+
+namespace weir::policy {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Files by path; anything else cannot be read.
+Options with_files(Environment files, Environment environment = {}) {
+  Options options;
+  options.environment = std::move(environment);
+  options.read = [files](const std::string& path) -> Result<std::string> {
+    const auto found = files.find(path);
+    if (found == files.end()) return Error{Fault::unknown, "cannot read the file \"" + path + "\""};
+    return found->second;
+  };
+  return options;
+}
+
+std::string problems_of(const Outcome& outcome) {
+  const Problems* problems = std::get_if<Problems>(&outcome);
+  return problems == nullptr ? "" : text(*problems);
+}
+
+Loaded loaded(Outcome outcome) {
+  if (Loaded* made = std::get_if<Loaded>(&outcome)) return std::move(*made);
+  ADD_FAILURE() << problems_of(outcome);
+  return {};
+}
+
+Options with_environment(Environment environment) {
+  return with_files({}, std::move(environment));
+}
+
+Setting origin(const Loaded& loaded, std::string_view path) {
+  for (const Setting& setting : loaded.origins) {
+    if (setting.path == path) return setting;
+  }
+  return {};
+}
+
+TEST(Parse, WithoutAFileTheDefaultsLimitByAddress) {
+  const Loaded made = loaded(load("", {}));
+  ASSERT_EQ(made.policy->limits().size(), 1u);
+  EXPECT_EQ(made.policy->limits()[0].name, "per-ip");
+  EXPECT_EQ(print(*made.policy->limits()[0].numbers), "100 per 1s, burst 20");
+  EXPECT_EQ(made.settings.memory.cleanup, 5min);
+}
+
+TEST(Parse, SixVariablesMakeAWholeConfiguration) {
+  const Loaded made = loaded(load("", with_environment({{"WEIR_RATE_LIMIT_ENABLED", "true"},
+                                                        {"WEIR_RATE_LIMIT_REQUESTS_PER_SEC", "0.5"},
+                                                        {"WEIR_RATE_LIMIT_BURST", "7"},
+                                                        {"WEIR_RATE_LIMIT_BY_IP", "false"},
+                                                        {"WEIR_RATE_LIMIT_BY_APIKEY", "true"},
+                                                        {"WEIR_RATE_LIMIT_CLEANUP", "90s"}})));
+  ASSERT_EQ(made.policy->limits().size(), 1u);
+  const NamedLimit& limit = made.policy->limits()[0];
+  EXPECT_EQ(limit.name, "per-apikey");
+  EXPECT_EQ(limit.key, std::vector<std::string>{"apikey"});
+  EXPECT_EQ(print(*limit.numbers), "1 per 2s, burst 7");
+  EXPECT_EQ(made.settings.memory.cleanup, 90s);
+  EXPECT_EQ(origin(made, "memory.cleanup").origin, "WEIR_RATE_LIMIT_CLEANUP");
+}
+
+TEST(Parse, SwitchedOffByVariableLetsEverybodyThrough) {
+  const Loaded made = loaded(load("", with_environment({{"WEIR_RATE_LIMIT_ENABLED", "false"}})));
+  ASSERT_NE(made.policy->find("per-ip"), nullptr);
+  EXPECT_EQ(made.policy->find("per-ip")->mode, Enforcement::off);
+}
+
+TEST(Parse, BadVariablesAreNamed) {
+  EXPECT_EQ(problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_BURST", "lots"}}))),
+            "WEIR_RATE_LIMIT_BURST: burst must be a whole number, not \"lots\"\n");
+  EXPECT_EQ(problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_ENABLED", "yes"}}))),
+            "WEIR_RATE_LIMIT_ENABLED: must be true or false, not \"yes\"\n");
+  EXPECT_EQ(problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_REQUESTS_PER_SEC", "fast"}}))),
+            "WEIR_RATE_LIMIT_REQUESTS_PER_SEC: rate \"fast/s\" must begin with a decimal number\n");
+  EXPECT_EQ(problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_CLEANUP", "5"}}))),
+            "WEIR_RATE_LIMIT_CLEANUP: cleanup: duration \"5\" lacks a unit (ns, us, ms, s, m, h, d or w)\n");
+  EXPECT_EQ(
+      problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_BY_IP", "false"}}))),
+      "WEIR_RATE_LIMIT_ENABLED: is true, but WEIR_RATE_LIMIT_BY_IP and WEIR_RATE_LIMIT_BY_APIKEY are both false\n");
+}
+
+TEST(Parse, AVariableBeatsTheFileAndAFlagBeatsBoth) {
+  Options options = with_environment({{"WEIR_REDIS_MODE", "cluster"}, {"WEIR_LOG_LEVEL", "warn"}});
+  options.flags = {{"log.level", "error"}};
+  const Loaded made = loaded(parse("redis: {mode: sentinel, db: 3}\nlog: {level: debug}\n", "t.yaml", options));
+  EXPECT_EQ(made.settings.redis.mode, "cluster");
+  EXPECT_EQ(made.settings.log.level, "error");
+  EXPECT_EQ(origin(made, "redis.mode").origin, "WEIR_REDIS_MODE");
+  EXPECT_EQ(origin(made, "log.level").origin, "flag");
+  EXPECT_EQ(origin(made, "redis.db").origin, "t.yaml:1:29");
+  EXPECT_EQ(origin(made, "redis.pool_size").origin, "default");
+}
+
+TEST(Parse, VariablesReachSectionsTheFileDoesNotHaveAndListsByComma) {
+  const Loaded made = loaded(parse("", "t.yaml",
+                                   with_environment({{"WEIR_REDIS_TLS_ENABLED", "true"},
+                                                     {"WEIR_REDIS_ENDPOINTS", "a:1,b:2"},
+                                                     {"WEIR_ACCESS_IPV6_PREFIX", "56"},
+                                                     {"WEIR_HASH_KEY", "k"}})));
+  EXPECT_TRUE(made.settings.redis.tls.enabled);
+  EXPECT_EQ(made.settings.redis.endpoints, (std::vector<std::string>{"a:1", "b:2"}));
+  EXPECT_EQ(made.settings.ipv6_prefix, 56);
+  EXPECT_FALSE(made.settings.has_cache_redis);
+}
+
+TEST(Parse, VariablesReachTheLimitsOfTheFile) {
+  const Loaded made =
+      loaded(parse("limits: {per-ip: {rate: 5/s}, other: {rate: 5/s}}", "t.yaml",
+                   with_environment({{"WEIR_LIMITS_PER_IP_BURST", "9"}, {"WEIR_LIMITS_OTHER_RATE", "6/s"}})));
+  EXPECT_EQ(print(*made.policy->find("per-ip")->numbers), "5 per 1s, burst 9");
+  EXPECT_EQ(print(*made.policy->find("other")->numbers), "6 per 1s, burst 6");
+  EXPECT_EQ(origin(made, "limits.per-ip.burst").origin, "WEIR_LIMITS_PER_IP_BURST");
+}
+
+TEST(Parse, AVariableThatCouldMeanTwoLimitsIsRefused) {
+  EXPECT_EQ(problems_of(parse("limits: {a-b: {rate: 5/s}, a.b: {rate: 5/s}}", "t.yaml",
+                              with_environment({{"WEIR_LIMITS_A_B_BURST", "9"}}))),
+            "WEIR_LIMITS_A_B_BURST: could mean limits.a-b.burst or limits.a.b.burst\n");
+}
+
+TEST(Parse, AVariableIsCheckedLikeTheFile) {
+  EXPECT_EQ(problems_of(parse("", "t.yaml", with_environment({{"WEIR_REDIS_DB", "-1"}, {"WEIR_STORE", "disk"}}))),
+            "WEIR_STORE: store must be memory or redis, not \"disk\"\n"
+            "WEIR_REDIS_DB: db -1 must be 0 to 65535\n");
+}
+
+TEST(Parse, AFlagThatNamesNoSettingIsRefused) {
+  Options options;
+  options.flags = {{"redis.moed", "x"}};
+  EXPECT_EQ(problems_of(parse("", "t.yaml", options)), "flag redis.moed: there is no setting \"redis.moed\"\n");
+}
+
+TEST(Parse, AnAlmostKnownVariableIsAWarningAndAStrangerIsNot) {
+  const Loaded made = loaded(parse("", "t.yaml",
+                                   with_environment({{"WEIR_REDIS_MOED", "single"},
+                                                     {"WEIR_SERVICE_HOST", "10.0.0.1"},
+                                                     {"WEIR_PORT_8080_TCP_ADDR", "10.0.0.1"},
+                                                     {"HOME", "/"}})));
+  EXPECT_EQ(made.warnings,
+            std::vector<std::string>{"variable WEIR_REDIS_MOED is no setting; did you mean WEIR_REDIS_MODE?"});
+}
+
+TEST(Parse, SecretsAreLookedUpAndNeverShown) {
+  const Options options = with_files({{"/run/token", "from-file\n"}}, {{"PASSWORD", "from-env"}});
+  const Loaded made =
+      loaded(parse("redis: {password: env:PASSWORD}\nadmin: {read_token: file:/run/token, write_token: plain-one}\n"
+                   "listen: [{address: 'unix:/x', speak: resp, password: env:PASSWORD}]\n",
+                   "t.yaml", options));
+  EXPECT_EQ(made.settings.redis.password, "from-env");
+  EXPECT_EQ(made.settings.admin.read_token, "from-file");
+  EXPECT_EQ(made.settings.listen[0].password, "from-env");
+  EXPECT_EQ(origin(made, "admin.write_token").value, "(hidden)");
+  const std::string shown = show(made);
+  for (const char* secret : {"from-env", "from-file", "plain-one"}) {
+    EXPECT_EQ(shown.find(secret), std::string::npos) << secret;
+  }
+}
+
+TEST(Parse, AMissingSecretIsAnErrorThatNamesIt) {
+  EXPECT_EQ(problems_of(parse("hash_key: env:NOPE\nadmin: {read_token: file:/nope}\n", "t.yaml", with_files({}))),
+            "t.yaml:1:11: hash_key: the variable \"NOPE\" is not set\n"
+            "t.yaml:2:21: read_token: cannot read the file \"/nope\"\n");
+}
+
+TEST(Parse, ASecretFileHoldsAtItsBoundAndNotOnePastIt) {
+  const std::string most(bounds::secret_bytes_max, 's');
+  EXPECT_EQ(loaded(parse("hash_key: file:/k", "t.yaml", with_files({{"/k", most}}))).settings.hash_key, most);
+  EXPECT_EQ(problems_of(parse("hash_key: file:/k", "t.yaml", with_files({{"/k", most + "s"}}))),
+            "t.yaml:1:11: hash_key: the file \"/k\" is larger than 65536 bytes\n");
+}
+
+TEST(Parse, PathsOfFilesStartFromTheConfigurationsDirectory) {
+  const Options options = with_files({{"etc/weir.yaml", "limits: sub/limits.yaml\noverrides: /abs/overrides.yaml\n"},
+                                      {"etc/sub/limits.yaml", "a: {rate: 1/s}\n"},
+                                      {"/abs/overrides.yaml", "a:x: {rate: 2/s}\n"}});
+  const Loaded made = loaded(load("etc/weir.yaml", options));
+  EXPECT_EQ(made.policy->override_count(), 1u);
+  EXPECT_EQ(origin(made, "limits.a.rate").origin, "etc/sub/limits.yaml:1:11");
+  EXPECT_NE(show(made).find("overrides.a:x: 2 per 1s, burst 2  # /abs/overrides.yaml:1\n"), std::string::npos);
+}
+
+TEST(Parse, AVariableMayNameTheFileOfOverrides) {
+  const Options options = with_files({{"more.yaml", "a:x: {rate: 2/s}\n"}}, {{"WEIR_OVERRIDES", "more.yaml"}});
+  EXPECT_EQ(loaded(parse("limits: {a: {rate: 1/s}}", "t.yaml", options)).policy->override_count(), 1u);
+}
+
+TEST(Parse, ProblemsOfAllFilesAreReportedTogetherUnderTheirNames) {
+  const Options options = with_files({{"l.yaml", "a: {rate: 1/s, brust: 5}\n"}, {"o.yaml", "b:x: {rate: 2/s}\n"}});
+  EXPECT_EQ(problems_of(parse("store: disk\nlimits: l.yaml\noverrides: o.yaml\n", "t.yaml", options)),
+            "t.yaml:1:8: store must be memory or redis, not \"disk\"\n"
+            "l.yaml:1:16: unknown key \"brust\"; did you mean \"burst\"?\n"
+            "o.yaml:1:1: override \"b:x\" is for an unknown limit \"b\"\n");
+}
+
+TEST(Parse, AMissingFileIsOneProblem) {
+  EXPECT_EQ(problems_of(load("nope.yaml", with_files({}))), "nope.yaml: cannot read the file \"nope.yaml\"\n");
+  EXPECT_EQ(problems_of(load("/", {})), "/: cannot read the file \"/\": Is a directory\n");
+}
+
+TEST(Parse, ALimitWithAKeyButNoNumbersIsAWarning) {
+  const Loaded made = loaded(parse("limits: {a: {key: ip}}", "t.yaml", {}));
+  EXPECT_EQ(made.warnings, std::vector<std::string>{
+                               "t.yaml:1:10: limit \"a\" has no numbers: only ids that have an override are limited"});
+}
+
+TEST(Parse, SettingsHaveTheirDefaults) {
+  const Settings settings = loaded(parse("", "t.yaml", {})).settings;
+  ASSERT_EQ(settings.listen.size(), 3u);
+  EXPECT_EQ(settings.listen[2].address, "127.0.0.1:9090");
+  EXPECT_EQ(settings.threads, 0);
+  EXPECT_EQ(settings.store, StoreKind::memory);
+  EXPECT_EQ(settings.memory.max_buckets, 50'000'000);
+  EXPECT_TRUE(settings.memory.names);
+  EXPECT_EQ(settings.state.every, 10s);
+  EXPECT_EQ(settings.redis.endpoints, std::vector<std::string>{"127.0.0.1:6379"});
+  EXPECT_EQ(settings.redis.timeout, 250ms);
+  EXPECT_EQ(settings.redis.key_prefix, "weir:");
+  EXPECT_EQ(settings.redis.fallback_buckets, 65536);
+  EXPECT_EQ(settings.failure_code, 429);
+  EXPECT_EQ(settings.ipv6_prefix, 64);
+  EXPECT_EQ(settings.proxy.header_max, 65536);
+  EXPECT_EQ(settings.drain_timeout, 30s);
+  EXPECT_EQ(settings.headers.ratelimit, (std::vector<std::string>{"x-ratelimit", "ietf"}));
+  EXPECT_EQ(settings.log.level, "info");
+}
+
+TEST(Parse, FailurePolicyIsReadInAnyCase) {
+  for (const char* spelling : {"failClosed", "failclosed", "FAILCLOSED"}) {
+    const Loaded made = loaded(parse(std::string("failure_policy: ") + spelling, "t.yaml", {}));
+    EXPECT_EQ(made.settings.failure_policy, FailurePolicy::fail_closed);
+    EXPECT_EQ(origin(made, "failure_policy").value, "failClosed");
+  }
+}
+
+TEST(Parse, ForeignSpellingsBecomeOurNumbers) {
+  const Loaded made =
+      loaded(parse("limits:\n"
+                   "  a: {average: 100, period: 1s, burst: 50}\n"
+                   "  b: {average: 0, period: 1s}\n"
+                   "  c: {capacity: 10, addTokenMs: 500, maximumTimeBeforeTokenExpiry: 3600}\n",
+                   "t.yaml", {}));
+  EXPECT_EQ(print(*made.policy->find("a")->numbers), "100 per 1s, burst 50");
+  EXPECT_TRUE(made.policy->find("b")->unlimited);
+  EXPECT_EQ(print(*made.policy->find("c")->numbers), "1 per 500ms, burst 10");
+  EXPECT_EQ(made.policy->find("c")->idle_min, 3600s);
+}
+
+}  // namespace
+}  // namespace weir::policy

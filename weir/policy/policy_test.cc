@@ -1,0 +1,270 @@
+#include "weir/policy/policy.h"
+
+#include <gtest/gtest.h>
+
+#include "weir/identify/digest.h"
+#include "weir/policy/describe.h"
+#include "weir/policy/parse.h"
+
+namespace weir {
+namespace {
+
+using namespace std::chrono;
+
+constexpr Wall kFriday{sys_days{year{2024} / 7 / 5} + 12h};
+
+std::shared_ptr<const Policy> make(std::string_view yaml) {
+  policy::Options options;
+  options.made_hash_key = "key";
+  policy::Outcome outcome = policy::parse(yaml, "t.yaml", options);
+  if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
+    ADD_FAILURE() << text(*problems);
+    return std::make_shared<const Policy>(Policy::Parts{});
+  }
+  return std::get<policy::Loaded>(outcome).policy;
+}
+
+struct Asked {
+  std::vector<NamedCharge> charges;
+  Order order = Order::together;
+  Mode mode = Mode::spend;
+  Wall wall = kFriday;
+};
+
+Result<void> resolve(const Policy& policy, const Asked& asked, Resolved& out) {
+  Query query;
+  query.charges = asked.charges;
+  query.order = asked.order;
+  query.mode = asked.mode;
+  return policy.resolve(query, {Time{}, asked.wall}, out);
+}
+
+// "6:12345678 600 per 3h, burst 300 x1 override": every charge on a line, or the error.
+std::string charges(const Policy& policy, const Asked& asked) {
+  Resolved out;
+  if (const Result<void> result = resolve(policy, asked, out); !result) return result.error().detail;
+  std::string lines = out.blocked() == nullptr ? "" : "blocked by " + out.blocked()->limit->name + "\n";
+  for (const Charge& charge : out.charges()) {
+    lines += std::string(charge.key.text) + " ";
+    lines +=
+        charge.key.kind == Kind::quota ? "quota " + std::to_string(charge.quota.size) : policy::print(charge.limit);
+    lines += " x" + std::to_string(charge.cost) + (charge.shadow ? " shadow" : "") + "\n";
+  }
+  return lines;
+}
+
+std::string source(const Policy& policy, const Asked& asked) {
+  Resolved out;
+  if (const Result<void> result = resolve(policy, asked, out); !result) return result.error().detail;
+  const Part& part = out.parts()[0];
+  return std::string(print(part.standing)) + " by " + std::string(print(part.source));
+}
+
+TEST(Policy, KeyBeginsWithTheNumberOrElseTheName) {
+  const auto policy = make("limits: {a: {rate: 5/s}, b: {rate: 5/s, number: 6}}");
+  EXPECT_EQ(charges(*policy, {{{"a", "x"}}}), "a:x 5 per 1s, burst 5 x1\n");
+  EXPECT_EQ(charges(*policy, {{{"b", "x", 3}}}), "6:x 5 per 1s, burst 5 x3\n");
+}
+
+TEST(Policy, NumbersComeFromTheOverrideThenTheScheduleThenTheLimit) {
+  const auto policy = make(
+      "limits: {a: {rate: 5/s, schedule: [{days: fri, count: 6}]}}\n"
+      "overrides: {a:x: {rate: 7/s}}");
+  const Wall thursday = kFriday - 24h;
+  EXPECT_EQ(charges(*policy, {{{"a", "x"}}}), "a:x 7 per 1s, burst 7 x1\n");
+  EXPECT_EQ(source(*policy, {{{"a", "x"}}}), "charged by override");
+  EXPECT_EQ(charges(*policy, {{{"a", "y"}}}), "a:y 6 per 1s, burst 6 x1\n");
+  EXPECT_EQ(source(*policy, {{{"a", "y"}}}), "charged by schedule");
+  EXPECT_EQ(charges(*policy, {.charges = {{"a", "y"}}, .wall = thursday}), "a:y 5 per 1s, burst 5 x1\n");
+  EXPECT_EQ(source(*policy, {.charges = {{"a", "y"}}, .wall = thursday}), "charged by limit");
+}
+
+TEST(Policy, AScheduleKeepsABurstThatWasWritten) {
+  const auto policy = make("limits: {a: {rate: 5/s, burst: 20, schedule: [{count: 6}]}}");
+  EXPECT_EQ(charges(*policy, {{{"a", "x"}}}), "a:x 6 per 1s, burst 20 x1\n");
+}
+
+TEST(Policy, AnUnknownLimitIsAnErrorThatNamesIt) {
+  const auto policy = make("limits: {a: {rate: 5/s}}");
+  Resolved out;
+  const Result<void> result = resolve(*policy, {{{"x", "y"}}}, out);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error(), (Error{Fault::unknown, "unknown limit \"x\""}));
+}
+
+TEST(Policy, ABadIdIsAnErrorThatNamesLimitIdAndRule) {
+  const auto policy = make("limits: {a: {rate: 5/s, id: regId}, b: {rate: 5/s, key: ip}}");
+  EXPECT_EQ(charges(*policy, {{{"a", "12x"}}}), "limit \"a\": \"12x\" is not a regId: only decimal digits are allowed");
+  EXPECT_TRUE(charges(*policy, {{{"b", "1.2.3"}}}).starts_with("limit \"b\": \"1.2.3\" is not an IP address"));
+}
+
+TEST(Policy, ANegativeCostIsRefusedAndZeroIsNot) {
+  const auto policy = make("limits: {a: {rate: 5/s}}");
+  EXPECT_EQ(charges(*policy, {{{"a", "x", -1}}}), "limit \"a\": cost -1 must not be negative; a refund gives back");
+  EXPECT_EQ(charges(*policy, {{{"a", "x", 0}}}), "a:x 5 per 1s, burst 5 x0\n");
+}
+
+TEST(Policy, TheSameBucketTwiceIsChargedOnceWithTheSummedCost) {
+  const auto policy = make("limits: {a: {rate: 5/s, id: regId, quota: 9/day}, b: {rate: 5/s}}");
+  EXPECT_EQ(charges(*policy, {{{"a", "7", 2}, {"b", "7"}, {"a", "007", 3}}}),
+            "a:7 5 per 1s, burst 5 x5\na:7 quota 9 x5\nb:7 5 per 1s, burst 5 x1\n");
+  Resolved out;
+  ASSERT_TRUE(resolve(*policy, {{{"a", "7"}, {"a", "7"}}}, out));
+  EXPECT_EQ(out.parts().size(), 2u);
+  EXPECT_EQ(out.parts()[1].bucket, 0u);
+  EXPECT_EQ(out.parts()[1].quota, 1u);
+}
+
+TEST(Policy, SummedCostsDoNotOverflow) {
+  const auto policy = make("limits: {a: {rate: 5/s}}");
+  const Count max = std::numeric_limits<Count>::max();
+  EXPECT_EQ(charges(*policy, {{{"a", "x", max}, {"a", "x", 1}}}),
+            "a:x 5 per 1s, burst 5 x" + std::to_string(max) + "\n");
+}
+
+TEST(Policy, ChargesAsManyBucketsAsTheBoundAndNotOneMore) {
+  std::string yaml = "limits:\n";
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i <= bounds::charges_max; ++i) {
+    names.push_back("l" + std::to_string(i));
+    yaml += "  " + names.back() + ": {rate: 1/s}\n";
+  }
+  yaml += "  both: {rate: 1/s, quota: 1/day}\n";
+  const auto policy = make(yaml);
+  Asked asked;
+  for (std::size_t i = 0; i < bounds::charges_max; ++i) asked.charges.push_back({names[i], "x"});
+  Resolved out;
+  ASSERT_TRUE(resolve(*policy, asked, out));
+  EXPECT_EQ(out.charges().size(), bounds::charges_max);
+  asked.charges.back() = {"both", "x"};
+  EXPECT_EQ(charges(*policy, asked), "more than 16 buckets would be charged at once");
+  asked.charges.push_back({names.back(), "x"});
+  EXPECT_EQ(charges(*policy, asked), "17 limits are named; at most 16 can be charged at once");
+}
+
+TEST(Policy, BlockedDeniesTogetherWithoutAnyCharge) {
+  const auto policy = make("limits: {a: {rate: 5/s}, b: {rate: 5/s}}\noverrides: {b:x: {blocked: true}}");
+  EXPECT_EQ(charges(*policy, {{{"a", "x"}, {"b", "x"}, {"a", "y"}}}), "blocked by b\n");
+  EXPECT_EQ(source(*policy, {{{"b", "x"}}}), "blocked by override");
+}
+
+TEST(Policy, BlockedInOrderChargesWhatStandsBefore) {
+  const auto policy = make("limits: {a: {rate: 5/s}, b: {rate: 5/s}}\noverrides: {b:x: {blocked: true}}");
+  EXPECT_EQ(charges(*policy, {{{"a", "x"}, {"b", "x"}, {"a", "y"}}, Order::in_order}),
+            "blocked by b\na:x 5 per 1s, burst 5 x1\n");
+}
+
+TEST(Policy, BlockedInShadowOrByAResetDeniesNobody) {
+  const auto policy = make(
+      "limits: {a: {rate: 5/s, mode: shadow}, b: {rate: 1/s}}\noverrides: {a:x: {blocked: true}, b:x: {blocked: "
+      "true}}");
+  EXPECT_EQ(charges(*policy, {{{"a", "x"}, {"b", "y"}}}), "b:y 1 per 1s, burst 1 x1\n");
+  EXPECT_EQ(charges(*policy, {{{"b", "x"}}, Order::together, Mode::reset}), "");
+}
+
+TEST(Policy, UnlimitedOffAndNumberlessChargeNothing) {
+  const auto policy = make(
+      "limits: {a: {rate: 5/s}, b: {average: 0}, c: {rate: 1/s, mode: off}}\nnames: {d: {}}\n"
+      "overrides: {a:x: {unlimited: true}, d:y: {rate: 2/s}}");
+  EXPECT_EQ(charges(*policy, {{{"a", "x"}, {"b", "x"}, {"c", "x"}, {"d", "x"}}}), "");
+  EXPECT_EQ(source(*policy, {{{"a", "x"}}}), "unlimited by override");
+  EXPECT_EQ(source(*policy, {{{"b", "x"}}}), "unlimited by limit");
+  EXPECT_EQ(source(*policy, {{{"c", "x"}}}), "off by limit");
+  EXPECT_EQ(source(*policy, {{{"d", "x"}}}), "unlimited by limit");
+  EXPECT_EQ(charges(*policy, {{{"d", "y"}}}), "d:y 2 per 1s, burst 2 x1\n");
+}
+
+TEST(Policy, ShadowIsMarkedOnTheCharge) {
+  const auto policy = make("limits: {a: {rate: 5/s, quota: 7/day, mode: shadow}}");
+  EXPECT_EQ(charges(*policy, {{{"a", "x"}}}), "a:x 5 per 1s, burst 5 x1 shadow\na:x quota 7 x1 shadow\n");
+}
+
+TEST(Policy, AQuotaHasTheWindowOfItsZone) {
+  const auto policy = make("limits: {a: {quota: 7/day, zone: Europe/London}}\noverrides: {a:x: {quota: 8/month}}");
+  Resolved out;
+  ASSERT_TRUE(resolve(*policy, {{{"a", "y"}}}, out));
+  ASSERT_EQ(out.charges().size(), 1u);
+  EXPECT_EQ(out.charges()[0].quota.window.end, (Wall{sys_days{year{2024} / 7 / 5} + 23h})) << "local midnight";
+  ASSERT_TRUE(resolve(*policy, {{{"a", "x"}}}, out));
+  EXPECT_EQ(out.charges()[0].quota.size, 8);
+  EXPECT_EQ(out.charges()[0].quota.window.end, (Wall{sys_days{year{2024} / 7 / 31} + 23h}));
+  EXPECT_EQ(out.parts()[0].source, Source::override);
+}
+
+TEST(Policy, AddressesAreCountedByThePrefixAndTheMostSpecificOverrideWins) {
+  const auto policy = make(
+      "limits: {per-ip: {key: ip, rate: 1/s}}\n"
+      "overrides: {per-ip:10.0.0.0/8: {rate: 2/s}, per-ip:10.20.0.0/16: {rate: 3/s}, per-ip:10.20.0.1: {rate: 4/s}, "
+      "'per-ip:2001:db8:1::/48': {rate: 5/s}, 'per-ip:2001:db8:1::bad': {blocked: true}}");
+  EXPECT_EQ(charges(*policy, {{{"per-ip", "10.20.0.1"}}}), "per-ip:10.20.0.1 4 per 1s, burst 4 x1\n");
+  EXPECT_EQ(charges(*policy, {{{"per-ip", "10.20.0.2"}}}), "per-ip:10.20.0.2 3 per 1s, burst 3 x1\n");
+  EXPECT_EQ(charges(*policy, {{{"per-ip", "10.1.0.2"}}}), "per-ip:10.1.0.2 2 per 1s, burst 2 x1\n");
+  EXPECT_EQ(charges(*policy, {{{"per-ip", "::ffff:11.0.0.1"}}}), "per-ip:11.0.0.1 1 per 1s, burst 1 x1\n");
+  EXPECT_EQ(charges(*policy, {{{"per-ip", "2001:0db8:0001:0002::9"}}}),
+            "per-ip:2001:db8:1:2::/64 5 per 1s, burst 5 x1\n");
+  EXPECT_EQ(charges(*policy, {{{"per-ip", "2001:db8:1:2::/64"}}}), "per-ip:2001:db8:1:2::/64 5 per 1s, burst 5 x1\n");
+  EXPECT_EQ(charges(*policy, {{{"per-ip", "2001:db8:1::bad"}}}), "blocked by per-ip\n");
+  EXPECT_TRUE(charges(*policy, {{{"per-ip", "10.0.0.0/8"}}}).starts_with("limit \"per-ip\": "));
+}
+
+TEST(Policy, TwoAddressesOfOnePrefixAreOneBucket) {
+  const auto policy = make(
+      "limits: {a: {key: ip, rate: 1/s}, b: {key: ip, id: ipAddress, rate: 1/s}}\n"
+      "access: {ipv6_prefix: 48}");
+  EXPECT_EQ(charges(*policy, {{{"a", "2001:db8::1"}, {"a", "2001:db8:0:5::1"}}}),
+            "a:2001:db8::/48 1 per 1s, burst 1 x2\n");
+  EXPECT_EQ(charges(*policy, {{{"b", "2001:db8::1"}, {"b", "2001:db8:0:5::1"}}}),
+            "b:2001:db8::1 1 per 1s, burst 1 x1\nb:2001:db8:0:5::1 1 per 1s, burst 1 x1\n");
+}
+
+TEST(Policy, HashedIdsNeverAppearAndStillFindTheirOverride) {
+  const auto policy = make("limits: {a: {rate: 1/s, hashed: true}}\noverrides: {a:someone: {rate: 2/s}}");
+  EXPECT_EQ(charges(*policy, {{{"a", "someone"}}}), "a:" + hashed_id("key", "someone") + " 2 per 1s, burst 2 x1\n");
+  Resolved out;
+  ASSERT_TRUE(resolve(*policy, {{{"a", "someone"}}}, out));
+  EXPECT_EQ(out.parts()[0].id, hashed_id("key", "someone"));
+}
+
+TEST(Policy, AHashedLimitWithoutAKeyIsOurOwnFailure) {
+  const policy::Outcome outcome = policy::parse("limits: {a: {rate: 1/s, hashed: true}}", "t.yaml", {});
+  const Policy& policy = *std::get<policy::Loaded>(outcome).policy;
+  EXPECT_TRUE(policy.lacks_hash_key());
+  Resolved out;
+  EXPECT_EQ(resolve(policy, {{{"a", "x"}}}, out).error().fault, Fault::internal);
+}
+
+TEST(Policy, FailurePolicyIsTheLimitsOrElseTheFiles) {
+  const auto policy =
+      make("failure_policy: failClosed\nlimits: {a: {rate: 1/s}, b: {rate: 1/s, failure_policy: passThrough}}");
+  Resolved out;
+  ASSERT_TRUE(resolve(*policy, {{{"a", "x"}, {"b", "x"}}}, out));
+  EXPECT_EQ(out.charges()[0].on_failure, FailurePolicy::fail_closed);
+  EXPECT_EQ(out.charges()[1].on_failure, FailurePolicy::pass_through);
+}
+
+TEST(Policy, AKeyHoldsAtItsBoundAndNotOnePastIt) {
+  const auto policy = make("limits: {a: {rate: 1/s, id: email:email:email:email:text}, b: {rate: 1/s}}");
+  EXPECT_EQ(charges(*policy, {{{"b", std::string(256, 'x')}}}),
+            "b:" + std::string(256, 'x') + " 1 per 1s, burst 1 x1\n");
+  const std::string mail = std::string(63, 'l') + "@" + std::string(60, 'a') + "." + std::string(60, 'b') + "." +
+                           std::string(58, 'c') + ".de";  // 247 bytes
+  const std::string mails = mail + ":" + mail + ":" + mail + ":" + mail + ":";
+  const std::size_t room = bounds::key_bytes_max - 2 - mails.size();
+  Resolved out;
+  EXPECT_TRUE(resolve(*policy, {{{"a", mails + std::string(room, 't')}}}, out));
+  EXPECT_TRUE(
+      charges(*policy, {{{"a", mails + std::string(room + 1, 't')}}}).ends_with("makes a key longer than 1024 bytes"));
+}
+
+TEST(Policy, ResolvedCanBeUsedAgain) {
+  const auto policy = make("limits: {a: {rate: 1/s}}\noverrides: {a:b: {blocked: true}}");
+  Resolved out;
+  ASSERT_TRUE(resolve(*policy, {{{"a", "b"}}}, out));
+  EXPECT_NE(out.blocked(), nullptr);
+  ASSERT_TRUE(resolve(*policy, {{{"a", "c"}}}, out));
+  EXPECT_EQ(out.blocked(), nullptr);
+  EXPECT_EQ(out.charges()[0].key.text, "a:c");
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,32 @@
+// Other numbers at some hours of some days. The first entry that matches wins.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weir/base/time.h"
+#include "weir/base/zone.h"
+#include "weir/core/limit.h"
+#include "weir/policy/values.h"
+
+namespace weir {
+
+struct ScheduleEntry {
+  std::uint8_t days = 0x7f;  // bit 0 is Sunday
+  policy::Hours hours;
+  Zone zone;
+  Limit numbers = Limit::per_second(1);
+
+  // Days and hours are those of the zone. Hours that cross midnight belong to the day they began on: "fri 22:00-06:00"
+  // ends on Saturday morning.
+  bool covers(Wall wall) const noexcept;
+};
+
+using Schedule = std::vector<ScheduleEntry>;
+
+// Null if no entry covers the instant.
+const ScheduleEntry* find_entry(const Schedule& schedule, Wall wall) noexcept;
+
+}  // namespace weir

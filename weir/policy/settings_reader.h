@@ -1,0 +1,23 @@
+// From the checked tree to Settings, and to the list of values in force with where each came from.
+#pragma once
+
+#include <vector>
+
+#include "weir/policy/document.h"
+#include "weir/policy/parse.h"
+#include "weir/policy/settings.h"
+
+namespace weir::policy {
+
+// Values that were refused have their defaults. REQUIRES: the tree was checked and its secrets resolved.
+Settings read_settings(const Document& document, NodeId root);
+
+// Every value of the table in force, defaults included; entries of lists, `limits` and `names` as written. Overrides
+// are left out: there may be a million.
+std::vector<Setting> list_origins(const Document& document, NodeId root, const Settings& settings,
+                                  const std::vector<NamedLimit>& limits);
+
+// What fits in the file but not together: an admin listener that anybody can reach, a proxy without a backend.
+void check_settings(const Document& document, NodeId root, const Settings& settings, Complaints& complaints);
+
+}  // namespace weir::policy

@@ -1,0 +1,51 @@
+// Values that only a configuration has: days, hours, quotas, key sources, instants. Every parser takes the whole text;
+// an Error quotes it and says the rule.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "weir/algorithm/calendar.h"
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/core/limit.h"
+
+namespace weir::policy {
+
+// "mon-fri", "sat,sun", "fri-mon": bit 0 is Sunday.
+Result<std::uint8_t> parse_days(std::string_view text);
+std::string print_days(std::uint8_t days);
+
+// Minutes of the day, [from, to). When to <= from they cross midnight.
+struct Hours {
+  int from = 0;
+  int to = 24 * 60;
+
+  friend constexpr bool operator==(const Hours&, const Hours&) = default;
+};
+// "09:00-18:00", "22:00-06:00", "00:00-24:00".
+Result<Hours> parse_hours(std::string_view text);
+std::string print_hours(Hours hours);
+
+struct QuotaText {
+  Count size = 0;
+  Calendar calendar = Calendar::day;
+
+  friend constexpr bool operator==(const QuotaText&, const QuotaText&) = default;
+};
+// "100000/month", "5 per day": 1 to bounds::quota_max in an hour, a day, a week or a month.
+Result<QuotaText> parse_quota(std::string_view text);
+std::string print_quota(const QuotaText& quota);
+
+// "ip", "apikey", "header:NAME", "cookie:NAME", "query:NAME", "form:FIELD", "path", "path:N", "method", "host",
+// "descriptor:KEY", "global".
+Result<void> check_key_source(std::string_view text);
+
+// "2027-01-01T00:00:00Z", to the second, in UTC.
+Result<Wall> parse_instant(std::string_view text);
+
+// A limit's or a route's name.
+bool is_name(std::string_view text) noexcept;
+
+}  // namespace weir::policy

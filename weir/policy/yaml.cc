@@ -1,0 +1,293 @@
+#include "weir/policy/yaml.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <istream>
+#include <streambuf>
+
+#include "weir/base/bounds.h"
+#include "weir/base/text.h"
+#include "weir/identify/quote.h"
+#include "weir/policy/plain_yaml.h"
+
+namespace weir::policy {
+
+void TreeBuilder::refuse(std::uint32_t line, std::uint32_t column, std::string sentence) {
+  if (failed_) return;
+  failed_ = true;
+  complaints_.add({file_, line, column}, std::move(sentence));
+}
+
+NodeId TreeBuilder::place(const Node& node, std::size_t anchor) {
+  Node placed = node;
+  if (open_.empty()) {
+    root_ = document_.add(placed);
+    if (anchor != 0) open_anchors_.emplace_back(anchor, root_);
+    return root_;
+  }
+  Level& level = open_.back();
+  if (level.wants_value) {
+    placed.key = level.key.key;
+    placed.key_line = level.key.key_line;
+    placed.key_column = level.key.key_column;
+    // An absent value has no place of its own: its key stands for it.
+    if (placed.kind == NodeKind::null) {
+      placed.line = placed.key_line;
+      placed.column = placed.key_column;
+    }
+    level.wants_value = false;
+  }
+  const NodeId id = document_.add(placed);
+  (level.last == kNoNode ? document_.node(level.id).child : document_.node(level.last).next) = id;
+  level.last = id;
+  if (anchor != 0) open_anchors_.emplace_back(anchor, id);
+  return id;
+}
+
+void TreeBuilder::null(std::uint32_t line, std::uint32_t column, std::size_t anchor) {
+  if (failed_) return;
+  if (!open_.empty() && document_.node(open_.back().id).kind == NodeKind::map && !open_.back().wants_value) {
+    return refuse(line, column, "a key must not be empty");
+  }
+  Node node;
+  node.file = file_;
+  node.line = line;
+  node.column = column;
+  place(node, anchor);
+  // Nothing stays open inside a null: what it anchors is finished.
+  if (anchor != 0) {
+    anchors_[anchor] = open_anchors_.back().second;
+    open_anchors_.pop_back();
+  }
+}
+
+void TreeBuilder::scalar(std::uint32_t line, std::uint32_t column, std::string_view text, bool quoted,
+                         std::size_t anchor) {
+  if (failed_) return;
+  if (!open_.empty() && document_.node(open_.back().id).kind == NodeKind::map && !open_.back().wants_value) {
+    Level& level = open_.back();
+    level.key.key = document_.keep(text);
+    level.key.key_line = line;
+    level.key.key_column = column;
+    level.wants_value = true;
+    return;
+  }
+  Node node;
+  node.kind = NodeKind::scalar;
+  node.quoted = quoted;
+  node.file = file_;
+  node.line = line;
+  node.column = column;
+  node.value = document_.keep(text);
+  place(node, anchor);
+  if (anchor != 0) {
+    anchors_[anchor] = open_anchors_.back().second;
+    open_anchors_.pop_back();
+  }
+}
+
+void TreeBuilder::begin(NodeKind kind, std::uint32_t line, std::uint32_t column, std::size_t anchor) {
+  if (failed_) return;
+  if (!open_.empty() && document_.node(open_.back().id).kind == NodeKind::map && !open_.back().wants_value) {
+    return refuse(line, column, "a key must be a single text, not a list or a map");
+  }
+  if (open_.size() >= static_cast<std::size_t>(bounds::config_depth_max)) {
+    return refuse(line, column, "nests deeper than " + std::to_string(bounds::config_depth_max) + " levels");
+  }
+  Node node;
+  node.kind = kind;
+  node.file = file_;
+  node.line = line;
+  node.column = column;
+  const NodeId id = place(node, anchor);
+  open_.push_back({id, kNoNode, false, {}});
+}
+
+void TreeBuilder::end() {
+  if (failed_) return;
+  const NodeId id = open_.back().id;
+  open_.pop_back();
+  if (!open_anchors_.empty() && open_anchors_.back().second == id) {
+    anchors_[open_anchors_.back().first] = id;
+    open_anchors_.pop_back();
+  }
+}
+
+void TreeBuilder::alias(std::uint32_t line, std::uint32_t column, std::size_t anchor) {
+  if (failed_) return;
+  const auto found = anchors_.find(anchor);
+  if (found == anchors_.end()) return refuse(line, column, "an alias must not stand inside what it names");
+  Level* level = open_.empty() ? nullptr : &open_.back();
+  if (level == nullptr || (document_.node(level->id).kind == NodeKind::map && !level->wants_value)) {
+    return refuse(line, column, "a key must be a single text, not an alias");
+  }
+  // An alias to a list of aliases to lists ... grows exponentially: what all of them repeat is bounded.
+  const std::size_t before = document_.size();
+  std::vector<NodeId> pending{found->second};
+  std::size_t repeated = 0;
+  while (!pending.empty() && repeated + alias_nodes_ <= bounds::config_alias_nodes_max) {
+    const NodeId id = pending.back();
+    pending.pop_back();
+    ++repeated;
+    for (const NodeId child : document_.children(id)) pending.push_back(child);
+  }
+  alias_nodes_ += repeated;
+  if (alias_nodes_ > bounds::config_alias_nodes_max) {
+    return refuse(line, column,
+                  "aliases repeat more than " + std::to_string(bounds::config_alias_nodes_max) + " values");
+  }
+  const NodeId copied = document_.copy(found->second);
+  WEIR_ASSERT(document_.size() == before + repeated);
+  Node& node = document_.node(copied);
+  node.key = level->key.key;
+  node.key_line = level->key.key_line;
+  node.key_column = level->key.key_column;
+  level->wants_value = false;
+  (level->last == kNoNode ? document_.node(level->id).child : document_.node(level->last).next) = copied;
+  level->last = copied;
+}
+
+namespace {
+
+// A view as a stream, without a copy.
+class ViewBuffer final : public std::streambuf {
+ public:
+  explicit ViewBuffer(std::string_view text) {
+    // A get area is never written to.
+    char* begin = const_cast<char*>(text.data());  // NOLINT
+    setg(begin, begin, begin + text.size());
+  }
+};
+
+// yaml-cpp's events as a TreeBuilder's. Its marks count from 0.
+class Handler final : public YAML::EventHandler {
+ public:
+  explicit Handler(TreeBuilder& builder) : builder_(builder) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) builder_.refuse(line(mark), column(mark), "a second document begins here; one is expected");
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    builder_.null(line(mark), column(mark), anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    builder_.alias(line(mark), column(mark), anchor);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    // "?" is a plain scalar, "!" a quoted one.
+    if (tag != "?" && tag != "!") return refuse_tag(mark, tag);
+    builder_.scalar(line(mark), column(mark), value, tag == "!", anchor);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    if (tag != "?" && !tag.empty()) return refuse_tag(mark, tag);
+    builder_.begin(NodeKind::sequence, line(mark), column(mark), anchor);
+  }
+  void OnSequenceEnd() override { builder_.end(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    if (tag != "?" && !tag.empty()) return refuse_tag(mark, tag);
+    builder_.begin(NodeKind::map, line(mark), column(mark), anchor);
+  }
+  void OnMapEnd() override { builder_.end(); }
+
+ private:
+  static std::uint32_t line(const YAML::Mark& mark) { return static_cast<std::uint32_t>(mark.line + 1); }
+  static std::uint32_t column(const YAML::Mark& mark) { return static_cast<std::uint32_t>(mark.column + 1); }
+  void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
+    builder_.refuse(line(mark), column(mark), "the tag " + quote(tag) + " is not supported");
+  }
+
+  TreeBuilder& builder_;
+  int documents_ = 0;
+};
+
+// The first byte that no configuration may hold, or text.size().
+std::size_t find_bad_byte(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x80) {
+      const bool control = (byte < 0x20 && byte != '\n' && byte != '\t' && byte != '\r') || byte == 0x7f;
+      if (control) return i;
+      ++i;
+      continue;
+    }
+    const std::size_t length = utf8_sequence(text.substr(i));
+    if (length == 0) return i;
+    i += length;
+  }
+  return text.size();
+}
+
+void refuse_byte(std::string_view text, std::size_t at, TreeBuilder& builder) {
+  std::uint32_t line = 1;
+  std::size_t start = 0;
+  for (std::size_t i = 0; i < at; ++i) {
+    if (text[i] != '\n') continue;
+    ++line;
+    start = i + 1;
+  }
+  const auto byte = static_cast<unsigned char>(text[at]);
+  const std::string_view hex = "0123456789abcdef";
+  builder.refuse(line, static_cast<std::uint32_t>(at - start + 1),
+                 std::string("byte 0x") + hex[byte >> 4] + hex[byte & 15] +
+                     (byte < 0x80 ? " is a control character" : " is not part of valid UTF-8"));
+}
+
+// False after a complaint: too big, or bytes that are no text.
+bool is_text(std::string_view text, TreeBuilder& builder) {
+  if (text.size() > bounds::config_bytes_max) {
+    builder.refuse(1, 1, "is larger than " + std::to_string(bounds::config_bytes_max >> 20) + " MiB");
+    return false;
+  }
+  const std::size_t bad = find_bad_byte(text);
+  if (bad == text.size()) return true;
+  refuse_byte(text, bad, builder);
+  return false;
+}
+
+NodeId finish(const TreeBuilder& builder, FileId file, Document& document) {
+  if (builder.failed()) return kNoNode;
+  if (builder.root() != kNoNode) return builder.root();
+  Node empty;
+  empty.file = file;
+  empty.line = 1;
+  empty.column = 1;
+  return document.add(empty);
+}
+
+}  // namespace
+
+NodeId read_by_yaml_cpp(std::string_view text, FileId file, Document& document, Complaints& complaints) {
+  TreeBuilder builder(file, document, complaints);
+  if (!is_text(text, builder)) return kNoNode;
+  Handler handler(builder);
+  ViewBuffer buffer(text);
+  std::istream stream(&buffer);
+  try {
+    YAML::Parser parser(stream);
+    while (!builder.failed() && parser.HandleNextDocument(handler)) {
+    }
+  } catch (const YAML::Exception& e) {
+    const bool placed = !e.mark.is_null();
+    builder.refuse(placed ? static_cast<std::uint32_t>(e.mark.line + 1) : 1,
+                   placed ? static_cast<std::uint32_t>(e.mark.column + 1) : 1, "not valid YAML: " + e.msg);
+  }
+  return finish(builder, file, document);
+}
+
+NodeId read_yaml(std::string_view text, FileId file, Document& document, Complaints& complaints) {
+  TreeBuilder builder(file, document, complaints);
+  if (!is_text(text, builder)) return kNoNode;
+  const std::size_t nodes = document.size();
+  const std::size_t bytes = document.text_bytes();
+  if (read_plain_yaml(text, builder)) return finish(builder, file, document);
+  document.rewind(nodes, bytes);
+  return read_by_yaml_cpp(text, file, document, complaints);
+}
+
+}  // namespace weir::policy

@@ -1,0 +1,175 @@
+#include "weir/simulate/replay.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "weir/algorithm/calendar.h"
+#include "weir/algorithm/gcra.h"
+
+namespace weir::simulate {
+namespace {
+
+// The charges of one limit for one id stand side by side under one text: its numbers, its quota, or both. They are
+// charged together even where limits are charged in order.
+std::span<const Charge> first_group(std::span<const Charge> charges) noexcept {
+  std::size_t size = 1;
+  while (size < charges.size() && charges[size].key.text == charges[0].key.text) ++size;
+  return charges.first(size);
+}
+
+}  // namespace
+
+Result<Answer> Replay::ask(const Query& query, Now now) {
+  decisions_ = {};
+  if (auto resolved = policy_->resolve(query, now, resolved_); !resolved) return resolved.error();
+  const std::span<const Charge> charges = resolved_.charges();
+  bool allowed = true;
+  switch (query.mode) {
+    case Mode::spend:
+      allowed = query.order == Order::together ? spend_together(charges, now) : spend_in_order(charges, now);
+      break;
+    case Mode::peek:
+      allowed = peek(charges, query.order, now);
+      break;
+    case Mode::refund:
+      refund(charges, now);
+      return speak(true);
+    case Mode::reset:
+      reset(charges, now);
+      return speak(true);
+  }
+  // Charged in order, a denial before the blocked limit has already answered.
+  if (allowed && resolved_.blocked() != nullptr) return refused(*resolved_.blocked());
+  return speak(allowed);
+}
+
+bool Replay::spend_together(std::span<const Charge> charges, Now now) {
+  const std::size_t first = decisions_.size();
+  bool allowed = true;
+  for (const Charge& charge : charges) {
+    const Decision decision = look(charge, load(charge), now);
+    decisions_.push_back(decision);
+    if (!charge.shadow && !decision.allowed) allowed = false;
+  }
+  for (std::size_t i = 0; i < charges.size();) {
+    const std::span<const Charge> group = first_group(charges.subspan(i));
+    const Decision* const looked = decisions_.begin() + first + i;
+    const bool passes = std::all_of(looked, looked + group.size(), [](const Decision& d) { return d.allowed; });
+    for (const Charge& charge : group) {
+      Decision& decision = decisions_[first + i++];
+      // A shadow limit lives its own life: it is charged whenever it alone would have let the request pass. A denial is
+      // kept too: it changes no bucket, but a quota follows a clock that was set back.
+      const bool charged = charge.shadow ? passes : allowed;
+      if (!charged && decision.allowed) continue;
+      const Taken taken = take(charge, load(charge), now);
+      decision = taken.decision;
+      store(charge, taken.bucket);
+    }
+  }
+  return allowed;
+}
+
+bool Replay::spend_in_order(std::span<const Charge> charges, Now now) {
+  while (!charges.empty()) {
+    const std::span<const Charge> group = first_group(charges);
+    if (!spend_together(group, now)) return false;
+    charges = charges.subspan(group.size());
+  }
+  return true;
+}
+
+bool Replay::peek(std::span<const Charge> charges, Order order, Now now) {
+  bool allowed = true;
+  while (!charges.empty() && (allowed || order == Order::together)) {
+    const std::span<const Charge> group = first_group(charges);
+    for (const Charge& charge : group) {
+      const Decision decision = look(charge, load(charge), now);
+      decisions_.push_back(decision);
+      if (!charge.shadow && !decision.allowed) allowed = false;
+    }
+    charges = charges.subspan(group.size());
+  }
+  return allowed;
+}
+
+void Replay::refund(std::span<const Charge> charges, Now now) {
+  for (const Charge& charge : charges) {
+    const Taken given = give(charge, load(charge), now);
+    decisions_.push_back(given.decision);
+    // Nobody owes this bucket anything, so there is nothing to keep.
+    if (buckets_.find(charge.key.text) != buckets_.end()) store(charge, given.bucket);
+  }
+}
+
+void Replay::reset(std::span<const Charge> charges, Now now) {
+  for (const Charge& charge : charges) {
+    if (const auto found = buckets_.find(charge.key.text); found != buckets_.end()) buckets_.erase(found);
+    Charge nothing = charge;
+    nothing.cost = 0;
+    decisions_.push_back(look(nothing, Bucket{}, now));
+  }
+}
+
+Decision Replay::look(const Charge& charge, const Bucket& bucket, Now now) noexcept {
+  if (charge.key.kind == Kind::quota) return quota::peek(charge.quota, bucket.quota, charge.cost, now.wall);
+  return gcra::peek(charge.limit, bucket.tat, charge.cost, now.time);
+}
+
+Replay::Taken Replay::take(const Charge& charge, const Bucket& bucket, Now now) noexcept {
+  if (charge.key.kind == Kind::quota) {
+    const QuotaStep step = quota::spend(charge.quota, bucket.quota, charge.cost, now.wall);
+    return {step.decision, {bucket.tat, step.state}};
+  }
+  const Step step = gcra::spend(charge.limit, bucket.tat, charge.cost, now.time);
+  return {step.decision, {step.tat, bucket.quota}};
+}
+
+Replay::Taken Replay::give(const Charge& charge, const Bucket& bucket, Now now) noexcept {
+  if (charge.key.kind == Kind::quota) {
+    const QuotaStep step = quota::refund(charge.quota, bucket.quota, charge.cost, now.wall);
+    return {step.decision, {bucket.tat, step.state}};
+  }
+  const Step step = gcra::refund(charge.limit, bucket.tat, charge.cost, now.time);
+  return {step.decision, {step.tat, bucket.quota}};
+}
+
+Replay::Bucket Replay::load(const Charge& charge) const noexcept {
+  const auto found = buckets_.find(charge.key.text);
+  return found == buckets_.end() ? Bucket{} : found->second;
+}
+
+void Replay::store(const Charge& charge, const Bucket& bucket) {
+  if (const auto found = buckets_.find(charge.key.text); found != buckets_.end()) {
+    found->second = bucket;
+  } else if (bucket != Bucket{}) {
+    buckets_.emplace(charge.key.text, bucket);
+  }
+}
+
+Answer Replay::refused(const Part& part) noexcept {
+  return {part.limit->name, part.id, {false, 0, 0, kNever, kNever}, true};
+}
+
+Answer Replay::speak(bool allowed) const noexcept {
+  std::optional<std::size_t> speaker;
+  const std::span<const Charge> charges = resolved_.charges();
+  for (std::size_t i = 0; i < decisions_.size(); ++i) {
+    const bool better =
+        !speaker || (charges[*speaker].shadow && !charges[i].shadow) ||
+        (charges[*speaker].shadow == charges[i].shadow && stricter(decisions_[i], decisions_[*speaker]));
+    if (better) speaker = i;
+  }
+  if (!speaker) {
+    const Part& part = resolved_.parts().front();
+    return {part.limit->name, part.id, {}, false};
+  }
+  for (const Part& part : resolved_.parts()) {
+    if (part.bucket != *speaker && part.quota != *speaker) continue;
+    Decision decision = decisions_[*speaker];
+    decision.allowed = allowed;
+    return {part.limit->name, part.id, decision, true};
+  }
+  WEIR_ASSERT(false);  // every charge belongs to a part
+}
+
+}  // namespace weir::simulate

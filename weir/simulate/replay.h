@@ -1,0 +1,85 @@
+// Replays a history against a policy, one query after another on the history's own clock. In: a Query and its time.
+// Out: the answer. Single-threaded and nothing is ever forgotten: a plain map is the whole state, so an answer is the
+// algorithm's and nobody else's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/core/decision.h"
+#include "weir/core/query.h"
+#include "weir/core/verdict.h"
+#include "weir/policy/policy.h"
+
+namespace weir::simulate {
+
+// The verdict, as one limit says it: the strictest decision of those that enforce, or of the shadows if none does.
+struct Answer {
+  std::string_view limit;
+  std::string_view id;  // canonical, or the hash, as it stands in the bucket's key
+  // `allowed` is the verdict's; a shadow limit's retry_after says what it would have asked for.
+  Decision decision;
+  bool bounded = true;  // false: no bucket was asked, because the id is unlimited or the limit is off
+};
+
+class Replay {
+ public:
+  explicit Replay(std::shared_ptr<const Policy> policy) noexcept : policy_(std::move(policy)) {}
+
+  // Errors are the policy's: an unknown limit, an id that breaks its format. Time may run backwards from one query to
+  // the next. Views in the answer live until the next call. REQUIRES: query.charges is not empty.
+  Result<Answer> ask(const Query& query, Now now);
+
+  // How many ids have state.
+  std::size_t size() const noexcept { return buckets_.size(); }
+
+ private:
+  // A limit's numbers and its quota are two buckets under one text.
+  struct Bucket {
+    Time tat{};
+    std::uint64_t quota = 0;  // algorithm/calendar.h
+
+    friend bool operator==(const Bucket&, const Bucket&) = default;
+  };
+  struct Taken {
+    Decision decision;
+    Bucket bucket;  // to keep
+  };
+  // Lets a view be looked up without making a string of it.
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
+  };
+
+  // Each returns whether no limit that enforces denied.
+  bool spend_together(std::span<const Charge> charges, Now now);
+  bool spend_in_order(std::span<const Charge> charges, Now now);
+  bool peek(std::span<const Charge> charges, Order order, Now now);
+  void refund(std::span<const Charge> charges, Now now);
+  void reset(std::span<const Charge> charges, Now now);
+
+  static Decision look(const Charge& charge, const Bucket& bucket, Now now) noexcept;
+  static Taken take(const Charge& charge, const Bucket& bucket, Now now) noexcept;
+  static Taken give(const Charge& charge, const Bucket& bucket, Now now) noexcept;
+
+  Bucket load(const Charge& charge) const noexcept;
+  void store(const Charge& charge, const Bucket& bucket);
+  static Answer refused(const Part& part) noexcept;
+  Answer speak(bool allowed) const noexcept;
+
+  std::shared_ptr<const Policy> policy_;
+  std::unordered_map<std::string, Bucket, Hash, std::equal_to<>> buckets_;
+  Resolved resolved_;
+  Decisions decisions_;  // of the charges asked, in order
+};
+
+}  // namespace weir::simulate

@@ -22,6 +22,16 @@ inline constexpr std::int64_t quota_max = (std::int64_t{1} << 36) - 1;
 // Buckets of one memory table.
 inline constexpr std::uint64_t buckets_max = 1'000'000'000;
 
+// A connection is not read while more than this waits to be written, or more answers are owed.
+inline constexpr std::size_t unsent_bytes_max = 1u << 20;
+inline constexpr std::size_t owed_max = 4096;
+
+// Connections of one event loop.
+inline constexpr std::size_t connections_max = 65'536;
+
+// A key of a bucket that the caller brings along.
+inline constexpr std::size_t own_key_bytes_max = 64u << 10;
+
 // Questions decoded from one connection before the next one has its turn.
 inline constexpr std::size_t queries_per_turn_max = 256;
 // State files kept aside because they could not be read; the next one takes the last one's place.

@@ -1,0 +1,151 @@
+#include "weir/net/loop.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string>
+
+#include "weir/base/assert.h"
+
+namespace weir {
+namespace {
+
+// Handlers told in one turn. More wait for the next, so that timers and the batch have their turn too.
+constexpr int kReadyMax = 256;
+// How old a reading may get while a turn works.
+constexpr Duration kReadingAgeMax = std::chrono::microseconds{100};
+// Longest sleep; only bounds how long a lost wake-up could go unnoticed.
+constexpr Duration kSleepMax = std::chrono::seconds{60};
+
+}  // namespace
+
+Result<std::unique_ptr<Loop>> Loop::make(const Clock& clock) {
+  std::unique_ptr<Loop> loop(new Loop(clock));
+  loop->epoll_ = Socket(epoll_create1(EPOLL_CLOEXEC));
+  loop->wakeup_ = Socket(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = nullptr;
+  if (!loop->epoll_ || !loop->wakeup_ || epoll_ctl(loop->epoll_.fd(), EPOLL_CTL_ADD, loop->wakeup_.fd(), &event) != 0) {
+    return Error{Fault::unavailable, std::string("cannot make an event loop: ") + std::strerror(errno)};
+  }
+  loop->now_ = clock.now();
+  return loop;
+}
+
+Result<void> Loop::watch(int fd, std::uint32_t events, Handler& handler) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = &handler;
+  if (epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, fd, &event) == 0) return {};
+  return Error{Fault::unavailable, std::string("cannot watch a descriptor: ") + std::strerror(errno)};
+}
+
+void Loop::change(int fd, std::uint32_t events, Handler& handler) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = &handler;
+  WEIR_ASSERT(epoll_ctl(epoll_.fd(), EPOLL_CTL_MOD, fd, &event) == 0);
+}
+
+void Loop::forget(int fd, Handler& handler) {
+  epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, fd, nullptr);
+  for (Ready& ready : ready_) {
+    if (ready.handler == &handler) ready.handler = nullptr;
+  }
+}
+
+Loop::TimerId Loop::at(Time when, std::function<void()> run) {
+  const TimerId id = next_timer_++;
+  due_.emplace(when, id);
+  timers_.emplace(id, std::pair(when, std::move(run)));
+  return id;
+}
+
+void Loop::cancel(TimerId id) {
+  const auto timer = timers_.find(id);
+  if (timer == timers_.end()) return;
+  due_.erase({timer->second.first, id});
+  timers_.erase(timer);
+}
+
+void Loop::post(std::function<void()> work) {
+  {
+    const std::lock_guard lock(posted_mutex_);
+    posted_.push_back(std::move(work));
+  }
+  const std::uint64_t one = 1;
+  (void)!write(wakeup_.fd(), &one, sizeof one);  // full means that it is awake already
+}
+
+void Loop::stop() noexcept {
+  stopping_.store(true);
+  const std::uint64_t one = 1;
+  (void)!write(wakeup_.fd(), &one, sizeof one);
+}
+
+int Loop::wait_ms() const {
+  if (due_.empty()) return static_cast<int>(kSleepMax / std::chrono::milliseconds{1});
+  const Duration left = std::clamp(due_.begin()->first - now_.time, Duration::zero(), kSleepMax);
+  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
+}
+
+void Loop::run() {
+  std::array<epoll_event, kReadyMax> events;
+  while (!stopping_.load()) {
+    const int count = epoll_wait(epoll_.fd(), events.data(), kReadyMax, wait_ms());
+    WEIR_ASSERT(count >= 0 || errno == EINTR);
+    now_ = clock_.now();
+    bool posted = false;
+    for (int i = 0; i < count; ++i) {
+      const epoll_event& event = events[static_cast<std::size_t>(i)];
+      posted |= event.data.ptr == nullptr;
+      if (event.data.ptr != nullptr) ready_.push_back({static_cast<Handler*>(event.data.ptr), event.events});
+    }
+    // Behind the list: a timer may destroy a handler, and forget() must find it there.
+    run_timers();
+    if (posted) run_posted();
+    for (std::size_t i = 0; i < ready_.size(); ++i) {
+      if (ready_[i].handler != nullptr) ready_[i].handler->ready(ready_[i].events);
+    }
+    ready_.clear();
+    if (end_of_turn_) end_of_turn_();
+  }
+}
+
+void Loop::run_timers() {
+  // What a timer sets for now or earlier runs in the next turn: this one ends.
+  const TimerId until = next_timer_;
+  while (!due_.empty() && due_.begin()->first <= now_.time && due_.begin()->second < until) {
+    const auto timer = timers_.find(due_.begin()->second);
+    due_.erase(due_.begin());
+    const std::function<void()> run = std::move(timer->second.second);
+    timers_.erase(timer);
+    run();
+  }
+}
+
+void Loop::run_posted() {
+  std::uint64_t count = 0;
+  (void)!read(wakeup_.fd(), &count, sizeof count);
+  std::vector<std::function<void()>> work;
+  {
+    const std::lock_guard lock(posted_mutex_);
+    work.swap(posted_);
+  }
+  for (const auto& run : work) run();
+}
+
+Now Loop::now() noexcept {
+  const Now fresh = clock_.now();
+  if (fresh.time - now_.time > kReadingAgeMax) now_ = fresh;
+  return now_;
+}
+
+}  // namespace weir

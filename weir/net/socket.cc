@@ -1,0 +1,195 @@
+#include "weir/net/socket.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace weir {
+namespace {
+
+Error failed(std::string_view what, const Address& address) {
+  const Fault fault =
+      errno == EADDRINUSE || errno == EACCES || errno == EADDRNOTAVAIL ? Fault::invalid : Fault::unavailable;
+  return Error{fault, "cannot " + std::string(what) + " " + address.print() + ": " + std::strerror(errno)};
+}
+
+// A sockaddr of any family with its length.
+struct Name {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(sockaddr_storage);
+
+  sockaddr* raw() { return reinterpret_cast<sockaddr*>(&storage); }
+  const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+Result<Name> to_name(const Address& address) {
+  Name name;
+  if (address.is_unix()) {
+    auto* un = reinterpret_cast<sockaddr_un*>(&name.storage);
+    if (address.path.size() >= sizeof un->sun_path) {
+      return Error{Fault::invalid, "the path of " + address.print() + " is longer than " +
+                                       std::to_string(sizeof un->sun_path - 1) + " bytes"};
+    }
+    un->sun_family = AF_UNIX;
+    std::copy(address.path.begin(), address.path.end(), un->sun_path);
+    name.size = sizeof(sockaddr_un);
+    return name;
+  }
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&name.storage);
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&name.storage);
+  if (inet_pton(AF_INET, address.host.c_str(), &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(address.port);
+    name.size = sizeof(sockaddr_in);
+    return name;
+  }
+  if (inet_pton(AF_INET6, address.host.c_str(), &v6->sin6_addr) == 1) {
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(address.port);
+    name.size = sizeof(sockaddr_in6);
+    return name;
+  }
+  return Error{Fault::invalid, "\"" + address.host + "\" is not an IP address"};
+}
+
+Address from_name(const Name& name) {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (name.storage.ss_family == AF_INET) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&name.storage);
+    inet_ntop(AF_INET, &v4->sin_addr, text, sizeof text);
+    return {text, ntohs(v4->sin_port), {}};
+  }
+  if (name.storage.ss_family == AF_INET6) {
+    const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&name.storage);
+    inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof text);
+    return {text, ntohs(v6->sin6_port), {}};
+  }
+  const auto* un = reinterpret_cast<const sockaddr_un*>(&name.storage);
+  return {{}, 0, un->sun_path};
+}
+
+Socket make_socket(int family) {
+  return Socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+void set(const Socket& socket, int level, int option) {
+  const int on = 1;
+  setsockopt(socket.fd(), level, option, &on, sizeof on);
+}
+
+// A socket file whose owner is gone would keep us from binding; one whose owner answers must not be taken away.
+void remove_stale(const Address& address, const Name& name) {
+  struct stat status {};
+  if (lstat(address.path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return;
+  const Socket probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (connect(probe.fd(), name.raw(), name.size) != 0 && errno == ECONNREFUSED) unlink(address.path.c_str());
+}
+
+}  // namespace
+
+Socket::~Socket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<Address> Address::parse(std::string_view text) {
+  const auto bad = [&](std::string_view rule) {
+    return Error{Fault::invalid, "address \"" + std::string(text) + "\" " + std::string(rule)};
+  };
+  if (text.starts_with("unix:")) {
+    if (text.size() == 5) return bad("has no path after unix:");
+    return Address{{}, 0, std::string(text.substr(5))};
+  }
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return bad("has no port: write host:port or unix:/path");
+  std::string_view host = text.substr(0, colon);
+  const std::string_view port = text.substr(colon + 1);
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string_view::npos) {
+    return bad("is ambiguous: write an IPv6 address in brackets, [::1]:8080");
+  }
+  if (host == "localhost") host = "127.0.0.1";
+  Address address{std::string(host), 0, {}};
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (port.empty() || error != std::errc{} || end != port.data() + port.size())
+    return bad("needs a port from 0 to 65535");
+  if (const auto name = to_name(address); !name) return bad("needs an IP address before the port");
+  return address;
+}
+
+bool Address::is_loopback() const noexcept {
+  return is_unix() || host == "::1" || host.starts_with("127.");
+}
+
+std::string Address::print() const {
+  if (is_unix()) return "unix:" + path;
+  const bool v6 = host.find(':') != std::string::npos;
+  return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+Result<Socket> listen_on(const Address& address) {
+  const auto name = to_name(address);
+  if (!name) return name.error();
+  Socket socket = make_socket(name->storage.ss_family);
+  if (!socket) return failed("make a socket for", address);
+  if (address.is_unix()) {
+    remove_stale(address, *name);
+  } else {
+    set(socket, SOL_SOCKET, SO_REUSEADDR);
+    set(socket, SOL_SOCKET, SO_REUSEPORT);
+    if (name->storage.ss_family == AF_INET6) set(socket, IPPROTO_IPV6, IPV6_V6ONLY);
+  }
+  if (bind(socket.fd(), name->raw(), name->size) != 0) return failed("listen on", address);
+  if (listen(socket.fd(), SOMAXCONN) != 0) return failed("listen on", address);
+  return socket;
+}
+
+Result<Address> bound_address(const Socket& socket) {
+  Name name;
+  if (getsockname(socket.fd(), name.raw(), &name.size) != 0)
+    return Error{Fault::internal, std::string("getsockname: ") + std::strerror(errno)};
+  return from_name(name);
+}
+
+Result<Socket> begin_connect(const Address& address) {
+  const auto name = to_name(address);
+  if (!name) return name.error();
+  Socket socket = make_socket(name->storage.ss_family);
+  if (!socket) return failed("make a socket for", address);
+  if (!address.is_unix()) set(socket, IPPROTO_TCP, TCP_NODELAY);
+  if (connect(socket.fd(), name->raw(), name->size) != 0 && errno != EINPROGRESS) return failed("connect to", address);
+  return socket;
+}
+
+Result<void> connect_error(const Socket& socket) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error == 0) return {};
+  return Error{Fault::unavailable, std::string("cannot connect: ") + std::strerror(error)};
+}
+
+Result<Accepted> accept_from(const Socket& listener) {
+  Name name;
+  Socket socket(accept4(listener.fd(), name.raw(), &name.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!socket) {
+    // The peer may have gone between its SYN and now; that is nobody's error.
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED || errno == EPROTO) return Accepted{};
+    return Error{Fault::unavailable, std::string("cannot accept a connection: ") + std::strerror(errno)};
+  }
+  if (name.storage.ss_family == AF_UNIX) return Accepted{std::move(socket), {}};
+  set(socket, IPPROTO_TCP, TCP_NODELAY);
+  return Accepted{std::move(socket), from_name(name).host};
+}
+
+}  // namespace weir

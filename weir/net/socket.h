@@ -1,0 +1,63 @@
+// Sockets as values: a descriptor that closes itself, and the few ways to make one. All are non-blocking and close on
+// exec.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "weir/base/result.h"
+
+namespace weir {
+
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) noexcept : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Socket();
+
+  int fd() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// "127.0.0.1:8080", "[::1]:8080", "localhost:8080" (loopback only), "0.0.0.0:0" (any free port) or "unix:/run/x.sock".
+struct Address {
+  std::string host;  // a literal IP address; empty for a UNIX socket
+  std::uint16_t port = 0;
+  std::string path;  // of a UNIX socket
+
+  static Result<Address> parse(std::string_view text);
+  bool is_unix() const noexcept { return !path.empty(); }
+  bool is_loopback() const noexcept;
+  std::string print() const;
+
+  friend bool operator==(const Address&, const Address&) = default;
+};
+
+// With SO_REUSEPORT, so that every loop may listen on its own socket of the same port and the kernel spreads
+// connections. A stale UNIX socket that nobody listens on is replaced; a live one is an error.
+Result<Socket> listen_on(const Address& address);
+// Where it really listens: tells the port that 0 became.
+Result<Address> bound_address(const Socket& socket);
+// Begins to connect; writable means connected or failed (connect_error tells).
+Result<Socket> begin_connect(const Address& address);
+Result<void> connect_error(const Socket& socket);
+
+struct Accepted {
+  Socket socket;
+  std::string peer;  // the address as text, without the port; empty for a UNIX socket
+};
+// The next waiting connection. No socket: none waits. An Error is worth logging; `unavailable` means out of
+// descriptors.
+Result<Accepted> accept_from(const Socket& listener);
+
+}  // namespace weir

@@ -1,0 +1,102 @@
+// What the server counts. Every loop counts in its own LoopMetrics without sharing a line with another; whoever scrapes
+// sums them up. Sees Answers only, never the bytes of a reply. Labels are names of limits: bounded by the
+// configuration, never by clients.
+//
+// Thread safety: one loop writes its LoopMetrics; any thread may read it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/time.h"
+#include "weir/core/answer.h"
+
+namespace weir {
+
+// One writer, many readers: a plain add without a lock prefix.
+class Counter {
+ public:
+  void add(std::uint64_t by = 1) noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+  void subtract(std::uint64_t by = 1) noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) - by, std::memory_order_relaxed);
+  }
+  std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+// Durations by powers of two from 1 µs to about 8 s; the last holds everything longer.
+class Histogram {
+ public:
+  static constexpr std::size_t kBuckets = 24;
+
+  void add(Duration duration) noexcept;
+  // How many were at most upper_bound(i) but more than the one before.
+  std::uint64_t count(std::size_t i) const noexcept { return counts_[i].value(); }
+  std::uint64_t sum_ns() const noexcept { return sum_ns_.value(); }
+  static Duration upper_bound(std::size_t i) noexcept { return std::chrono::microseconds{std::int64_t{1} << i}; }
+
+ private:
+  std::array<Counter, kBuckets> counts_;
+  Counter sum_ns_;
+};
+
+struct LimitCounters {
+  std::string limit;
+  std::string limiter_type;  // the key's source
+  Counter allowed;
+  Counter denied;
+  Counter shadow_denied;
+};
+
+class LoopMetrics {
+ public:
+  void record(const Answer& answer);
+  void store_failed() noexcept { store_errors.add(); }
+
+  Counter requests;
+  Counter store_errors;
+  Histogram decision_seconds;
+  std::array<Counter, 4> connections;  // by Speak
+
+  // For whoever scrapes.
+  void visit(const std::function<void(const LimitCounters&)>& visit) const;
+
+ private:
+  LimitCounters& of(const Label& label);
+
+  mutable std::mutex growing_;  // held by the loop to add a limit, by a reader to walk them; never to count
+  std::map<std::string, std::unique_ptr<LimitCounters>, std::less<>> limits_;
+};
+
+enum class Speak : unsigned char { http, resp, admin, grpc };
+std::string_view print(Speak speak) noexcept;
+
+// Gauges that belong to no loop, read when somebody scrapes.
+struct Gauges {
+  std::uint64_t buckets = 0;
+  std::uint64_t buckets_evicted = 0;
+  std::uint64_t table_bytes = 0;
+  bool store_up = true;
+  std::string store = "memory";
+  std::uint64_t reloads_ok = 0;
+  std::uint64_t reloads_failed = 0;
+  std::string version;
+  Duration uptime{};
+};
+
+// Prometheus text exposition format 0.0.4.
+std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauges& gauges);
+
+}  // namespace weir

@@ -1,0 +1,160 @@
+#include "weir/server/connection.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "weir/base/bounds.h"
+
+namespace weir {
+namespace {
+
+// Read in one turn from one connection; the others have their turn then.
+constexpr std::size_t kReadBytes = 64 << 10;
+// Buffers above this are given back as soon as they are empty.
+constexpr std::size_t kKeptBytes = 4 << 10;
+// A peer that takes nothing of its replies for this long is cut off.
+constexpr Duration kWriteTimeout = std::chrono::seconds{30};
+
+void give_back(std::string& buffer) {
+  if (buffer.empty() && buffer.capacity() > kKeptBytes) std::string().swap(buffer);
+}
+
+}  // namespace
+
+Connection::Connection(std::uint64_t id, Turn& turn, Socket socket, std::unique_ptr<Session> session, Speak speak)
+    : id_(id), turn_(turn), socket_(std::move(socket)), session_(std::move(session)), speak_(speak) {
+  turn_.metrics.connections[static_cast<std::size_t>(speak_)].add();
+  watching_ = EPOLLIN;
+  dead_ = !turn_.loop.watch(socket_.fd(), watching_, *this);
+  if (dead_) touch();
+}
+
+Connection::~Connection() {
+  turn_.loop.forget(socket_.fd(), *this);
+  turn_.pipeline.forget(*this);
+  turn_.metrics.connections[static_cast<std::size_t>(speak_)].subtract();
+}
+
+void Connection::touch() {
+  if (dirty_) return;
+  dirty_ = true;
+  turn_.dirty.push_back(id_);
+}
+
+bool Connection::paused() const noexcept {
+  return out_.size() > bounds::unsent_bytes_max || owed_ > bounds::owed_max;
+}
+
+void Connection::ready(std::uint32_t events) {
+  touch();
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !hung_up_ && !broken_) read();
+}
+
+void Connection::read() {
+  std::string& scratch = turn_.scratch;
+  scratch.resize(kReadBytes);
+  const ssize_t got = recv(socket_.fd(), scratch.data(), scratch.size(), 0);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got < 0) {
+    dead_ = true;
+    return;
+  }
+  if (got == 0) {
+    hung_up_ = true;
+    return;
+  }
+  const std::string_view fresh(scratch.data(), static_cast<std::size_t>(got));
+  if (in_.empty()) {
+    decode(fresh);
+  } else {
+    in_.append(fresh);
+    std::string pending = std::move(in_);
+    in_.clear();
+    decode(pending);
+  }
+}
+
+// Decodes what there is; what is left over waits in in_.
+void Connection::decode(std::string_view bytes) {
+  while (!bytes.empty() && !paused() && !broken_ && !session_->finished()) {
+    Queries& queries = turn_.queries;
+    queries.clear();
+    const auto taken = session_->receive(bytes, queries, out_);
+    const Now now = turn_.loop.now();
+    owed_ += queries.all().size();
+    for (const Asked& asked : queries.all()) turn_.pipeline.ask(asked.sequence, asked.query, *this, now);
+    const bool more = queries.full();
+    queries.clear();
+    if (!taken) {
+      broken_ = true;
+      return;
+    }
+    bytes.remove_prefix(*taken);
+    if (*taken == 0 && !more) break;
+    // More than a turn's questions: answer these first, so that what is owed stays bounded.
+    if (more) turn_.pipeline.flush(now);
+  }
+  if (!broken_ && !session_->finished()) in_.assign(bytes);
+}
+
+void Connection::answered(std::uint64_t sequence, const Result<Answer>& answer) {
+  --owed_;
+  session_->reply(sequence, answer, out_);
+  touch();
+}
+
+bool Connection::settle() {
+  dirty_ = false;
+  if (dead_) return false;
+  while (!out_.empty()) {
+    const ssize_t sent = send(socket_.fd(), out_.data(), out_.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno != EAGAIN) return false;
+    if (sent < 0) break;
+    last_progress_ = turn_.loop.now().time;
+    out_.erase(0, static_cast<std::size_t>(sent));
+  }
+  if (out_.empty() && owed_ == 0 && (broken_ || hung_up_ || session_->finished())) return false;
+  // What was held back while paused can go on now.
+  if (!in_.empty() && !paused() && out_.empty() && !hung_up_) {
+    std::string pending = std::move(in_);
+    in_.clear();
+    const std::size_t before = pending.size();
+    decode(pending);
+    if (in_.size() != before || !out_.empty() || owed_ != 0) touch();
+  }
+  give_back(in_);
+  give_back(out_);
+  watch();
+  return true;
+}
+
+void Connection::watch() {
+  std::uint32_t wanted = 0;
+  if (!paused() && !hung_up_ && !broken_) wanted |= EPOLLIN;
+  if (!out_.empty()) wanted |= EPOLLOUT;
+  if (wanted == watching_) return;
+  watching_ = wanted;
+  turn_.loop.change(socket_.fd(), watching_, *this);
+}
+
+void Connection::check_deadline(Time now) {
+  if (!out_.empty() && now - last_progress_ > kWriteTimeout) {
+    dead_ = true;
+    touch();
+    return;
+  }
+  if (session_->deadline() > now) return;
+  session_->expire(now, out_);
+  touch();
+}
+
+void Connection::drain() {
+  session_->drain(out_);
+  touch();
+}
+
+}  // namespace weir

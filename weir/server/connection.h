@@ -1,0 +1,75 @@
+// One connection: a socket, perhaps TLS, and the session that speaks on it. Reads what the kernel has, lets the session
+// decode it, asks the pipeline, and writes replies at the end of the turn: one write for all of them.
+//
+// It holds no buffer while nothing is pending, so that an idle connection costs little. It reads no more while the peer
+// does not take its replies, or while too many answers are owed: nobody can make it grow.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/time.h"
+#include "weir/net/loop.h"
+#include "weir/net/socket.h"
+#include "weir/observe/metrics.h"
+#include "weir/protocol/session.h"
+#include "weir/server/pipeline.h"
+
+namespace weir {
+
+// What the connections of one loop share.
+struct Turn {
+  Loop& loop;
+  Pipeline& pipeline;
+  LoopMetrics& metrics;
+  Queries queries;                   // of the one session that is decoding
+  std::string scratch;               // what was just read
+  std::vector<std::uint64_t> dirty;  // ids of connections with something to write or to close
+};
+
+class Connection final : public Loop::Handler, public Asker {
+ public:
+  Connection(std::uint64_t id, Turn& turn, Socket socket, std::unique_ptr<Session> session, Speak speak);
+  ~Connection() override;
+
+  std::uint64_t id() const noexcept { return id_; }
+  Speak speak() const noexcept { return speak_; }
+
+  void ready(std::uint32_t events) override;
+  void answered(std::uint64_t sequence, const Result<Answer>& answer) override;
+
+  // At the end of the turn: writes, and says whether the connection goes on.
+  bool settle();
+  // Once in a while: a peer that takes too long is told so, or cut off.
+  void check_deadline(Time now);
+  // The server is going away.
+  void drain();
+
+ private:
+  void read();
+  void decode(std::string_view bytes);
+  bool paused() const noexcept;
+  void watch();
+  void touch();
+
+  std::uint64_t id_;
+  Turn& turn_;
+  Socket socket_;
+  std::unique_ptr<Session> session_;
+  Speak speak_;
+  std::string in_;        // not yet decoded
+  std::string out_;       // not yet written
+  std::size_t owed_ = 0;  // questions without an answer
+  std::uint32_t watching_ = 0;
+  Time last_progress_{};  // of writing, while something is to be written
+  bool hung_up_ = false;  // the peer will send no more
+  bool broken_ = false;   // close as soon as out_ is gone
+  bool dead_ = false;     // close now
+  bool dirty_ = false;
+};
+
+}  // namespace weir

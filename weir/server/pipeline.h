@@ -1,0 +1,64 @@
+// Read this first: how a question becomes an answer. Everything left of it knows a protocol and no limits, everything
+// right of it limits and no protocol.
+//
+//   ask:     Query --policy--> Charges, collected into this turn's batch
+//   flush:   batch --store--> Verdicts, each given back as soon as the store has it
+//   deliver: Verdict + labels = Answer: counted, then handed to whoever asked
+//
+// Thread safety: none; every loop has its own. The policy is replaced by use(), between two turns.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/core/answer.h"
+#include "weir/core/query.h"
+#include "weir/observe/metrics.h"
+#include "weir/policy/policy.h"
+#include "weir/store/store.h"
+
+namespace weir {
+
+// Whoever asked. Answers come in any order, each sequence once.
+class Asker {
+ public:
+  virtual ~Asker() = default;
+  virtual void answered(std::uint64_t sequence, const Result<Answer>& answer) = 0;
+};
+
+class Pipeline final : private Answers {
+ public:
+  // Store and counters must outlive the pipeline.
+  Pipeline(std::shared_ptr<const Policy> policy, Store& store, LoopMetrics& metrics);
+  ~Pipeline() override;
+
+  // Takes what it needs from the query before it returns. What cannot be charged is answered at once.
+  void ask(std::uint64_t sequence, const Query& query, Asker& asker, Now now);
+  // Charges everything asked since the last flush, as one batch.
+  void flush(Now now);
+  // The asker is gone: its answers are dropped, its charges stand.
+  void forget(const Asker& asker) noexcept;
+
+  void use(std::shared_ptr<const Policy> policy) noexcept { policy_ = std::move(policy); }
+
+ private:
+  struct Pending;
+
+  Pending& take();
+  Result<void> resolve(const Query& query, Now now, Pending& pending);
+  void answer(Ticket ticket, const Result<Verdict>& verdict) override;
+  static void label(const Pending& pending, Answer& answer);
+
+  std::shared_ptr<const Policy> policy_;
+  Store& store_;
+  LoopMetrics& metrics_;
+  std::vector<std::unique_ptr<Pending>> pending_;  // by ticket
+  std::vector<Ticket> free_;
+  std::vector<Question> batch_;
+};
+
+}  // namespace weir

@@ -1,0 +1,206 @@
+#include "weir/server/server.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/base/bounds.h"
+
+namespace weir {
+namespace {
+
+// How often deadlines are looked at: peers may take that much longer than they should.
+constexpr Duration kDeadlineEvery = std::chrono::seconds{1};
+// How long a listener rests when there are no descriptors left.
+constexpr Duration kAcceptPause = std::chrono::milliseconds{100};
+// Connections accepted in one turn from one listener.
+constexpr int kAcceptMax = 64;
+
+}  // namespace
+
+// One loop with its thread.
+class Server::Worker {
+ public:
+  Worker(Server& server, std::unique_ptr<Loop> loop, std::unique_ptr<Store> store, std::shared_ptr<const Policy> policy)
+      : server_(server),
+        loop_(std::move(loop)),
+        store_(std::move(store)),
+        pipeline_(std::move(policy), *store_, metrics_) {
+    loop_->on_end_of_turn([this] { end_turn(); });
+  }
+
+  Result<void> listen(Socket socket, const Endpoint& endpoint, bool shared) {
+    listeners_.push_back(std::make_unique<Listener>(*this, std::move(socket), endpoint));
+    Listener& listener = *listeners_.back();
+    listener.events = shared ? EPOLLIN | EPOLLEXCLUSIVE : EPOLLIN;
+    return loop_->watch(listener.socket.fd(), listener.events, listener);
+  }
+
+  void run() {
+    check_deadlines();
+    loop_->run();
+    connections_.clear();
+  }
+
+  // Any thread.
+  void drain() {
+    loop_->post([this] {
+      draining_ = true;
+      for (const auto& listener : listeners_) loop_->forget(listener->socket.fd(), *listener);
+      listeners_.clear();
+      for (const auto& [id, connection] : connections_) connection->drain();
+      loop_->at(loop_->now().time + server_.options_.drain_timeout, [this] { loop_->stop(); });
+    });
+  }
+  void use(std::shared_ptr<const Policy> policy) {
+    loop_->post([this, policy = std::move(policy)]() mutable { pipeline_.use(std::move(policy)); });
+  }
+  const LoopMetrics& metrics() const noexcept { return metrics_; }
+
+ private:
+  struct Listener final : Loop::Handler {
+    Listener(Worker& owner, Socket listening, const Endpoint& of)
+        : worker(owner), socket(std::move(listening)), endpoint(of) {}
+    void ready(std::uint32_t) override { worker.accept(*this); }
+
+    Worker& worker;
+    Socket socket;
+    const Endpoint& endpoint;
+    std::uint32_t events = EPOLLIN;
+    bool complained = false;
+  };
+
+  void accept(Listener& listener) {
+    for (int i = 0; i < kAcceptMax; ++i) {
+      auto accepted = accept_from(listener.socket);
+      if (!accepted) {
+        rest(listener, accepted.error());
+        return;
+      }
+      if (!accepted->socket) return;
+      listener.complained = false;
+      if (connections_.size() >= bounds::connections_max) continue;  // closed at once: the others go on
+      const std::uint64_t id = next_id_++;
+      connections_.emplace(
+          id, std::make_unique<Connection>(id, turn_, std::move(accepted->socket),
+                                           listener.endpoint.session(*loop_, accepted->peer), listener.endpoint.speak));
+    }
+  }
+
+  // Out of descriptors: those who are connected go on, newcomers wait in the kernel's queue.
+  void rest(Listener& listener, const Error& error) {
+    if (!listener.complained) server_.options_.log(error.detail + "; new connections wait");
+    listener.complained = true;
+    loop_->forget(listener.socket.fd(), listener);
+    loop_->at(loop_->now().time + kAcceptPause, [this, &listener] {
+      if (!draining_) (void)loop_->watch(listener.socket.fd(), listener.events, listener);
+    });
+  }
+
+  void end_turn() {
+    pipeline_.flush(loop_->now());
+    // Settling may touch a connection again: it has its next chance in this same pass, a bounded number of times.
+    for (int pass = 0; pass < 4 && !turn_.dirty.empty(); ++pass) {
+      std::vector<std::uint64_t> dirty = std::exchange(turn_.dirty, {});
+      for (const std::uint64_t id : dirty) {
+        const auto found = connections_.find(id);
+        if (found != connections_.end() && !found->second->settle()) connections_.erase(found);
+      }
+      pipeline_.flush(loop_->now());
+    }
+    if (!turn_.dirty.empty()) loop_->post([] {});
+    if (draining_ && connections_.empty()) loop_->stop();
+  }
+
+  void check_deadlines() {
+    const Time now = loop_->now().time;
+    for (const auto& [id, connection] : connections_) connection->check_deadline(now);
+    loop_->at(now + kDeadlineEvery, [this] { check_deadlines(); });
+  }
+
+  Server& server_;
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<Store> store_;
+  LoopMetrics metrics_;
+  Pipeline pipeline_;
+  Turn turn_{*loop_, pipeline_, metrics_, {}, {}, {}};
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+  std::uint64_t next_id_ = 1;
+  bool draining_ = false;
+};
+
+Server::Server(Options options, std::vector<Endpoint> endpoints, const Clock& clock)
+    : options_(std::move(options)), endpoints_(std::move(endpoints)), clock_(clock) {
+  if (!options_.log) options_.log = [](std::string_view) {};
+}
+
+Server::~Server() = default;
+
+Result<std::unique_ptr<Server>> Server::make(Options options, std::vector<Endpoint> endpoints,
+                                             std::shared_ptr<const Policy> policy, const Clock& clock) {
+  std::unique_ptr<Server> server(new Server(std::move(options), std::move(endpoints), clock));
+  if (auto listening = server->listen(std::move(policy)); !listening) return listening.error();
+  return server;
+}
+
+Result<void> Server::listen(std::shared_ptr<const Policy> policy) {
+  for (unsigned i = 0; i < options_.threads; ++i) {
+    auto loop = Loop::make(clock_);
+    if (!loop) return loop.error();
+    workers_.push_back(std::make_unique<Worker>(*this, std::move(*loop), options_.store(), policy));
+  }
+  for (const Endpoint& endpoint : endpoints_) {
+    Address address = endpoint.address;
+    Socket first;
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      // One UNIX socket, or one that we were given, is watched by every loop; a TCP port has a socket for each.
+      const bool shared = address.is_unix() || endpoint.inherited_fd >= 0;
+      Socket socket;
+      if (shared && i > 0) {
+        socket = Socket(fcntl(first.fd(), F_DUPFD_CLOEXEC, 0));
+      } else if (endpoint.inherited_fd >= 0) {
+        socket = Socket(endpoint.inherited_fd);
+      } else {
+        auto listening = listen_on(address);
+        if (!listening) return listening.error();
+        socket = std::move(*listening);
+      }
+      if (i == 0) {
+        const auto bound = bound_address(socket);
+        if (!bound) return bound.error();
+        address = address.is_unix() ? address : *bound;
+        addresses_.push_back(address);
+        first = Socket(fcntl(socket.fd(), F_DUPFD_CLOEXEC, 0));
+      }
+      if (auto watching = workers_[i]->listen(std::move(socket), endpoint, shared); !watching) return watching.error();
+    }
+  }
+  return {};
+}
+
+std::vector<const LoopMetrics*> Server::metrics() const {
+  std::vector<const LoopMetrics*> all;
+  for (const auto& worker : workers_) all.push_back(&worker->metrics());
+  return all;
+}
+
+void Server::run() {
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < workers_.size(); ++i) threads.emplace_back([this, i] { workers_[i]->run(); });
+  workers_[0]->run();
+  for (std::thread& thread : threads) thread.join();
+}
+
+void Server::stop() noexcept {
+  for (const auto& worker : workers_) worker->drain();
+}
+
+void Server::use(std::shared_ptr<const Policy> policy) {
+  for (const auto& worker : workers_) worker->use(policy);
+}
+
+}  // namespace weir

@@ -1,0 +1,77 @@
+// The decision server: one event loop per thread, every loop with its own listening sockets, connections, pipeline and
+// counters. Loops share the table behind their stores, the policy, and nothing else.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "weir/base/clock.h"
+#include "weir/base/result.h"
+#include "weir/net/loop.h"
+#include "weir/net/socket.h"
+#include "weir/observe/metrics.h"
+#include "weir/policy/policy.h"
+#include "weir/server/connection.h"
+#include "weir/server/pipeline.h"
+#include "weir/store/store.h"
+
+namespace weir {
+
+// One address to listen on and what is spoken there.
+struct Endpoint {
+  Address address;
+  Speak speak = Speak::http;
+  // Called in a loop's thread for every connection; `peer` is its address.
+  std::function<std::unique_ptr<Session>(Loop& loop, std::string_view peer)> session;
+  // A socket that systemd opened for us; otherwise -1.
+  int inherited_fd = -1;
+};
+
+class Server {
+ public:
+  struct Options {
+    unsigned threads = 1;
+    Duration drain_timeout = std::chrono::seconds{30};
+    // Makes the store of one loop.
+    std::function<std::unique_ptr<Store>()> store;
+    // Told what an operator should know, one sentence each.
+    std::function<void(std::string_view)> log;
+  };
+
+  // The clock must outlive the server.
+  static Result<std::unique_ptr<Server>> make(Options options, std::vector<Endpoint> endpoints,
+                                              std::shared_ptr<const Policy> policy, const Clock& clock);
+  ~Server();
+
+  // Where it listens, with the ports that 0 became, in the order of the endpoints.
+  const std::vector<Address>& addresses() const noexcept { return addresses_; }
+  std::vector<const LoopMetrics*> metrics() const;
+
+  // Serves until stop(), then drains: no new connections, questions already read are answered, idle connections close.
+  void run();
+  // From any thread, or a signal handler.
+  void stop() noexcept;
+  // All loops use it from their next turn on.
+  void use(std::shared_ptr<const Policy> policy);
+
+ private:
+  class Worker;
+
+  Server(Options options, std::vector<Endpoint> endpoints, const Clock& clock);
+  Result<void> listen(std::shared_ptr<const Policy> policy);
+
+  Options options_;
+  std::vector<Endpoint> endpoints_;
+  const Clock& clock_;
+  std::vector<Address> addresses_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace weir

@@ -10,7 +10,7 @@ const std::string& Arguments::operator[](std::string_view name) const noexcept {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table{
-      config_check(), config_show(), config_diff(), config_schema(), simulate(), completion(), version(),
+      serve(), config_check(), config_show(), config_diff(), config_schema(), simulate(), completion(), version(),
   };
   return table;
 }

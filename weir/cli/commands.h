@@ -5,6 +5,7 @@
 
 namespace weir::cli {
 
+Command serve();
 Command config_check();
 Command config_show();
 Command config_diff();

@@ -82,8 +82,9 @@ void Connection::decode(std::string_view bytes) {
   while (!bytes.empty() && !paused() && !broken_ && !session_->finished()) {
     Queries& queries = turn_.queries;
     queries.clear();
-    const auto taken = session_->receive(bytes, queries, out_);
     const Now now = turn_.loop.now();
+    session_->at(now.time);
+    const auto taken = session_->receive(bytes, queries, out_);
     owed_ += queries.all().size();
     for (const Asked& asked : queries.all()) turn_.pipeline.ask(asked.sequence, asked.query, *this, now);
     const bool more = queries.full();
@@ -117,15 +118,14 @@ bool Connection::settle() {
     last_progress_ = turn_.loop.now().time;
     out_.erase(0, static_cast<std::size_t>(sent));
   }
-  if (out_.empty() && owed_ == 0 && (broken_ || hung_up_ || session_->finished())) return false;
-  // What was held back while paused can go on now.
-  if (!in_.empty() && !paused() && out_.empty() && !hung_up_) {
+  // What was held back while answers were owed or unsent can go on now.
+  if (!in_.empty() && !paused() && out_.empty() && !broken_) {
     std::string pending = std::move(in_);
     in_.clear();
-    const std::size_t before = pending.size();
     decode(pending);
-    if (in_.size() != before || !out_.empty() || owed_ != 0) touch();
+    if (in_.size() != pending.size() || broken_) touch();
   }
+  if (!dirty_ && out_.empty() && owed_ == 0 && (broken_ || hung_up_ || session_->finished())) return false;
   give_back(in_);
   give_back(out_);
   watch();

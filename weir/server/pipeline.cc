@@ -29,10 +29,17 @@ namespace {
 // Buckets that callers bring along. No limit's name holds a '*', so they can never meet a configured limit's bucket.
 constexpr std::string_view kOwnPrefix = "*:";
 
+void measure(const Charge& charge, Label& label) {
+  label.bucket = charge.key.text;
+  const bool quota = charge.key.kind == Kind::quota;
+  label.window = quota ? charge.quota.window.end - charge.quota.window.start : charge.limit.window();
+  label.interval = quota ? Duration::zero() : charge.limit.interval();
+}
+
 }  // namespace
 
-Pipeline::Pipeline(std::shared_ptr<const Policy> policy, Store& store, LoopMetrics& metrics)
-    : policy_(std::move(policy)), store_(store), metrics_(metrics) {}
+Pipeline::Pipeline(std::shared_ptr<const Policy> policy, Store& store, LoopMetrics& metrics, const Clock& clock)
+    : policy_(std::move(policy)), store_(store), metrics_(metrics), clock_(clock) {}
 
 Pipeline::~Pipeline() = default;
 
@@ -88,6 +95,10 @@ void Pipeline::flush(Now now) {
   // An answer may lead to new questions; they belong to the next batch.
   std::vector<Question> batch = std::exchange(batch_, {});
   store_.charge(batch, now, *this);
+  // One reading for all that were answered.
+  const Time done = clock_.now().time;
+  for (const Time asked : answered_) metrics_.decision_seconds.add(done - asked);
+  answered_.clear();
   batch.clear();
   if (batch_.empty()) batch_ = std::move(batch);
 }
@@ -102,6 +113,7 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     Answer answer;
     answer.verdict = *verdict;
     answer.now = pending.now;
+    answered_.push_back(pending.now.time);
     label(pending, answer);
     if (pending.mode == Mode::spend) metrics_.record(answer);
     if (asker != nullptr) asker->answered(pending.sequence, answer);
@@ -114,7 +126,7 @@ void Pipeline::label(const Pending& pending, Answer& answer) {
   Verdict& verdict = answer.verdict;
   if (pending.own) {
     answer.labels[0].id = std::string_view(pending.own_text).substr(kOwnPrefix.size());
-    answer.labels[0].bucket = pending.own_text;
+    measure(pending.own_charge, answer.labels[0]);
     answer.labels[0].source = "caller";
     return;
   }
@@ -123,14 +135,15 @@ void Pipeline::label(const Pending& pending, Answer& answer) {
     label.limit = part.limit->name;
     label.id = part.id;
     label.source = print(part.source);
-    label.key = part.limit->key.empty() ? std::string_view{} : std::string_view(part.limit->key.front());
+    // Of a composite no single part tells what is counted.
+    label.key = part.limit->key.size() == 1 ? std::string_view(part.limit->key.front()) : std::string_view{};
     label.shadow = part.limit->mode == Enforcement::shadow;
   };
   for (const Part& part : pending.resolved.parts()) {
     for (const std::size_t i : {part.bucket, part.quota}) {
       if (i == kNoCharge || i >= verdict.all.size()) continue;
       write(i, part);
-      answer.labels[i].bucket = pending.charges()[i].key.text;
+      measure(pending.charges()[i], answer.labels[i]);
     }
   }
   const Part* const blocked = pending.resolved.blocked();

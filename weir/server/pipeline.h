@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "weir/base/clock.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/core/answer.h"
@@ -32,8 +33,8 @@ class Asker {
 
 class Pipeline final : private Answers {
  public:
-  // Store and counters must outlive the pipeline.
-  Pipeline(std::shared_ptr<const Policy> policy, Store& store, LoopMetrics& metrics);
+  // Store, counters and clock must outlive the pipeline.
+  Pipeline(std::shared_ptr<const Policy> policy, Store& store, LoopMetrics& metrics, const Clock& clock);
   ~Pipeline() override;
 
   // Takes what it needs from the query before it returns. What cannot be charged is answered at once.
@@ -58,7 +59,9 @@ class Pipeline final : private Answers {
   LoopMetrics& metrics_;
   std::vector<std::unique_ptr<Pending>> pending_;  // by ticket
   std::vector<Ticket> free_;
+  const Clock& clock_;
   std::vector<Question> batch_;
+  std::vector<Time> answered_;  // when those were asked that this flush has answered
 };
 
 }  // namespace weir

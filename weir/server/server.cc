@@ -28,7 +28,7 @@ class Server::Worker {
       : server_(server),
         loop_(std::move(loop)),
         store_(std::move(store)),
-        pipeline_(std::move(policy), *store_, metrics_) {
+        pipeline_(std::move(policy), *store_, metrics_, server.clock_) {
     loop_->on_end_of_turn([this] { end_turn(); });
   }
 

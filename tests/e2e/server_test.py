@@ -1,0 +1,269 @@
+"""`weir serve` from the outside: real sockets, real clients, real signals."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+
+WEIR = os.environ["WEIR"]
+
+POLICY = """
+listen:
+  - {address: "127.0.0.1:0", speak: http}
+  - {address: "127.0.0.1:0", speak: resp}
+  - {address: "127.0.0.1:0", speak: admin}
+threads: 2
+memory: {max_buckets: 100000}
+limits:
+  per-ip: {key: ip, burst: 3, count: 3, period: 1h}
+  orders: {burst: 5, count: 5, period: 1h}
+"""
+
+
+class Server:
+    """One `weir serve`, ended with the test."""
+
+    def __init__(self, test, policy=POLICY, directory=None):
+        self.directory = directory or tempfile.mkdtemp()
+        if directory is None:
+            test.addCleanup(shutil.rmtree, self.directory)
+        self.config = os.path.join(self.directory, "weir.yaml")
+        self.write(policy)
+        self.process = subprocess.Popen([WEIR, "serve", "--config", self.config], stderr=subprocess.PIPE, text=True)
+        test.addCleanup(self.end)
+        self.ports = {}
+        while not self.ports:
+            line = self.process.stderr.readline()
+            if not line:
+                raise AssertionError("the server ended before it was ready")
+            if "ready:" in line:
+                self.ports = {speak: int(port) for speak, port in re.findall(r"(\w+) on 127\.0\.0\.1:(\d+)", line)}
+
+    def write(self, policy):
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(policy)
+
+    def end(self, how=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        self.process.wait(timeout=30)
+        rest = self.process.stderr.read() if not self.process.stderr.closed else ""
+        self.process.stderr.close()
+        return self.process.returncode, rest
+
+    def post(self, path, body):
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.ports['http']}{path}", data=data,
+                                         headers={"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, answer.headers, answer.read().decode()
+        except urllib.error.HTTPError as answer:
+            with answer:
+                return answer.code, answer.headers, answer.read().decode()
+
+    def get(self, speak, path):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[speak]}{path}", timeout=20) as answer:
+            return answer.read().decode()
+
+    def connect(self, speak):
+        return socket.create_connection(("127.0.0.1", self.ports[speak]), timeout=20)
+
+    def resp(self, *words):
+        with self.connect("resp") as connection:
+            connection.sendall(b"".join([b"*%d\r\n" % len(words)] + [b"$%d\r\n%s\r\n" % (len(w), w.encode()) for w in words]))
+            connection.shutdown(socket.SHUT_WR)
+            answer = b""
+            while piece := connection.recv(65536):
+                answer += piece
+            return answer.decode()
+
+
+class DecisionApi(unittest.TestCase):
+    def test_three_pass_and_the_fourth_is_told_when_to_come_back(self):
+        server = Server(self)
+        for left in (2, 1, 0):
+            status, headers, body = server.post("/v1/check", {"limit": "per-ip", "id": "203.0.113.9"})
+            self.assertEqual(status, 200, body)
+            self.assertEqual(json.loads(body)["remaining"], left)
+            self.assertEqual(headers["X-RateLimit-Remaining"], str(left))
+        status, headers, body = server.post("/v1/check", {"limit": "per-ip", "id": "203.0.113.9"})
+        self.assertEqual(status, 429)
+        self.assertEqual(json.loads(body)["identifier"], "ip:203.0.113.9")
+        wait = json.loads(body)["retry_after"]
+        self.assertLessEqual(wait, 1200)
+        self.assertGreaterEqual(int(headers["Retry-After"]), wait, "rounded up, never down")
+        self.assertEqual(headers["RateLimit-Policy"], '"per-ip";q=3;w=3600')
+
+    def test_all_faces_share_one_table(self):
+        server = Server(self)
+        self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "7", "cost": 4})[0], 200)
+        self.assertTrue(server.resp("WEIR.CHECK", "orders", "7").startswith("*5\r\n:1\r\n:5\r\n:0\r\n"))
+        self.assertTrue(server.resp("WEIR.CHECK", "orders", "7").startswith("*5\r\n:0\r\n"))
+        self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "7"})[0], 429)
+        self.assertEqual(server.post("/v1/reset", {"limit": "orders", "id": "7"})[0], 204)
+        self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "7"})[0], 200)
+
+    def test_bad_input_gets_a_sentence(self):
+        server = Server(self)
+        for body, status, code in ((b"{", 400, "bad_json"), ({"limit": "nope", "id": "1"}, 404, "unknown_limit"),
+                                   ({"limit": "per-ip", "id": "x"}, 400, "bad_id"),
+                                   ({"limit": "orders", "id": "1", "kost": 1}, 400, "unknown_field"),
+                                   ({"limit": "orders", "id": "1", "cost": 6}, 400, "cost_exceeds_burst")):
+            seen, _, answer = server.post("/v1/check", body)
+            self.assertEqual((seen, json.loads(answer)["error"]), (status, code), answer)
+
+    def test_many_checks_in_one_call(self):
+        server = Server(self)
+        status, _, body = server.post("/v1/check", [{"limit": "orders", "id": str(i % 7)} for i in range(1000)])
+        self.assertEqual(status, 200)
+        answers = json.loads(body)
+        self.assertEqual(len(answers), 1000)
+        self.assertEqual(sum(answer["allowed"] for answer in answers), 35)
+
+    def test_probes_and_metrics(self):
+        server = Server(self)
+        server.post("/v1/check", {"limit": "orders", "id": "1"})
+        for speak in ("http", "admin"):
+            self.assertEqual(json.loads(server.get(speak, "/healthz"))["status"], "alive")
+            self.assertIn("ready", server.get(speak, "/readyz"))
+        metrics = server.get("admin", "/metrics")
+        self.assertIn('weir_rate_limit_requests_total{limit="orders",limiter_type="",status="allowed"} 1\n', metrics)
+        self.assertIn('weir_decision_seconds_count{store="memory"} 1\n', metrics)
+        self.assertIn("weir_buckets 1\n", metrics)
+
+
+class Resp(unittest.TestCase):
+    def test_keeps_what_redis_cell_promises(self):
+        server = Server(self)
+        self.assertEqual(server.resp("CL.THROTTLE", "user123", "15", "30", "60"), "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n")
+        self.assertTrue(server.resp("CL.THROTTLE", "one", "0", "1", "3600").startswith("*5\r\n:0\r\n:1\r\n:0\r\n"))
+        self.assertTrue(server.resp("CL.THROTTLE", "one", "0", "1", "3600").startswith("*5\r\n:1\r\n"), "max_burst 0 limits")
+        self.assertEqual(server.resp("DEL", "one", "nobody"), ":1\r\n")
+
+    @unittest.skipUnless(shutil.which("redis-cli"), "redis-cli is not installed")
+    def test_redis_cli_and_redis_benchmark_are_clients(self):
+        server = Server(self)
+        port = str(server.ports["resp"])
+        cli = subprocess.run(["redis-cli", "-p", port, "CL.THROTTLE", "a", "15", "30", "60"], capture_output=True, text=True, check=True)
+        self.assertEqual(cli.stdout.split(), ["0", "16", "15", "-1", "2"])
+        bench = subprocess.run(["redis-benchmark", "-p", port, "-n", "20000", "-c", "20", "-P", "16", "-q", "CL.THROTTLE",
+                                "__rand_int__", "15", "30", "60"], capture_output=True, text=True, check=True)
+        self.assertIn("requests per second", bench.stdout)
+        self.assertNotIn("WARN", bench.stdout + bench.stderr)
+
+    def test_a_pipeline_of_any_depth_is_answered_in_order(self):
+        server = Server(self)
+        with server.connect("resp") as connection:
+            connection.sendall(b"".join(b"*2\r\n$4\r\nECHO\r\n$%d\r\n%d\r\n" % (len(str(i)), i) for i in range(5000)))
+            connection.shutdown(socket.SHUT_WR)
+            answer = b""
+            while piece := connection.recv(1 << 20):
+                answer += piece
+        self.assertEqual(answer, b"".join(b"$%d\r\n%d\r\n" % (len(str(i)), i) for i in range(5000)))
+
+
+class Hostility(unittest.TestCase):
+    def test_garbage_half_requests_and_slow_readers_disturb_nobody(self):
+        server = Server(self)
+        idle = [server.connect("http") for _ in range(200)]
+        for connection in idle[:100]:
+            connection.sendall(b"POST /v1/check HTTP/1.1\r\nHost: a\r\nContent-Le")
+        slow = server.connect("resp")
+        slow.setblocking(False)
+        try:
+            # Asks without end and never reads: the server stops reading it.
+            for _ in range(2000):
+                slow.send(b"*1\r\n$4\r\nPING\r\n" * 1000)
+        except BlockingIOError:
+            pass
+        with server.connect("http") as garbage:
+            garbage.sendall(b"\x16\x03\x01\x00\xff not http at all\r\n\r\n")
+            self.assertIn(b"400", garbage.recv(4096))
+        for _ in range(3):
+            self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "x"})[0], 200)
+        for connection in [*idle, slow]:
+            connection.close()
+
+    def test_a_thousand_busy_connections_admit_exactly_the_burst(self):
+        server = Server(self)
+        connections = [server.connect("http") for _ in range(1000)]
+        body = b'{"key":"k","burst":400,"count":1,"period":"1h"}'
+        for connection in connections:
+            connection.sendall(b"POST /v1/throttle HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+                               b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        answers = [connection.recv(4096)[:12] for connection in connections]
+        for connection in connections:
+            connection.close()
+        self.assertEqual(answers.count(b"HTTP/1.1 200"), 400)
+        self.assertEqual(answers.count(b"HTTP/1.1 429"), 600)
+
+
+class Life(unittest.TestCase):
+    def test_sigterm_drains_and_ends_cleanly(self):
+        server = Server(self)
+        idle = server.connect("http")
+        code, rest = server.end()
+        idle.close()
+        self.assertEqual(code, 0)
+        self.assertIn("weir: stopped", rest)
+
+    def test_a_reload_applies_whole_or_not_at_all(self):
+        server = Server(self)
+        self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "1", "cost": 5})[0], 200)
+        server.write(POLICY.replace("burst: 5", "burst: 6").replace("per-ip:", "per-ip: {nonsense: 1}\n  other:"))
+        server.process.send_signal(signal.SIGHUP)
+        while "not reloaded" not in server.process.stderr.readline():
+            pass
+        self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "1"})[0], 429)
+        server.write(POLICY.replace("burst: 5", "burst: 6"))
+        server.process.send_signal(signal.SIGHUP)
+        while "reloaded:" not in server.process.stderr.readline():
+            pass
+        # Every loop takes the new policy in its next turn.
+        while server.post("/v1/check", {"limit": "orders", "id": "2", "cost": 6})[0] != 200:
+            pass
+        self.assertIn('weir_config_reloads_total{result="failed"} 1', server.get("admin", "/metrics"))
+
+    def test_a_killed_server_comes_back_with_every_acknowledged_spend(self):
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
+        policy = POLICY + f'state: {{live: "{directory}/state.live", snapshot: "{directory}/state.snapshot"}}\n'
+        server = Server(self, policy, directory)
+        for _ in range(5):
+            self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "1"})[0], 200)
+        server.end(signal.SIGKILL)
+        again = Server(self, policy, directory)
+        self.assertEqual(again.post("/v1/check", {"limit": "orders", "id": "1"})[0], 429)
+        self.assertEqual(again.end()[0], 0)
+        sealed = Server(self, policy, directory)
+        self.assertEqual(sealed.post("/v1/check", {"limit": "orders", "id": "1"})[0], 429)
+
+    def test_what_cannot_start_says_why(self):
+        taken = socket.socket()
+        self.addCleanup(taken.close)
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with tempfile.TemporaryDirectory() as directory:
+            for text, code, sentence in (
+                    (f'listen: [{{address: "127.0.0.1:{port}", speak: http}}]', 1, f"cannot listen on 127.0.0.1:{port}"),
+                    ('listen: [{address: "127.0.0.1:0", speak: grpc}]', 2, "not built yet"),
+                    ("limits: {a: {burst: 0}}", 2, "burst")):
+                path = os.path.join(directory, "weir.yaml")
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+                ended = subprocess.run([WEIR, "serve", "--config", path], capture_output=True, text=True, timeout=30, check=False)
+                self.assertEqual(ended.returncode, code, ended.stderr)
+                self.assertIn(sentence, ended.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,156 @@
+#include "weir/server/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+#include <string>
+#include <variant>
+
+#include "weir/base/clock.h"
+#include "weir/policy/parse.h"
+#include "weir/store/memory/memory_store.h"
+
+namespace weir {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kPolicy = R"(
+limits:
+  orders: {burst: 2, count: 2, period: 1h}
+  daily: {rate: 100/s, quota: 1/day}
+  trial: {burst: 1, count: 1, period: 1h, mode: shadow}
+overrides:
+  orders:7: {blocked: true}
+  orders:8: {unlimited: true}
+)";
+
+struct Collect final : Asker {
+  struct Seen {
+    bool failed = false;
+    Fault fault = Fault::internal;
+    bool allowed = false;
+    std::string limit;
+    std::string bucket;
+    Duration retry_after{};
+  };
+  std::map<std::uint64_t, Seen> seen;
+
+  void answered(std::uint64_t sequence, const Result<Answer>& answer) override {
+    Seen& one = seen[sequence];
+    one.failed = !answer;
+    if (!answer) {
+      one.fault = answer.error().fault;
+      return;
+    }
+    one.allowed = answer->verdict.allowed;
+    if (answer->verdict.all.empty()) return;
+    one.limit = std::string(answer->labels[answer->verdict.strictest].limit);
+    one.bucket = std::string(answer->labels[answer->verdict.strictest].bucket);
+    one.retry_after = answer->verdict.all[answer->verdict.strictest].retry_after;
+  }
+};
+
+class PipelineTest : public testing::Test {
+ protected:
+  static std::shared_ptr<const Policy> load(const std::string& text) {
+    auto outcome = policy::parse(text, "test.yaml", {});
+    return std::get<policy::Loaded>(outcome).policy;
+  }
+
+  Collect::Seen ask(std::string_view limit, std::string_view id, Mode mode = Mode::spend) {
+    const std::array<NamedCharge, 1> charges = {NamedCharge{limit, id, 1}};
+    Query query;
+    query.charges = charges;
+    query.mode = mode;
+    return ask(query);
+  }
+  Collect::Seen ask(const Query& query) {
+    pipeline_.ask(next_, query, asker_, clock_.now());
+    pipeline_.flush(clock_.now());
+    return asker_.seen.at(next_++);
+  }
+
+  ManualClock clock_{Time{10s}, Wall{std::chrono::hours{1000}}};
+  std::unique_ptr<Table> table_ = std::move(*Table::create({.buckets_max = 1000, .huge_pages = false}, HashKey{1, 2}));
+  MemoryStore store_{*table_, clock_};
+  LoopMetrics metrics_;
+  Pipeline pipeline_{load(kPolicy), store_, metrics_, clock_};
+  Collect asker_;
+  std::uint64_t next_ = 0;
+};
+
+TEST_F(PipelineTest, ChargesALimitByNameAndNamesItsBucket) {
+  EXPECT_TRUE(ask("orders", "1").allowed);
+  EXPECT_TRUE(ask("orders", "1").allowed);
+  const Collect::Seen third = ask("orders", "1");
+  EXPECT_FALSE(third.allowed);
+  EXPECT_EQ(third.limit, "orders");
+  EXPECT_EQ(third.bucket, "orders:1");
+  EXPECT_EQ(third.retry_after, 30min);
+}
+
+TEST_F(PipelineTest, AnUnknownLimitIsAnErrorAtOnce) {
+  EXPECT_TRUE(ask("nope", "1").failed);
+  EXPECT_EQ(asker_.seen.at(0).fault, Fault::unknown);
+}
+
+TEST_F(PipelineTest, ABlockedIdIsDeniedForEverAnUnlimitedOneNever) {
+  EXPECT_FALSE(ask("orders", "7").allowed);
+  EXPECT_EQ(ask("orders", "7").retry_after, kNever);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(ask("orders", "8").allowed);
+}
+
+TEST_F(PipelineTest, AQuotaDeniesUnderItsLimitsName) {
+  EXPECT_TRUE(ask("daily", "1").allowed);
+  const Collect::Seen second = ask("daily", "1");
+  EXPECT_FALSE(second.allowed);
+  EXPECT_EQ(second.limit, "daily");
+  EXPECT_EQ(second.retry_after, 8h) << "the thousandth hour of 1970 is 16:00";
+}
+
+TEST_F(PipelineTest, ACallersOwnBucketNeverMeetsAConfiguredOne) {
+  Query own;
+  own.key = "orders:1";
+  own.limit = Limit::per_hour(1);
+  EXPECT_TRUE(ask(own).allowed);
+  EXPECT_FALSE(ask(own).allowed);
+  EXPECT_EQ(asker_.seen.at(1).bucket, "*:orders:1");
+  EXPECT_TRUE(ask("orders", "1").allowed);
+}
+
+TEST_F(PipelineTest, CountsEveryDecisionByLimit) {
+  for (int i = 0; i < 3; ++i) ask("orders", "1");
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask("trial", "1").allowed);
+  ask("orders", "1", Mode::peek);
+  std::map<std::string, std::array<std::uint64_t, 3>> counted;
+  metrics_.visit([&](const LimitCounters& limit) {
+    counted[limit.limit] = {limit.allowed.value(), limit.denied.value(), limit.shadow_denied.value()};
+  });
+  EXPECT_EQ(counted["orders"], (std::array<std::uint64_t, 3>{2, 1, 0}));
+  EXPECT_EQ(counted["trial"], (std::array<std::uint64_t, 3>{1, 0, 2}));
+}
+
+TEST_F(PipelineTest, AnAskerThatIsGoneIsNotAnswered) {
+  const std::array<NamedCharge, 1> charges = {NamedCharge{"orders", "1", 1}};
+  Query query;
+  query.charges = charges;
+  pipeline_.ask(0, query, asker_, clock_.now());
+  pipeline_.forget(asker_);
+  pipeline_.flush(clock_.now());
+  EXPECT_TRUE(asker_.seen.empty());
+  EXPECT_TRUE(ask("orders", "1").allowed);
+  EXPECT_FALSE(ask("orders", "1").allowed) << "the charge stands";
+}
+
+TEST_F(PipelineTest, AReloadAppliesToTheNextQuestionAndKeepsBuckets) {
+  EXPECT_TRUE(ask("orders", "1").allowed);
+  EXPECT_TRUE(ask("orders", "1").allowed);
+  pipeline_.use(load("limits: {orders: {burst: 3, count: 2, period: 1h}}"));
+  EXPECT_TRUE(ask("orders", "1").allowed);
+  EXPECT_FALSE(ask("orders", "1").allowed);
+}
+
+}  // namespace
+}  // namespace weir

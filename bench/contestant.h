@@ -29,8 +29,6 @@ class Contestant {
   virtual void fill(std::uint64_t keys, const Limit& limit) = 0;
   // Spends one token per key of the stream and returns how many were allowed. Any number of threads at once.
   virtual Count run(std::span<const K> stream, const Limit& limit, Mode mode) = 0;
-  // Before a round whose burst is larger by that many.
-  virtual void raise_burst(Count) {}
   // Memory it knows of, 0 if it does not.
   virtual std::size_t bytes() const { return 0; }
 };

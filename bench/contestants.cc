@@ -66,27 +66,25 @@ struct Tat {
     if (step.decision.allowed) tat = step.tat;
     return step.decision;
   }
-  void add(Count) noexcept {}
 };
 
-// What one writes first: a number of tokens and the time it was true.
+// What one writes first: a number of tokens and the time it was true. Those used, not those left, so that a larger
+// burst is felt at once.
 struct Tokens {
-  double tokens = -1;  // not yet used
+  double used = 0;
   Time last{};
 
   Decision spend(const Limit& limit, Time now) noexcept {
     const auto burst = static_cast<double>(limit.burst());
     const auto interval = static_cast<double>(limit.interval().count());
-    const auto elapsed = static_cast<double>((now - last).count());
-    tokens = tokens < 0 ? burst : std::min(burst, tokens + elapsed / interval);
+    used = std::max(0.0, used - static_cast<double>((now - last).count()) / interval);
     last = now;
-    const bool allowed = tokens >= 1;
-    if (allowed) tokens -= 1;
-    const auto wait = [&](double missing) { return Duration{static_cast<std::int64_t>(missing * interval)}; };
-    return {allowed, limit.burst(), static_cast<Count>(tokens), allowed ? Duration::zero() : wait(1 - tokens),
-            wait(burst - tokens)};
+    const bool allowed = used + 1 <= burst;
+    if (allowed) used += 1;
+    const auto wait = [&](double tokens) { return Duration{static_cast<std::int64_t>(tokens * interval)}; };
+    return {allowed, limit.burst(), static_cast<Count>(burst - used),
+            allowed ? Duration::zero() : wait(used + 1 - burst), wait(used)};
   }
-  void add(Count more) noexcept { tokens += static_cast<double>(more); }
 };
 
 template <class Map, std::size_t kCount>
@@ -98,11 +96,6 @@ class Sharded {
     Shard& shard = shards_[kCount == 1 ? 0 : shard_of(key)];
     const std::lock_guard lock(shard.lock);
     return shard.map.try_emplace(key).first->second.spend(limit, now);
-  }
-  void raise_burst(Count more) {
-    for (Shard& shard : shards_) {
-      for (auto& entry : shard.map) entry.second.add(more);
-    }
   }
 
  private:
@@ -126,7 +119,6 @@ class ShardedStrings {
     if (found != shard.map.end()) return found->second.spend(limit, now);
     return shard.map.try_emplace(std::string(key)).first->second.spend(limit, now);
   }
-  void raise_burst(Count) {}
 
  private:
   struct alignas(64) Shard {
@@ -146,7 +138,6 @@ class Tbb {
     map_.insert(entry, key);
     return entry->second.spend(limit, now);
   }
-  void raise_burst(Count) {}
 
  private:
   using Map = tbb::concurrent_hash_map<K, Tat, TbbHasher>;
@@ -184,7 +175,6 @@ class PeerContestant final : public Contestant<typename Store::Key> {
     return mode == Mode::clock_each ? run_one_by_one(store_, stream, limit, 1)
                                     : run_one_by_one(store_, stream, limit, kBatch);
   }
-  void raise_burst(Count more) override { store_.raise_burst(more); }
 
  private:
   std::string name_;

@@ -117,7 +117,6 @@ class Comparing {
   Score round(Contestant<K>& contestant, const std::vector<K>& stream, const Cell& cell, Count number, int rep) {
     progress(name_of_count(keys_) + " keys, " + name_of(cell.draw) + ", " + std::to_string(cell.threads) +
              " threads, round " + std::to_string(rep + 1) + ": " + contestant.name());
-    if (number > 0) contestant.raise_burst(allowance_.tokens_per_round());
     // Another part of the stream for every mode and round, the same for every contestant.
     const std::size_t part = static_cast<std::size_t>(rep) * std::size(kModes) + static_cast<std::size_t>(cell.mode);
     return run_round<K>(contestant, stream, part * effort_.draws * kThreadsMax, effort_.draws, cell.threads,
@@ -163,7 +162,7 @@ Comparison compare(std::uint64_t keys, const std::vector<Peer>& peers, const Eff
   } else {
     for (const Peer peer : peers) {
       const std::vector<double> numbers = run_apart([&] {
-        Comparing<K> comparing(keys, effort);
+        Comparing<K> comparing(keys, {effort.draws, std::min(effort.rounds, 3)});
         std::vector<double> flat = {0};
         for (const Score& score : comparing.interleaved({peer})) flat.insert(flat.end(), {score.ns, score.allow});
         flat[0] = static_cast<double>(comparing.bytes());

@@ -41,7 +41,6 @@ class Allowance {
   // For rounds of `draws` over `keys` keys.
   Allowance(std::uint64_t keys, std::size_t draws);
   Limit in_round(Count round) const;
-  Count tokens_per_round() const noexcept { return tokens_; }
 
  private:
   Duration interval_;

@@ -168,6 +168,7 @@ Decision Limiter::spend(std::string_view key, Count cost) noexcept {
   const Key whole = room.join(prefix_, key);
   const Buckets::State& state = *buckets_.state_;
   const std::uint64_t h = state.table->hash(whole);
+  state.table->prefetch_line(h);  // on its way while the clock is read
   const std::optional<Limit> own = overrides_->find(h);
   return state.table->spend(h, whole, own ? *own : limit_, asked(cost), state.time(), &state.again());
 }

@@ -148,7 +148,6 @@ class Resp(unittest.TestCase):
         self.assertTrue(server.resp("CL.THROTTLE", "one", "0", "1", "3600").startswith("*5\r\n:1\r\n"), "max_burst 0 limits")
         self.assertEqual(server.resp("DEL", "one", "nobody"), ":1\r\n")
 
-    @unittest.skipUnless(shutil.which("redis-cli"), "redis-cli is not installed")
     def test_redis_cli_and_redis_benchmark_are_clients(self):
         server = Server(self)
         port = str(server.ports["resp"])
@@ -204,6 +203,32 @@ class Hostility(unittest.TestCase):
             connection.close()
         self.assertEqual(answers.count(b"HTTP/1.1 200"), 400)
         self.assertEqual(answers.count(b"HTTP/1.1 429"), 600)
+
+
+class Readme(unittest.TestCase):
+    def test_its_transcripts_are_what_happens(self):
+        source = os.environ["WEIR_SOURCE"]
+        with open(os.path.join(source, "README.md"), encoding="utf-8") as file:
+            readme = file.read()
+        with open(os.path.join(source, "examples", "quickstart.yaml"), encoding="utf-8") as file:
+            quickstart = file.read()
+        server = Server(self, POLICY[:POLICY.index("limits:")] + quickstart)
+        shutil.copy(os.path.join(source, "examples", "quickstart.yaml"), server.directory)
+        environment = {**os.environ, "PATH": os.path.dirname(os.path.abspath(WEIR)) + ":" + os.environ["PATH"]}
+        steps = 0
+        for transcript in re.findall(r"^```console\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL):
+            parts = re.split(r"^\$ (.*)\n", transcript, flags=re.MULTILINE)
+            for command, expected in zip(parts[1::2], parts[2::2]):
+                command = command.replace("localhost:8080", f"localhost:{server.ports['http']}")
+                command = command.replace("-p 6380", f"-p {server.ports['resp']}")
+                # On a terminal redis-cli numbers its answers; --no-raw makes it do so for a pipe too.
+                command = command.replace("redis-cli", "redis-cli --no-raw").replace("curl", "curl --silent")
+                done = subprocess.run(["bash", "-c", command], cwd=server.directory, env=environment, capture_output=True,
+                                      text=True, timeout=30, check=False)
+                pattern = re.escape(expected.strip()).replace("…", ".*")
+                self.assertRegex(done.stdout.replace("\r", "").strip(), rf"\A{pattern}\Z", command + done.stderr)
+                steps += 1
+        self.assertGreaterEqual(steps, 7)
 
 
 class Life(unittest.TestCase):

@@ -261,9 +261,11 @@ class Model:
                 self.tat.pop((name, id), None)
                 answer = (True, self.LIMITS[name][0], 0, 0)
             elif op == "refund":
-                _, _, _, backlog, price = self.look(now, name, id, cost)
+                _, _, _, _, price = self.look(now, name, id, cost)
                 if (name, id) in self.tat:
-                    self.tat[name, id] = now + max(backlog - price, 0)
+                    burst, count, period = self.LIMITS[name]
+                    price = min(price, -(-period // count) * burst)
+                    self.tat[name, id] = max(self.tat[name, id] - price, now)
                 _, remaining, _, backlog, _ = self.look(now, name, id, 0)
                 answer = (True, remaining, 0, backlog)
             elif op == "spend" and (verdict or not enforced):
@@ -271,6 +273,9 @@ class Model:
             else:
                 allowed, remaining, retry, backlog, _ = self.look(now, name, id, cost)
                 answer = (allowed, remaining, retry, backlog)
+            if op == "spend" and not answer[0] and (name, id) in self.tat:
+                # Empty under the present numbers: the wait that was promised begins now.
+                self.tat[name, id] = min(self.tat[name, id], now + answer[3] if answer[3] else now)
             answers.append((name, id, *answer))
             if enforced and not answer[0]:
                 verdict = False

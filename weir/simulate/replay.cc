@@ -121,7 +121,9 @@ Replay::Taken Replay::take(const Charge& charge, const Bucket& bucket, Now now) 
     return {step.decision, {bucket.tat, step.state}};
   }
   const Step step = gcra::spend(charge.limit, bucket.tat, charge.cost, now.time);
-  return {step.decision, {step.tat, bucket.quota}};
+  // A replay has one clock: no reading is older than the one that made the TAT.
+  const Time tat = step.decision.allowed ? step.tat : gcra::settle(charge.limit, step.tat, now.time);
+  return {step.decision, {tat, bucket.quota}};
 }
 
 Replay::Taken Replay::give(const Charge& charge, const Bucket& bucket, Now now) noexcept {

@@ -106,6 +106,11 @@ bool spend_together(Table& table, std::span<const Entry> entries, std::size_t be
     if (end - begin == 1) break;
     found[i] = peek(table, entries[i], now);
     allowed &= found[i].allowed;
+    const Limit& limit = entries[i].charge->limit;
+    // Empty, or beyond: spend() would have seen to that.
+    if (!found[i].allowed && !is_quota(entries[i]) && found[i].reset_after == limit.window()) {
+      table.settle(entries[i].h, limit, clock);
+    }
   }
   allowed = allowed && spend_all(table, entries, begin, end, now, clock, found);
   for (std::size_t i = begin; i < end; ++i) {

@@ -134,6 +134,14 @@ TEST_F(Charging, AShrunkLimitFreesASpentClientAfterItsNewInterval) {
   EXPECT_FALSE(ask({of("a", kFast)}).allowed);
 }
 
+TEST_F(Charging, AShrunkLimitFreesASpentClientAmongOthersToo) {
+  constexpr Limit kFast = Limit::per_second(10);
+  EXPECT_TRUE(ask({of("a", Limit::per_day(1000), 1000)}).allowed);
+  EXPECT_FALSE(ask({of("a", kFast), of("b", kFive)}).allowed);
+  clock_.advance(100ms);
+  EXPECT_TRUE(ask({of("a", kFast), of("b", kFive)}).allowed);
+}
+
 TEST_F(Charging, AnOldReadingIsNotTakenForAShrunkLimit) {
   clock_.advance(10s);
   const Now fresh = clock_.now();

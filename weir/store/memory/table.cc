@@ -259,6 +259,14 @@ Decision Table::refund(std::uint64_t h, const Quota& quota, Count cost, Now now)
   return decision;
 }
 
+void Table::settle(std::uint64_t h, const Limit& limit, const Clock& clock) noexcept {
+  change(h, home_of(h), Now{}, [&](State state, Now) {
+    // Read after the state was loaded, as in spend().
+    const Time settled = gcra::settle(limit, tat_of(state), clock.now().time);
+    return Change{state_of(settled), settled != tat_of(state)};
+  });
+}
+
 bool Table::reset(std::uint64_t h, Kind kind, Now now) noexcept {
   bool was_there = false;
   change(h, home_of(h), now, [&](State state, Now at) {

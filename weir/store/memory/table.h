@@ -107,6 +107,9 @@ class Table {
   Decision peek(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept;
   Decision refund(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept;
 
+  // Brings a bucket that was denied without being spent down to empty, if it lies further ahead (gcra::settle).
+  void settle(std::uint64_t h, const Limit& limit, const Clock& clock) noexcept;
+
   // Forgets the bucket; false if it was full already.
   bool reset(std::uint64_t h, Kind kind, Now now) noexcept;
 

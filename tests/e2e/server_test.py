@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -57,6 +58,10 @@ class Server:
         rest = self.process.stderr.read() if not self.process.stderr.closed else ""
         self.process.stderr.close()
         return self.process.returncode, rest
+
+    def resident_bytes(self):
+        with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def post(self, path, body):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -203,6 +208,32 @@ class Hostility(unittest.TestCase):
             connection.close()
         self.assertEqual(answers.count(b"HTTP/1.1 200"), 400)
         self.assertEqual(answers.count(b"HTTP/1.1 429"), 600)
+
+
+class Crowd(unittest.TestCase):
+    def test_ten_thousand_idle_connections_cost_little_and_disturb_nobody(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = min(hard, 12_000)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        count = min(10_000, wanted - 500)
+        server = Server(self)
+        before = server.resident_bytes()
+        idle = [server.connect("http") for _ in range(count)]
+        body = b'{"key":"k","burst":1000000,"count":1000,"period":"1s"}'
+        request = (b"POST /v1/throttle HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+                   b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        busy = idle[:1000]
+        for _ in range(3):
+            for connection in busy:
+                connection.sendall(request)
+            for connection in busy:
+                self.assertEqual(connection.recv(4096)[:12], b"HTTP/1.1 200")
+        self.assertIn(f'weir_connections{{speak="http"}} {count}\n', server.get("admin", "/metrics"))
+        each = (server.resident_bytes() - before) / count
+        print(f"\n{count} connections of {hard} descriptors, 1000 of them busy: {each:.0f} resident bytes each")
+        for connection in idle:
+            connection.close()
 
 
 class Readme(unittest.TestCase):

@@ -1,5 +1,6 @@
 // `weir serve`: builds the server from the configuration, top to bottom, and runs it until it is told to stop.
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -49,6 +50,14 @@ void notify(const std::string& state) {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + std::strlen(path));
   (void)!sendto(socket.fd(), state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
                 size);
+}
+
+// A connection is a descriptor: take as many as the system lets us have instead of what shells start programs with.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &limit);  // refused: then the lower number stays
 }
 
 // Sockets that systemd opened for us, in the order of the listeners.
@@ -266,6 +275,7 @@ Exit Serving::run() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a full file is an error of the call, not our end
 
+  raise_descriptor_limit();
   auto listening = endpoints();
   if (!listening) {
     console_.complain(listening.error().detail);

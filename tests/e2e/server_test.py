@@ -262,6 +262,23 @@ class Readme(unittest.TestCase):
         self.assertGreaterEqual(steps, 7)
 
 
+class Hashed(unittest.TestCase):
+    def test_ids_of_hashed_limits_are_never_shown_and_their_key_is_kept_with_the_state(self):
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
+        policy = (POLICY + "  email: {burst: 2, count: 2, period: 1h, hashed: true}\n"
+                  f'state: {{live: "{directory}/state.live"}}\n')
+        seen = []
+        for left in (1, 0):
+            server = Server(self, policy, directory)
+            status, _, body = server.post("/v1/check", {"limit": "email", "id": "a@example.com"})
+            self.assertEqual((status, json.loads(body)["remaining"]), (200, left), body)
+            self.assertNotIn("example.com", body)
+            seen.append(json.loads(body)["id"])
+            server.end()
+        self.assertEqual(seen[0], seen[1])
+
+
 class Life(unittest.TestCase):
     def test_sigterm_drains_and_ends_cleanly(self):
         server = Server(self)

@@ -9,10 +9,6 @@
 namespace weir::cli {
 namespace {
 
-// Hashed limits need a key even when nothing is stored. A fixed one makes two runs print the same ids; it protects
-// nothing, because nothing leaves this process that the input did not already say.
-constexpr std::string_view kOfflineHashKey = "weir offline";
-
 policy::Environment process_environment() {
   policy::Environment environment;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -26,10 +22,10 @@ policy::Environment process_environment() {
 
 }  // namespace
 
-policy::Outcome load(const std::string& path) {
+policy::Outcome load(const std::string& path, std::string_view hash_key) {
   policy::Options options;
   options.environment = process_environment();
-  options.made_hash_key = kOfflineHashKey;
+  options.made_hash_key = hash_key;
   return policy::load(path, options);
 }
 

@@ -3,14 +3,20 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "weir/cli/output.h"
 #include "weir/policy/parse.h"
 
 namespace weir::cli {
 
-// The file with the process's environment on top; an empty path is the environment alone.
-policy::Outcome load(const std::string& path);
+// Hashed limits need a key even when nothing is stored. A fixed one makes two runs print the same ids; it protects
+// nothing, because nothing leaves an offline command that its input did not already say. A server has its own.
+inline constexpr std::string_view kOfflineHashKey = "weir offline";
+
+// The file with the process's environment on top; an empty path is the environment alone. `hash_key` is that of hashed
+// limits where the configuration gives none.
+policy::Outcome load(const std::string& path, std::string_view hash_key = kOfflineHashKey);
 
 // One line per problem on err, and a last one that counts them.
 void complain(const policy::Problems& problems, const std::string& path, Console& console);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "weir/base/clock.h"
+#include "weir/base/siphash.h"
 #include "weir/cli/commands.h"
 #include "weir/cli/configuration.h"
 #include "weir/net/socket.h"
@@ -83,6 +84,7 @@ class Serving {
 
  private:
   Result<void> open();
+  policy::Outcome load_with_own_key() const;
   Result<std::vector<Endpoint>> endpoints();
   Result<Endpoint> endpoint(const policy::Listener& listener);
   Fronts& fronts();
@@ -131,6 +133,16 @@ Result<void> Serving::open() {
   clock_ = std::make_unique<BootClock>(state_.boot_offset);
   started_ = clock_->time();
   return {};
+}
+
+// The key of hashed limits is made from the table's secret seed: it lives as long as the buckets it names.
+policy::Outcome Serving::load_with_own_key() const {
+  std::string key;
+  for (const std::string_view part : {"hash key 1", "hash key 2", "hash key 3", "hash key 4"}) {
+    const std::uint64_t word = siphash13(state_.table->header().seed, part);
+    key.append(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+  return load(path_, key);
 }
 
 Fronts& Serving::fronts() {
@@ -211,7 +223,7 @@ Gauges Serving::gauges() const {
 
 // All or nothing: a refused file leaves the old policy in force.
 void Serving::reload() {
-  auto outcome = load(path_);
+  auto outcome = load_with_own_key();
   if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
     const std::lock_guard lock(log_mutex_);
     complain(*problems, path_, console_);
@@ -284,6 +296,10 @@ Exit Serving::run() {
   if (auto opened = open(); !opened) {
     console_.complain(opened.error().detail);
     return opened.error().fault == Fault::invalid ? kUsage : kFailed;
+  }
+  // Again, now that the state has given us a key.
+  if (auto outcome = load_with_own_key(); std::holds_alternative<policy::Loaded>(outcome)) {
+    loaded_.policy = std::get<policy::Loaded>(outcome).policy;
   }
   const auto threads = loaded_.settings.threads > 0 ? static_cast<unsigned>(loaded_.settings.threads)
                                                     : std::max(std::thread::hardware_concurrency(), 1u);

@@ -319,6 +319,16 @@ class Life(unittest.TestCase):
         sealed = Server(self, policy, directory)
         self.assertEqual(sealed.post("/v1/check", {"limit": "orders", "id": "1"})[0], 429)
 
+    def test_a_second_server_on_the_same_port_is_refused(self):
+        first = Server(self)
+        second = POLICY.replace("127.0.0.1:0", f"127.0.0.1:{first.ports['http']}", 1)
+        path = os.path.join(first.directory, "second.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(second)
+        ended = subprocess.run([WEIR, "serve", "--config", path], capture_output=True, text=True, timeout=30, check=False)
+        self.assertEqual(ended.returncode, 1, ended.stderr)
+        self.assertIn("Address already in use", ended.stderr)
+
     def test_what_cannot_start_says_why(self):
         taken = socket.socket()
         self.addCleanup(taken.close)
@@ -329,6 +339,11 @@ class Life(unittest.TestCase):
             for text, code, sentence in (
                     (f'listen: [{{address: "127.0.0.1:{port}", speak: http}}]', 1, f"cannot listen on 127.0.0.1:{port}"),
                     ('listen: [{address: "127.0.0.1:0", speak: grpc}]', 2, "not built yet"),
+                    ('listen: [{address: "127.0.0.1:0", speak: [http, resp]}]', 2, "an address of their own"),
+                    ('listen: [{address: "127.0.0.1:0", speak: http, password: x}]', 2, "protects nothing"),
+                    ("state: {live: /tmp/a, snapshot: /tmp/a}", 2, "a file each"),
+                    ("access: {deny: [{ip: 203.0.113.0/24}]}", 2, "weir.yaml:1:22: access.deny[0].ip is not built yet"),
+                    ("admin: {read_token: x}", 2, "admin.read_token is not built yet"),
                     ("limits: {a: {burst: 0}}", 2, "burst")):
                 path = os.path.join(directory, "weir.yaml")
                 with open(path, "w", encoding="utf-8") as file:

@@ -47,7 +47,7 @@ class Package:
 
     def configure_and_build(self, source, name):
         build = self.scratch / name
-        run(self.arguments.cmake, "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
+        run(self.arguments.cmake, "-G", "Ninja", "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
             f"-DCMAKE_CXX_COMPILER={self.arguments.cxx}", f"-DCMAKE_C_COMPILER={self.arguments.cc}",
             f"-DCMAKE_CXX_FLAGS={self.arguments.flags}", f"-DCMAKE_C_FLAGS={self.arguments.flags}")
         run(self.arguments.cmake, "--build", build)
@@ -73,7 +73,7 @@ def check_headers(package):
 def check_needs(package):
     """The library alone is configured where nothing else of what the program uses exists."""
     absent = ("GTest", "rapidcheck", "Python3", "OpenSSL", "yaml-cpp", "simdjson", "nlohmann_json", "CLI11")
-    run(package.arguments.cmake, "-S", package.source, "-B", package.scratch / "alone", "-DWEIR_LIBRARY_ONLY=ON",
+    run(package.arguments.cmake, "-G", "Ninja", "-S", package.source, "-B", package.scratch / "alone", "-DWEIR_LIBRARY_ONLY=ON",
         f"-DCMAKE_CXX_COMPILER={package.arguments.cxx}", f"-DCMAKE_C_COMPILER={package.arguments.cc}",
         *(f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in absent))
 

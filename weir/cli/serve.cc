@@ -69,6 +69,23 @@ int inherited_sockets() {
   return std::max(std::atoi(count), 0);
 }
 
+// Settings that would change who may pass and that nothing acts on yet. Ignoring one would be a promise broken in
+// silence.
+std::string unbuilt(const std::vector<policy::Setting>& settings) {
+  std::string sentences;
+  for (const policy::Setting& setting : settings) {
+    if (setting.origin == "default" || setting.value == "[]" || setting.value == "\"\"") continue;
+    for (const std::string_view section :
+         {"routes", "access.allow", "access.deny", "access.block", "access.trusted_proxies", "admin.read_token",
+          "admin.write_token", "external", "envoy", "cache_redis"}) {
+      if (!setting.path.starts_with(section)) continue;
+      sentences += setting.origin + ": " + setting.path + " is not built yet, and the server must not ignore it\n";
+      break;
+    }
+  }
+  return sentences;
+}
+
 // Sessions are made in their loop's thread; what the sessions of one thread share is made with the first of them.
 struct Fronts {
   std::unique_ptr<HttpFront> http;
@@ -123,6 +140,10 @@ Result<void> Serving::open() {
   const policy::Settings& settings = loaded_.settings;
   if (settings.store != policy::StoreKind::memory)
     return Error{Fault::invalid, "store: redis is not built yet; use store: memory"};
+  if (!settings.state.live.empty() && settings.state.live == settings.state.snapshot) {
+    return Error{Fault::invalid,
+                 "state.live and state.snapshot are both \"" + settings.state.live + "\": they need a file each"};
+  }
   auto state = open_state(
       {settings.state.live,
        settings.state.snapshot,
@@ -170,11 +191,19 @@ Result<Endpoint> Serving::endpoint(const policy::Listener& listener) {
   const auto speaks = [&](std::string_view word) {
     return std::ranges::find(listener.speak, word) != listener.speak.end();
   };
+  const bool speaks_http = speaks("http") || speaks("grpc");
+  if ((speaks("resp") || speaks("admin")) && (listener.speak.size() > 1 || speaks_http)) {
+    return Error{Fault::invalid,
+                 "speak: resp and admin need an address of their own, " + listener.address + " has several"};
+  }
+  if (!listener.password.empty() && !speaks("resp")) {
+    return Error{Fault::invalid, "a password on " + listener.address + " protects nothing: only resp asks for one"};
+  }
   if (speaks("proxy")) return Error{Fault::invalid, "speak: proxy on " + listener.address + " is not built yet"};
   if (speaks("admin")) {
-    if (!endpoint.address.is_loopback() && loaded_.settings.admin.read_token.empty()) {
+    if (!endpoint.address.is_loopback()) {
       return Error{Fault::invalid, "the admin listener on " + listener.address +
-                                       " needs admin.read_token: it is not on a loopback address"};
+                                       " must be on a loopback address: tokens are not built yet"};
     }
     endpoint.speak = Speak::admin;
     endpoint.session = [this](Loop&, std::string_view) { return std::make_unique<AdminSession>(*fronts().admin); };
@@ -343,6 +372,10 @@ Exit Serving::run() {
 Exit run(const Arguments& arguments, Console& console) {
   auto loaded = load_or_complain(arguments["--config"], console);
   if (!loaded) return kUsage;
+  if (const std::string sentences = unbuilt(loaded->origins); !sentences.empty()) {
+    console.err.write(sentences);
+    return kUsage;
+  }
   return Serving(std::move(*loaded), arguments["--config"], console).run();
 }
 

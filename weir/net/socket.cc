@@ -154,6 +154,18 @@ Result<Socket> listen_on(const Address& address) {
   return socket;
 }
 
+Result<void> check_free(const Address& address) {
+  if (address.is_unix() || address.port == 0) return {};
+  const auto name = to_name(address);
+  if (!name) return name.error();
+  const Socket probe = make_socket(name->storage.ss_family);
+  if (!probe) return failed("make a socket for", address);
+  set(probe, SOL_SOCKET, SO_REUSEADDR);  // connections of an earlier server may still be winding down
+  if (name->storage.ss_family == AF_INET6) set(probe, IPPROTO_IPV6, IPV6_V6ONLY);
+  if (bind(probe.fd(), name->raw(), name->size) != 0) return failed("listen on", address);
+  return {};
+}
+
 Result<Address> bound_address(const Socket& socket) {
   Name name;
   if (getsockname(socket.fd(), name.raw(), &name.size) != 0)

@@ -46,6 +46,9 @@ struct Address {
 // With SO_REUSEPORT, so that every loop may listen on its own socket of the same port and the kernel spreads
 // connections. A stale UNIX socket that nobody listens on is replaced; a live one is an error.
 Result<Socket> listen_on(const Address& address);
+// SO_REUSEPORT would let a second server take half of the first one's connections: before the first of our sockets on a
+// port, this tells whether somebody else has it.
+Result<void> check_free(const Address& address);
 // Where it really listens: tells the port that 0 became.
 Result<Address> bound_address(const Socket& socket);
 // Begins to connect; writable means connected or failed (connect_error tells).

@@ -129,6 +129,11 @@ TEST_F(PipelineTest, CountsEveryDecisionByLimit) {
     counted[limit.limit] = {limit.allowed.value(), limit.denied.value(), limit.shadow_denied.value()};
   });
   EXPECT_EQ(counted["orders"], (std::array<std::uint64_t, 3>{2, 1, 0}));
+  for (int i = 0; i < 2; ++i) ask("daily", "1");
+  metrics_.visit([&](const LimitCounters& limit) {
+    counted[limit.limit] = {limit.allowed.value(), limit.denied.value(), limit.shadow_denied.value()};
+  });
+  EXPECT_EQ(counted["daily"], (std::array<std::uint64_t, 3>{1, 1, 0})) << "rate and quota are one answer";
   EXPECT_EQ(counted["trial"], (std::array<std::uint64_t, 3>{1, 0, 2}));
 }
 

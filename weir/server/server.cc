@@ -138,7 +138,11 @@ Server::Server(Options options, std::vector<Endpoint> endpoints, const Clock& cl
   if (!options_.log) options_.log = [](std::string_view) {};
 }
 
-Server::~Server() = default;
+Server::~Server() {
+  for (const Endpoint& endpoint : endpoints_) {
+    if (endpoint.address.is_unix() && endpoint.inherited_fd < 0) unlink(endpoint.address.path.c_str());
+  }
+}
 
 Result<std::unique_ptr<Server>> Server::make(Options options, std::vector<Endpoint> endpoints,
                                              std::shared_ptr<const Policy> policy, const Clock& clock) {
@@ -155,6 +159,9 @@ Result<void> Server::listen(std::shared_ptr<const Policy> policy) {
   }
   for (const Endpoint& endpoint : endpoints_) {
     Address address = endpoint.address;
+    if (endpoint.inherited_fd < 0) {
+      if (auto free = check_free(address); !free) return free.error();
+    }
     Socket first;
     for (std::size_t i = 0; i < workers_.size(); ++i) {
       // One UNIX socket, or one that we were given, is watched by every loop; a TCP port has a socket for each.

@@ -196,6 +196,33 @@ class Hostility(unittest.TestCase):
         for connection in [*idle, slow]:
             connection.close()
 
+    def test_an_array_whose_last_byte_comes_alone_is_answered_like_any_other(self):
+        server = Server(self)
+        body = json.dumps([{"limit": "orders", "id": str(i)} for i in range(1000)]).encode()
+        with server.connect("http") as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.sendall(b"POST /v1/check HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\n"
+                               b"Content-Length: %d\r\n\r\n%s" % (len(body), body[:-1]))
+            # The server has read all the rest when another connection was served after it.
+            for _ in range(20):
+                server.get("http", "/healthz")
+            connection.sendall(body[-1:])
+            answer = b""
+            while piece := connection.recv(1 << 20):
+                answer += piece
+        self.assertTrue(answer.startswith(b"HTTP/1.1 200"), answer[:200])
+        self.assertEqual(answer.count(b'"remaining":4,'), 2000)
+
+    def test_the_last_words_arrive_though_the_peer_goes_on_talking(self):
+        server = Server(self)
+        with server.connect("http") as connection:
+            connection.sendall(b"POST /v1/check HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+                               b"Content-Length: 9999999\r\n\r\n" + b"x" * 300_000)
+            answer = b""
+            while piece := connection.recv(65536):
+                answer += piece
+        self.assertIn(b"413", answer[:20])
+
     def test_a_thousand_busy_connections_admit_exactly_the_burst(self):
         server = Server(self)
         connections = [server.connect("http") for _ in range(1000)]

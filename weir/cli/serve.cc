@@ -270,7 +270,12 @@ void Serving::wait_for_signals(const sigset_t& signals) {
   for (;;) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
-    if (signal == SIGUSR1) return;  // from run(): the server has ended by itself
+    if (signal == SIGUSR1) {
+      // From run() when the server has ended by itself; from anybody else it means nothing.
+      const std::lock_guard lock(stop_mutex_);
+      if (stopping_) return;
+      continue;
+    }
     if (signal == SIGHUP) {
       reload();
       continue;
@@ -327,9 +332,12 @@ Exit Serving::run() {
     return opened.error().fault == Fault::invalid ? kUsage : kFailed;
   }
   // Again, now that the state has given us a key.
-  if (auto outcome = load_with_own_key(); std::holds_alternative<policy::Loaded>(outcome)) {
-    loaded_.policy = std::get<policy::Loaded>(outcome).policy;
+  auto outcome = load_with_own_key();
+  if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
+    complain(*problems, path_, console_);
+    return kUsage;
   }
+  loaded_.policy = std::get<policy::Loaded>(outcome).policy;
   const auto threads = loaded_.settings.threads > 0 ? static_cast<unsigned>(loaded_.settings.threads)
                                                     : std::max(std::thread::hardware_concurrency(), 1u);
   auto server = Server::make({.threads = threads,

@@ -91,7 +91,7 @@ void set(const Socket& socket, int level, int option) {
 void remove_stale(const Address& address, const Name& name) {
   struct stat status {};
   if (lstat(address.path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return;
-  const Socket probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Socket probe = make_socket(AF_UNIX);  // one that is alive and busy says EAGAIN
   if (connect(probe.fd(), name.raw(), name.size) != 0 && errno == ECONNREFUSED) unlink(address.path.c_str());
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "weir/base/bounds.h"
 
@@ -17,6 +18,9 @@ constexpr std::size_t kReadBytes = 64 << 10;
 constexpr std::size_t kKeptBytes = 4 << 10;
 // A peer that takes nothing of its replies for this long is cut off.
 constexpr Duration kWriteTimeout = std::chrono::seconds{30};
+
+// How long a peer that we are done with may go on sending.
+constexpr Duration kLingerTimeout = std::chrono::seconds{2};
 
 void give_back(std::string& buffer) {
   if (buffer.empty() && buffer.capacity() > kKeptBytes) std::string().swap(buffer);
@@ -50,7 +54,7 @@ bool Connection::paused() const noexcept {
 
 void Connection::ready(std::uint32_t events) {
   touch();
-  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !hung_up_ && !broken_) read();
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !hung_up_ && (!broken_ || lingering_)) read();
 }
 
 void Connection::read() {
@@ -66,20 +70,28 @@ void Connection::read() {
     hung_up_ = true;
     return;
   }
+  if (lingering_) return;  // read to be forgotten
   const std::string_view fresh(scratch.data(), static_cast<std::size_t>(got));
   if (in_.empty()) {
-    decode(fresh);
+    in_.assign(fresh.substr(decode(fresh)));
   } else {
     in_.append(fresh);
-    std::string pending = std::move(in_);
-    in_.clear();
-    decode(pending);
+    decode_held();
   }
 }
 
-// Decodes what there is; what is left over waits in in_.
-void Connection::decode(std::string_view bytes) {
-  while (!bytes.empty() && !paused() && !broken_ && !session_->finished()) {
+// What is held is not copied while nothing of it can be decoded: a request may come in a million pieces.
+void Connection::decode_held() {
+  std::string held = std::exchange(in_, {});
+  const std::size_t used = decode(held);
+  if (used != 0) held.erase(0, used);
+  in_ = std::move(held);
+}
+
+// Decodes what there is; returns how much of it is done with.
+std::size_t Connection::decode(std::string_view bytes) {
+  const std::size_t size = bytes.size();
+  while (!bytes.empty() && !paused() && !session_->finished()) {
     Queries& queries = turn_.queries;
     queries.clear();
     const Now now = turn_.loop.now();
@@ -91,14 +103,14 @@ void Connection::decode(std::string_view bytes) {
     queries.clear();
     if (!taken) {
       broken_ = true;
-      return;
+      return size;
     }
     bytes.remove_prefix(*taken);
     if (*taken == 0 && !more) break;
     // More than a turn's questions: answer these first, so that what is owed stays bounded.
     if (more) turn_.pipeline.flush(now);
   }
-  if (!broken_ && !session_->finished()) in_.assign(bytes);
+  return session_->finished() ? size : size - bytes.size();
 }
 
 void Connection::answered(std::uint64_t sequence, const Result<Answer>& answer) {
@@ -114,27 +126,44 @@ bool Connection::settle() {
     const ssize_t sent = send(socket_.fd(), out_.data(), out_.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno != EAGAIN) return false;
-    if (sent < 0) break;
+    if (sent < 0) {
+      // The peer's time to take something begins when there is something to take.
+      if ((watching_ & EPOLLOUT) == 0) last_progress_ = turn_.loop.now().time;
+      break;
+    }
     last_progress_ = turn_.loop.now().time;
     out_.erase(0, static_cast<std::size_t>(sent));
   }
   // What was held back while answers were owed or unsent can go on now.
   if (!in_.empty() && !paused() && out_.empty() && !broken_) {
-    std::string pending = std::move(in_);
-    in_.clear();
-    decode(pending);
-    if (in_.size() != pending.size() || broken_) touch();
+    const std::size_t before = in_.size();
+    decode_held();
+    if (in_.size() != before || broken_) touch();
   }
-  if (!dirty_ && out_.empty() && owed_ == 0 && (broken_ || hung_up_ || session_->finished())) return false;
+  const bool over = broken_ || hung_up_ || session_->finished();
+  if (!dirty_ && out_.empty() && owed_ == 0 && over && !linger()) return false;
   give_back(in_);
   give_back(out_);
   watch();
   return true;
 }
 
+// A close with unread input would make the kernel forget what the peer has not taken yet, our last words among it. So
+// we say that we are done, and read to be forgotten until the peer is done too. False: it is.
+bool Connection::linger() {
+  if (hung_up_) return false;
+  if (!lingering_) {
+    lingering_ = true;
+    last_progress_ = turn_.loop.now().time;
+    if (shutdown(socket_.fd(), SHUT_WR) != 0) return false;
+  }
+  in_.clear();
+  return true;
+}
+
 void Connection::watch() {
   std::uint32_t wanted = 0;
-  if (!paused() && !hung_up_ && !broken_) wanted |= EPOLLIN;
+  if (lingering_ || (!paused() && !hung_up_ && !broken_)) wanted |= EPOLLIN;
   if (!out_.empty()) wanted |= EPOLLOUT;
   if (wanted == watching_) return;
   watching_ = wanted;
@@ -142,6 +171,11 @@ void Connection::watch() {
 }
 
 void Connection::check_deadline(Time now) {
+  if (lingering_) {
+    dead_ = now - last_progress_ > kLingerTimeout;
+    if (dead_) touch();
+    return;
+  }
   if (!out_.empty() && now - last_progress_ > kWriteTimeout) {
     dead_ = true;
     touch();

@@ -147,11 +147,18 @@ void Pipeline::label(const Pending& pending, Answer& answer) {
     }
   }
   const Part* const blocked = pending.resolved.blocked();
-  if (blocked == nullptr || !verdict.allowed || verdict.all.size() == bounds::charges_max) return;
+  if (blocked == nullptr || !verdict.allowed) return;
   // No wait helps: the override says so.
-  verdict.strictest = verdict.all.size();
+  const Decision never{false, 0, 0, kNever, Duration::zero()};
+  const bool room = verdict.all.size() < bounds::charges_max;
+  verdict.strictest = room ? verdict.all.size() : verdict.all.size() - 1;  // full: it takes the last one's place
   verdict.allowed = false;
-  verdict.all.push_back({false, 0, 0, kNever, Duration::zero()});
+  if (room) {
+    verdict.all.push_back(never);
+  } else {
+    verdict.all[verdict.strictest] = never;
+    answer.labels[verdict.strictest] = {};
+  }
   write(verdict.strictest, *blocked);
 }
 

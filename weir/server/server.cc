@@ -48,8 +48,11 @@ class Server::Worker {
   // Any thread.
   void drain() {
     loop_->post([this] {
+      for (const auto& listener : listeners_) {
+        accept(*listener);  // those who are connected already are answered too
+        loop_->forget(listener->socket.fd(), *listener);
+      }
       draining_ = true;
-      for (const auto& listener : listeners_) loop_->forget(listener->socket.fd(), *listener);
       listeners_.clear();
       for (const auto& [id, connection] : connections_) connection->drain();
       loop_->at(loop_->now().time + server_.options_.drain_timeout, [this] { loop_->stop(); });
@@ -171,6 +174,12 @@ Result<void> Server::listen(std::shared_ptr<const Policy> policy) {
         socket = Socket(fcntl(first.fd(), F_DUPFD_CLOEXEC, 0));
       } else if (endpoint.inherited_fd >= 0) {
         socket = Socket(endpoint.inherited_fd);
+        // systemd hands them over blocking, and one accept too many would stop the loop.
+        const int flags = fcntl(socket.fd(), F_GETFL);
+        if (flags < 0 || fcntl(socket.fd(), F_SETFL, flags | O_NONBLOCK) != 0 ||
+            fcntl(socket.fd(), F_SETFD, FD_CLOEXEC) != 0) {
+          return Error{Fault::invalid, "LISTEN_FDS promises a socket that is not there"};
+        }
       } else {
         auto listening = listen_on(address);
         if (!listening) return listening.error();

@@ -56,7 +56,7 @@ class Server {
 
   // Serves until stop(), then drains: no new connections, questions already read are answered, idle connections close.
   void run();
-  // From any thread, or a signal handler.
+  // From any thread, but not from a signal handler.
   void stop() noexcept;
   // All loops use it from their next turn on.
   void use(std::shared_ptr<const Policy> policy);

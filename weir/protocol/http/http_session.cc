@@ -218,9 +218,9 @@ void HttpSession::ask_many(JsonValue array, Slot& slot, std::size_t& used, Queri
     return;
   }
   // The connection calls again while it holds bytes and calls make progress, so it keeps one byte per turn to come.
-  // Every item took more than one.
+  // Of those of this call: earlier pieces of the request are gone already.
   slot.many->content = reader_.content();
-  slot.many->held_back = 1 + (size - slot.many->read) / bounds::queries_per_turn_max;
+  slot.many->held_back = std::min(used, 1 + (size - slot.many->read) / bounds::queries_per_turn_max);
   used -= slot.many->held_back;
 }
 

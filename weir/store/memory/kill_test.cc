@@ -104,7 +104,8 @@ void check_names(const OpenState& state) {
 
 TEST(Kill, AHundredTimesAtRandomLosesNoAcknowledgedSpend) {
   Scratch scratch;
-  const StateOptions options{scratch.path("live"), "", {.buckets_max = 500'000, .names = true, .huge_pages = false}};
+  // Room for all the strangers of a second: a bucket is forgotten only a second after it is full.
+  const StateOptions options{scratch.path("live"), "", {.buckets_max = 4'000'000, .names = true, .huge_pages = false}};
   Ledger& ledger = shared_ledger();
   std::mt19937_64 random(std::random_device{}());
   std::uint64_t unfinished_rounds = 0;

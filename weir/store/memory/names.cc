@@ -12,11 +12,19 @@ namespace {
 // An entry: the hash, the length in two bytes, the text.
 constexpr std::uint32_t kEntryHead = sizeof(std::uint64_t) + sizeof(std::uint16_t);
 
+// Atomic, because the page may have held slots, and a spender with an old record may still look; relaxed, because it
+// can only miss.
+void write(char* to, const void* from, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; ++i) {
+    std::atomic_ref<char>(to[i]).store(static_cast<const char*>(from)[i], std::memory_order_relaxed);
+  }
+}
+
 }  // namespace
 
 struct Names::Page {
-  std::uint32_t next;  // line of the page before this one, 0: none
-  std::uint32_t order;
+  std::atomic<std::uint32_t> next;  // line of the page before this one, 0: none
+  std::atomic<std::uint32_t> order;
   std::atomic<std::uint32_t> used;  // bytes of entries; stored after they are written
   std::uint32_t reserved;
 
@@ -42,7 +50,8 @@ std::uint32_t Names::next_order(std::uint32_t head) const noexcept {
   if (head == 0) return 1;
   const Page& newest = *at(head);
   const bool second = newest.next != 0 && at(newest.next)->order == newest.order;
-  return second ? std::min(newest.order + 1, Pages::kOrderMax) : newest.order;
+  const std::uint32_t order = newest.order.load(std::memory_order_relaxed);
+  return second ? std::min(order + 1, Pages::kOrderMax) : order;
 }
 
 // Appends to the log that begins with `head`; a new page becomes the new head.
@@ -58,16 +67,16 @@ bool Names::append_to(std::uint32_t& head, std::uint64_t h, std::string_view nam
     if (bytes_.load(std::memory_order_relaxed) + bytes_more > bytes_max_) return false;
     if (!pages_.allocate(order, std::span(&line, 1))) return false;
     bytes_.fetch_add(bytes_more, std::memory_order_relaxed);
-    at(line)->next = head;
-    at(line)->order = order;
+    at(line)->next.store(head, std::memory_order_relaxed);
+    at(line)->order.store(order, std::memory_order_relaxed);
     head = line;
   }
   Page* const page = at(head);
   const std::uint32_t used = page->used.load(std::memory_order_relaxed);
   char* const entry = page->entries() + used;
-  std::memcpy(entry, &h, sizeof h);
-  std::memcpy(entry + sizeof h, &length, sizeof length);
-  std::memcpy(entry + kEntryHead, name.data(), length);
+  write(entry, &h, sizeof h);
+  write(entry + sizeof h, &length, sizeof length);
+  write(entry + kEntryHead, name.data(), length);
   page->used.store(used + bytes, std::memory_order_release);
   return true;
 }

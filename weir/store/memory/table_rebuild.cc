@@ -79,8 +79,8 @@ bool Table::dead(std::uint64_t word, std::uint64_t h, const Horizons& horizons) 
   return static_cast<std::int64_t>(state) < horizons.time;
 }
 
-// A slot for h, marked BUSY: its own if it was evicted and is still there, else the first from its home on that is dead
-// or was never used.
+// A slot for h, marked BUSY: the first from its home on that is dead or was never used. If h was evicted and its old
+// slot is still there, that one is dead too: either it is taken, or one before it, where searches for h will end.
 Slot* Table::claim(std::size_t index, std::uint64_t h, Now now) noexcept {
   Side& side = sides_[index];
   const Group& group = groups_[index];
@@ -94,11 +94,6 @@ Slot* Table::claim(std::size_t index, std::uint64_t h, Now now) noexcept {
   const Shape shape{group.shape.load(std::memory_order_relaxed)};
   const bool crammed = side.used >= crammed_at(shape);
   if (crammed || buckets_.load(std::memory_order_relaxed) >= header_->buckets_max) evict_near(index, h, now, crammed);
-  if (Slot* const own = find(group, shape, h); own != nullptr) {
-    const bool claimed = claim_dead(index, *own);
-    WEIR_ASSERT(claimed);  // nobody spends from an evicted bucket
-    return own;
-  }
   const std::uint32_t lines = shape.lines();
   std::uint32_t number = home(h, shape);
   for (std::uint32_t searched = 0; searched < lines; ++searched, number = number + 1 == lines ? 0 : number + 1) {

@@ -1,0 +1,80 @@
+// A value that is replaced as a whole while others read it: a policy, what is known at run time. Writers publish a new
+// one; a reader that asks after publish() returned sees it, whatever thread it is in. Looking costs one load while
+// nothing has changed, and nobody ever waits for a writer that is making the next value.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "weir/base/assert.h"
+
+namespace weir {
+
+// Thread safety: all of it.
+template <class T>
+class Published {
+ public:
+  // There is always a value: `first` must not be null.
+  explicit Published(std::shared_ptr<const T> first) : value_(std::move(first)) { WEIR_ASSERT(value_ != nullptr); }
+  Published(const Published&) = delete;
+  Published& operator=(const Published&) = delete;
+
+  void publish(std::shared_ptr<const T> next) {
+    WEIR_ASSERT(next != nullptr);
+    std::shared_ptr<const T> last;  // its end may be long work: not under the lock
+    {
+      const std::lock_guard lock(mutex_);
+      last = std::exchange(value_, std::move(next));
+      version_.fetch_add(1, std::memory_order_release);
+    }
+  }
+
+  std::shared_ptr<const T> current() const {
+    const std::lock_guard lock(mutex_);
+    return value_;
+  }
+
+  // Counts up from 0 with every publish().
+  std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
+
+ private:
+  template <class U>
+  friend class Reader;
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const T> value_;
+  std::atomic<std::uint64_t> version_{0};
+};
+
+// One thread's view of a Published. What get() returned stays valid, and the same, until the next refresh().
+// Thread safety: none.
+template <class T>
+class Reader {
+ public:
+  // `source` must outlive the reader.
+  explicit Reader(const Published<T>& source) : source_(source) { take(); }
+
+  // True if there is another value than before.
+  bool refresh() {
+    if (source_.version() == version_) return false;
+    take();
+    return true;
+  }
+  const std::shared_ptr<const T>& get() const noexcept { return value_; }
+
+ private:
+  void take() {
+    const std::lock_guard lock(source_.mutex_);
+    value_ = source_.value_;
+    version_ = source_.version_.load(std::memory_order_relaxed);
+  }
+
+  const Published<T>& source_;
+  std::shared_ptr<const T> value_;
+  std::uint64_t version_ = 0;
+};
+
+}  // namespace weir

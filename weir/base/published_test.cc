@@ -25,12 +25,12 @@ TEST(Published, WhoAsksAfterAPublishSeesItFromAnyThread) {
   std::thread writer([&] {
     for (int i = 1; i <= 10'000; ++i) {
       number.publish(std::make_shared<int>(i));
-      published.store(i, std::memory_order_relaxed);
+      published.store(i, std::memory_order_release);
     }
   });
   Reader<int> reader(number);
   for (int seen = 0; seen < 10'000;) {
-    const int at_least = published.load(std::memory_order_relaxed);
+    const int at_least = published.load(std::memory_order_acquire);
     reader.refresh();
     EXPECT_GE(*reader.get(), at_least);
     EXPECT_GE(*reader.get(), seen);

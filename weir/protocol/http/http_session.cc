@@ -54,6 +54,14 @@ const HttpSession::Route* HttpSession::find_route(std::string_view path) noexcep
   return route == kRoutes.end() ? nullptr : &*route;
 }
 
+void HttpFront::at(Wall wall) {
+  const auto second = std::chrono::floor<std::chrono::seconds>(wall);
+  if (second == dated_ && !date.empty()) return;
+  dated_ = second;
+  date.clear();
+  write_date_field(second, date);
+}
+
 // --- bytes in ---
 
 Result<std::size_t> HttpSession::receive(std::string_view bytes, Queries& queries, std::string& out) {
@@ -352,7 +360,7 @@ void HttpSession::refuse(Slot& slot, const ApiError& error, std::string& out) {
 // Writes the answer to where it belongs, with the fields on the workbench.
 void HttpSession::send(Slot& slot, int status, std::string_view content_type, std::string_view content,
                        std::string& out) {
-  if (!front_.date.empty()) write_field("Date", front_.date, front_.fields);
+  front_.fields += front_.date;
   const bool next = &slot == &slots_[first_];
   if (next && std::exchange(slot.interim, false)) out += kHttpContinue;
   write_response({status, content_type, front_.fields, content, slot.head_only, slot.keep_alive, slot.http11},

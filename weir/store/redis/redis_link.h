@@ -101,11 +101,11 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   std::unique_ptr<Stream> stream_;
   std::minstd_rand random_;
   bool up_ = false;
-  bool told_ = false;            // the owner knows whether it is up
-  bool receiving_ = false;       // then giving up waits until it is over
-  std::string reset_why_;        // not empty: it is to be given up
-  Time ready_since_{};           // Time{}: not ready
-  Time overdue_since_{};         // Time{}: nothing is
+  bool told_ = false;       // the owner knows whether it is up
+  bool receiving_ = false;  // then giving up waits until it is over
+  std::string reset_why_;   // not empty: it is to be given up
+  Time ready_since_{};      // Time{}: not ready
+  Time overdue_since_{};    // Time{}: nothing is
   Time heard_at_{};
   Time agree_by_ = Time::max();  // while connecting
   Duration backoff_ = kBackoffMin;

@@ -342,7 +342,7 @@ Exit Serving::run() {
                                                     : std::max(std::thread::hardware_concurrency(), 1u);
   auto server = Server::make({.threads = threads,
                               .drain_timeout = loaded_.settings.drain_timeout,
-                              .store = [this] { return std::make_unique<MemoryStore>(*state_.table, *clock_); },
+                              .store = [this](Loop&) { return std::make_unique<MemoryStore>(*state_.table, *clock_); },
                               .log = [this](std::string_view sentence) { log(sentence); }},
                              std::move(*listening), loaded_.policy, *clock_);
   if (!server) {

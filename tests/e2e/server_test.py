@@ -248,7 +248,7 @@ class Life(unittest.TestCase):
         self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "1"})[0], 429)
         server.write(POLICY.replace("burst: 5", "burst: 6"))
         server.process.send_signal(signal.SIGHUP)
-        while "reloaded:" not in server.process.stderr.readline():
+        while "info reloaded" not in server.process.stderr.readline():
             pass
         # Every loop takes the new policy in its next turn.
         while server.post("/v1/check", {"limit": "orders", "id": "2", "cost": 6})[0] != 200:

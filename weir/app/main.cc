@@ -142,7 +142,8 @@ const Command* find_command(const std::vector<std::string_view>& words) {
 
 // The sentence for the first word that looks like an option and is none of the command's; otherwise what CLI11 says.
 std::string refusal(const std::vector<std::string_view>& words, const Command* command, const std::string& otherwise) {
-  if (command == nullptr) return otherwise;
+  if (command == nullptr) return otherwise + "; see weir --help";
+  const std::string help = "; see weir " + std::string(command->name) + " --help";
   std::vector<std::string_view> known{"--help"};
   for (const Option& option : command->options) {
     if (!option.positional()) known.push_back(option.name);
@@ -153,9 +154,9 @@ std::string refusal(const std::vector<std::string_view>& words, const Command* c
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const std::string_view meant = weir::policy::nearest_word(known, name);
     return "there is no option \"" + std::string(name) + "\"" +
-           (meant.empty() ? "" : ": did you mean \"" + std::string(meant) + "\"?");
+           (meant.empty() ? help : "; did you mean \"" + std::string(meant) + "\"?");
   }
-  return otherwise;
+  return otherwise + help;
 }
 
 Exit run(int argc, const char* const* argv, Console& console) {
@@ -174,9 +175,7 @@ Exit run(int argc, const char* const* argv, Console& console) {
     console.out.write(line.help());
     return kOk;
   } catch (const CLI::ParseError& error) {
-    const Command* const command = find_command(words);
-    const std::string help = command == nullptr ? "weir --help" : "weir " + std::string(command->name) + " --help";
-    console.complain(refusal(words, command, error.what()) + "; see " + help);
+    console.complain(refusal(words, find_command(words), error.what()));
     return kUsage;
   }
 }

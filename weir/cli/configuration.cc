@@ -31,8 +31,7 @@ policy::Problems unbuilt(const std::vector<policy::Setting>& settings) {
          {"routes", "access.allow", "access.deny", "access.block", "access.trusted_proxies", "admin.read_token",
           "admin.write_token", "external", "envoy", "cache_redis"}) {
       if (!setting.path.starts_with(section)) continue;
-      problems.push_back(
-          {setting.origin, 0, 0, setting.path + " is not built yet, and the server must not ignore it"});
+      problems.push_back({setting.origin, 0, 0, setting.path + " is not built yet, and the server must not ignore it"});
       break;
     }
   }

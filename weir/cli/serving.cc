@@ -223,9 +223,8 @@ void Serving::control() {
   std::optional<Steady::time_point> first_change;
   Steady::time_point last_change{};
   for (;;) {
-    std::array<pollfd, 3> waiting{{{signals_.fd(), POLLIN, 0},
-                                   {wakeup_.fd(), POLLIN, 0},
-                                   {watched_ ? watched_->fd() : -1, POLLIN, 0}}};
+    std::array<pollfd, 3> waiting{
+        {{signals_.fd(), POLLIN, 0}, {wakeup_.fd(), POLLIN, 0}, {watched_ ? watched_->fd() : -1, POLLIN, 0}}};
     const int wait_ms = first_change ? static_cast<int>(kSettleFor.count()) : -1;
     if (poll(waiting.data(), waiting.size(), wait_ms) < 0) continue;  // EINTR
     const Steady::time_point now = Steady::now();

@@ -17,8 +17,9 @@ namespace {
 using Words = std::initializer_list<std::string_view>;
 
 // What a policy is made of; the rest of a configuration is about the process it runs in.
-constexpr std::array<std::string_view, 10> kPolicyFields = {
-    "limits", "names", "overrides", "routes", "access", "envoy", "external", "failure_policy", "failure_code", "headers"};
+constexpr std::array<std::string_view, 10> kPolicyFields = {"limits",       "names",  "overrides", "routes",
+                                                            "access",       "envoy",  "external",  "failure_policy",
+                                                            "failure_code", "headers"};
 
 class Amender {
  public:

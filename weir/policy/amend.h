@@ -1,5 +1,5 @@
-// Changes that the admin API lays over a configuration: the tree is changed before it is checked, so that what comes out
-// is validated like a file.
+// Changes that the admin API lays over a configuration: the tree is changed before it is checked, so that what comes
+// out is validated like a file.
 #pragma once
 
 #include <span>

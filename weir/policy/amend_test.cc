@@ -60,7 +60,8 @@ TEST(Amend, MergesNumbersHoweverTheFileSpellsThem) {
 TEST(Amend, IsCheckedLikeAFile) {
   EXPECT_EQ(merged("per-ip", R"({"burst": 0})"), "api:1:33: burst 0 must be at least 1\n");
   EXPECT_EQ(merged("per-ip", R"({"brust": 1})"), "api:1:24: unknown key \"brust\"; did you mean \"burst\"?\n");
-  EXPECT_EQ(merged("per-ipp", R"({"burst": 1})"), "api:1:13: there is no limit \"per-ipp\"; did you mean \"per-ip\"?\n");
+  EXPECT_EQ(merged("per-ipp", R"({"burst": 1})"),
+            "api:1:13: there is no limit \"per-ipp\"; did you mean \"per-ip\"?\n");
   EXPECT_EQ(merged("per-ip", "3"), "api:1:23: limit \"per-ip\" must be a map of numbers\n");
   const Outcome outcome = amended({{Kind::merge, R"({"store": "redis"})"}});
   EXPECT_EQ(text(std::get<Problems>(outcome)),

@@ -79,7 +79,8 @@ void diff_overrides(const std::string& name, const OverrideTable& before, const 
   }
   for (std::uint32_t i = 0; i < after.size(); ++i) {
     if (before.find(after.id(i)) != nullptr) continue;
-    changes.push_back({Kind::added, "override " + name + ":" + std::string(after.id(i)), "", "", print(after[i]), true});
+    changes.push_back(
+        {Kind::added, "override " + name + ":" + std::string(after.id(i)), "", "", print(after[i]), true});
   }
 }
 
@@ -122,8 +123,8 @@ std::string Change::text() const {
 }
 
 bool can_change_live(std::string_view path) {
-  for (const std::string_view fixed : {"threads", "store", "memory.max_buckets", "memory.names", "state.live",
-                                       "state.snapshot"}) {
+  for (const std::string_view fixed :
+       {"threads", "store", "memory.max_buckets", "memory.names", "state.live", "state.snapshot"}) {
     if (path == fixed) return false;
   }
   for (const std::string_view section : {"listen", "redis.", "cache_redis"}) {

@@ -23,15 +23,21 @@ constexpr std::string_view kByApikey = "WEIR_RATE_LIMIT_BY_APIKEY";
 constexpr std::string_view kCleanup = "WEIR_RATE_LIMIT_CLEANUP";
 
 // Ours, but no settings: the six of a server without a file, and those that tell other commands where a server is.
-constexpr std::array kOthers = {kEnabled, kPerSecond, kBurst, kByIp, kByApikey, kCleanup,
-                                std::string_view("WEIR_SERVER"), std::string_view("WEIR_ADMIN"),
+constexpr std::array kOthers = {kEnabled,
+                                kPerSecond,
+                                kBurst,
+                                kByIp,
+                                kByApikey,
+                                kCleanup,
+                                std::string_view("WEIR_SERVER"),
+                                std::string_view("WEIR_ADMIN"),
                                 std::string_view("WEIR_TOKEN")};
 
 // Kubernetes tells every container about services, and one may be called weir: WEIR_SERVICE_HOST, WEIR_PORT_80_TCP.
 bool is_service_link(std::string_view variable) {
-  for (const std::string_view end : {"_SERVICE_HOST", "_SERVICE_PORT", "_PORT", "_TCP", "_UDP", "_SCTP", "_TCP_PROTO",
-                                     "_TCP_PORT", "_TCP_ADDR", "_UDP_PROTO", "_UDP_PORT", "_UDP_ADDR", "_SCTP_PROTO",
-                                     "_SCTP_PORT", "_SCTP_ADDR"}) {
+  for (const std::string_view end :
+       {"_SERVICE_HOST", "_SERVICE_PORT", "_PORT", "_TCP", "_UDP", "_SCTP", "_TCP_PROTO", "_TCP_PORT", "_TCP_ADDR",
+        "_UDP_PROTO", "_UDP_PORT", "_UDP_ADDR", "_SCTP_PROTO", "_SCTP_PORT", "_SCTP_ADDR"}) {
     if (variable.ends_with(end)) return true;
   }
   return variable.find("_SERVICE_PORT_") != std::string_view::npos;

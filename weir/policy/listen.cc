@@ -51,7 +51,8 @@ void check_addresses(const Document& document, NodeId root, Complaints& complain
     if (place->ends_with(":0")) continue;
     const auto [first, is_new] = seen.emplace(*place, address);
     if (!is_new) {
-      complaints.add(document.mark(address), "address " + quote(document.value(address)) + " is already listened on at " +
+      complaints.add(document.mark(address), "address " + quote(document.value(address)) +
+                                                 " is already listened on at " +
                                                  document.where(document.mark(first->second)));
     }
   }

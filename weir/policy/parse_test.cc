@@ -80,9 +80,10 @@ TEST(Parse, BadVariablesAreNamed) {
             "WEIR_RATE_LIMIT_BURST: burst must be a whole number, not \"lots\"\n");
   EXPECT_EQ(problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_ENABLED", "yes"}}))),
             "WEIR_RATE_LIMIT_ENABLED: must be true or false, not \"yes\"\n");
-  EXPECT_EQ(problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_REQUESTS_PER_SEC", "fast"}}))),
-            "WEIR_RATE_LIMIT_REQUESTS_PER_SEC: must be a number of requests per second above 0, such as 100 or 0.5, not "
-            "\"fast\"\n");
+  EXPECT_EQ(
+      problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_REQUESTS_PER_SEC", "fast"}}))),
+      "WEIR_RATE_LIMIT_REQUESTS_PER_SEC: must be a number of requests per second above 0, such as 100 or 0.5, not "
+      "\"fast\"\n");
   EXPECT_EQ(problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_CLEANUP", "5"}}))),
             "WEIR_RATE_LIMIT_CLEANUP: cleanup: duration \"5\" lacks a unit (ns, us, ms, s, m, h, d or w)\n");
   EXPECT_EQ(

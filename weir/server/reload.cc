@@ -60,8 +60,9 @@ Reloader::Report Reloader::amend(policy::Amendment amendment) {
   std::vector<policy::Amendment> all;
   if (amendment.kind == policy::Amendment::Kind::merge) all = amendments_;
   if (all.size() >= bounds::amendments_max) {
-    return {{{"api", 0, 0, "more than " + std::to_string(bounds::amendments_max) +
-                               " changes since the last reload: send a whole policy, or change the file and reload"}},
+    return {{{"api", 0, 0,
+              "more than " + std::to_string(bounds::amendments_max) +
+                  " changes since the last reload: send a whole policy, or change the file and reload"}},
             {}};
   }
   all.push_back(std::move(amendment));

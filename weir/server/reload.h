@@ -60,7 +60,7 @@ class Reloader {
   Report put_in_force(policy::Outcome outcome);
 
   const Options options_;
-  std::mutex mutex_;                            // one change at a time
+  std::mutex mutex_;                           // one change at a time
   std::vector<policy::Amendment> amendments_;  // in force
   Published<Policy> policy_;
   Published<policy::Loaded> current_;

@@ -32,11 +32,10 @@ class ReloaderTest : public testing::Test {
   void start() {
     reloader_ = std::make_unique<Reloader>(
         std::get<policy::Loaded>(load({})),
-        Reloader::Options{
-            [this](const auto& amendments) { return load(amendments); },
-            [this](LogLevel level, std::string_view line) {
-              log_.push_back(std::string(print(level)) + " " + std::string(line));
-            }});
+        Reloader::Options{[this](const auto& amendments) { return load(amendments); },
+                          [this](LogLevel level, std::string_view line) {
+                            log_.push_back(std::string(print(level)) + " " + std::string(line));
+                          }});
   }
 
   std::string numbers(std::string_view name = "a") {
@@ -78,9 +77,10 @@ TEST_F(ReloaderTest, AppliesNothingOfAFileThatIsHalfRight) {
 
 TEST_F(ReloaderTest, NamesWhatOnlyARestartChangesAndKeepsItsValue) {
   start();
-  file_ = "listen: [{address: \"127.0.0.1:1\", speak: http}]\nthreads: 3\nstore: redis\n"
-          "memory: {max_buckets: 7, cleanup: 1s}\nstate: {live: /a, every: 3s}\nfailure_code: 503\n"
-          "limits: {a: {rate: 2/s}}";
+  file_ =
+      "listen: [{address: \"127.0.0.1:1\", speak: http}]\nthreads: 3\nstore: redis\n"
+      "memory: {max_buckets: 7, cleanup: 1s}\nstate: {live: /a, every: 3s}\nfailure_code: 503\n"
+      "limits: {a: {rate: 2/s}}";
   const Reloader::Report report = reloader_->reload();
   EXPECT_TRUE(report.ok());
   EXPECT_THAT(report.needs_restart,
@@ -135,7 +135,8 @@ TEST_F(ReloaderTest, BoundsWhatTheApiPilesUp) {
   for (std::size_t i = 0; i < bounds::amendments_max; ++i) ASSERT_TRUE(reloader_->amend(merge).ok());
   EXPECT_FALSE(reloader_->amend(merge).ok());
   EXPECT_TRUE(reloader_->amend({Amendment::Kind::replace, "limits: {a: {rate: 7/s}}"}).ok());
-  EXPECT_TRUE(reloader_->amend({Amendment::Kind::merge, "{limits: {a: {burst: 3}}}"}).ok()) << "a whole policy makes room";
+  EXPECT_TRUE(reloader_->amend({Amendment::Kind::merge, "{limits: {a: {burst: 3}}}"}).ok())
+      << "a whole policy makes room";
   EXPECT_EQ(numbers(), "7 per 1s, burst 3");
 }
 

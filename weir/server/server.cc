@@ -107,7 +107,8 @@ class Server::Worker {
         listener.unwatched = false;
         return;
       }
-      if (!listener.unwatched) server_.options_.log("a listener rests longer than it should: " + watching.error().detail);
+      if (!listener.unwatched)
+        server_.options_.log("a listener rests longer than it should: " + watching.error().detail);
       listener.unwatched = true;
       rest(listener, watching.error());
     });

@@ -41,7 +41,7 @@ struct HttpFront {
       : options(published), health(health_given) {}
 
   Reader<HttpOptions> options;  // looked at anew before anything is decoded
-  std::string date;     // "Sun, 06 Nov 1994 08:49:37 GMT", kept by the owner; empty: no Date header
+  std::string date;             // "Sun, 06 Nov 1994 08:49:37 GMT", kept by the owner; empty: no Date header
   const Health& health;
 
   // The sessions' workbench: nothing on it survives a call.

@@ -30,7 +30,7 @@ void RedisLink::start() {
 }
 
 void RedisLink::connect() {
-  stream_ = std::make_unique<Stream>(loop_, *this, options_.stream);
+  stream_ = std::make_unique<Stream>(loop_, static_cast<Stream::Owner&>(*this), options_.stream);
   agree_by_ = loop_.now().time + options_.connect_timeout;
   arm(agree_by_);
   stream_->connect(options_.target);
@@ -42,6 +42,7 @@ void RedisLink::connected() {
 }
 
 void RedisLink::received(std::string_view bytes) {
+  heard_at_ = loop_.now().time;
   receiving_ = true;
   const auto taken = client_.receive(bytes);
   receiving_ = false;

@@ -58,6 +58,10 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   void start();
 
   bool is_up() const noexcept { return up_; }
+  // Down because a reply is overdue, on a connection that stands.
+  bool is_stalled() const noexcept { return overdue_since_ != Time{}; }
+  // When Redis was last heard on it.
+  Time heard_at() const noexcept { return heard_at_; }
   const Target& target() const noexcept { return options_.target; }
   std::string_view maxmemory_policy() const noexcept { return client_.maxmemory_policy(); }
 
@@ -97,11 +101,12 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   std::unique_ptr<Stream> stream_;
   std::minstd_rand random_;
   bool up_ = false;
-  bool told_ = false;            // the owner knows whether it is up
-  bool receiving_ = false;       // then giving up waits until it is over
-  std::string reset_why_;        // not empty: it is to be given up
-  Time ready_since_{};           // Time{}: not ready
-  Time overdue_since_{};         // Time{}: nothing is
+  bool told_ = false;       // the owner knows whether it is up
+  bool receiving_ = false;  // then giving up waits until it is over
+  std::string reset_why_;   // not empty: it is to be given up
+  Time ready_since_{};      // Time{}: not ready
+  Time overdue_since_{};    // Time{}: nothing is
+  Time heard_at_{};
   Time agree_by_ = Time::max();  // while connecting
   Duration backoff_ = kBackoffMin;
   Loop::TimerId timer_ = 0;  // looks at deadlines

@@ -1,9 +1,11 @@
 // One Redis: a few links to the same address. A bucket's questions go over one of them, so that they stay in order;
-// while that one is down, over another.
+// while that one is down, over another. When a reply is overdue on one link, the others are under suspicion too until
+// Redis is heard on them: otherwise every link would cost somebody a timeout.
 //
 // Thread safety: none; it belongs to its loop.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,8 +29,10 @@ class RedisNode final : private RedisLink::Owner {
   };
 
   // Loop and owner must outlive the node.
-  RedisNode(Loop& loop, Owner& owner, const RedisLink::Options& options, std::size_t links) : owner_(owner) {
-    for (std::size_t i = 0; i < links; ++i) links_.push_back(std::make_unique<RedisLink>(loop, *this, options));
+  RedisNode(Loop& loop, Owner& owner, const RedisLink::Options& options, std::size_t links)
+      : loop_(loop), owner_(owner) {
+    for (std::size_t i = 0; i < links; ++i)
+      links_.push_back(std::make_unique<RedisLink>(loop, static_cast<RedisLink::Owner&>(*this), options));
   }
 
   void start() {
@@ -41,7 +45,7 @@ class RedisNode final : private RedisLink::Owner {
   RedisLink* pick(std::uint64_t hash) const noexcept {
     for (std::size_t i = 0; i < links_.size(); ++i) {
       RedisLink& link = *links_[(hash + i) % links_.size()];
-      if (link.is_up()) return &link;
+      if (link.is_up() && link.heard_at() >= suspicious_since_) return &link;
     }
     return nullptr;
   }
@@ -52,12 +56,35 @@ class RedisNode final : private RedisLink::Owner {
   }
 
  private:
-  void replied(RedisLink& link, Tag tag, const resp::Reply& reply) override { owner_.replied(*this, link, tag, reply); }
-  void lost(RedisLink& link, Tag tag, Lost how) override { owner_.lost(*this, link, tag, how); }
-  void changed(RedisLink& link, std::string_view why) override { owner_.changed(*this, link, why); }
+  // Ours; nobody else's tag is all ones but one.
+  static constexpr Tag kPing = ~Tag{1};
 
+  void replied(RedisLink& link, Tag tag, const resp::Reply& reply) override {
+    if (tag == kPing) {
+      owner_.changed(*this, link, {});
+    } else {
+      owner_.replied(*this, link, tag, reply);
+    }
+  }
+  void lost(RedisLink& link, Tag tag, Lost how) override {
+    if (tag != kPing) owner_.lost(*this, link, tag, how);
+  }
+  void changed(RedisLink& link, std::string_view why) override {
+    if (link.is_stalled()) suspect();
+    owner_.changed(*this, link, why);
+  }
+  void suspect() {
+    constexpr std::array<std::string_view, 1> kCommand = {"PING"};
+    suspicious_since_ = loop_.now().time;
+    for (const auto& link : links_) {
+      if (link->is_up() && link->send(kPing, kCommand)) link->flush();
+    }
+  }
+
+  Loop& loop_;
   Owner& owner_;
   std::vector<std::unique_ptr<RedisLink>> links_;
+  Time suspicious_since_{};
 };
 
 }  // namespace weir::redis

@@ -19,7 +19,7 @@ struct RedisStore::Pending {
   int sends = 0;
   std::size_t parts_left = 0;  // of the stage
   bool failed = false;
-  std::function<void(bool)> pinged;  // a PING instead of a question
+  Done done;  // of a command that is no question
 };
 
 namespace {
@@ -55,7 +55,7 @@ RedisStore::RedisStore(Loop& loop, Options options, Health& health, const MakeTo
   topology_ = make_topology(loop_, [this](const Target& target) {
     RedisLink::Options link = options_.link;
     link.target = target;
-    return std::make_unique<RedisNode>(loop_, *this, link, options_.pool_size);
+    return std::make_unique<RedisNode>(loop_, static_cast<RedisNode::Owner&>(*this), link, options_.pool_size);
   });
   keys_ = {options_.key_prefix, options_.hash_tag, [this](std::string_view key) { return topology_->slot_of(key); }};
 }
@@ -81,7 +81,7 @@ RedisStore::Pending& RedisStore::take() {
   pending.sends = 0;
   pending.parts_left = 0;
   pending.failed = false;
-  pending.pinged = nullptr;
+  pending.done = nullptr;
   return pending;
 }
 
@@ -173,12 +173,12 @@ void RedisStore::replied(RedisNode& node, RedisLink& link, Tag tag, const resp::
   if (tag == kNobody) return;
   Pending& pending = *pending_[tag & 0xffffffff];
   const std::size_t part = tag >> kPartShift;
-  if (pending.pinged) {
-    const auto pinged = std::exchange(pending.pinged, nullptr);
+  if (pending.done) {
+    const Done done = std::exchange(pending.done, nullptr);
     release(pending);
     const bool ok = reply.root().type != resp::Type::error;
     if (ok && !up_) came_up();
-    pinged(ok);
+    done(ok ? &reply : nullptr);
     return;
   }
   if (reply.root().type == resp::Type::error) {
@@ -209,10 +209,10 @@ void RedisStore::lost(RedisNode&, RedisLink& link, Tag tag, Lost how) {
   if (tag == kNobody) return;
   Pending& pending = *pending_[tag & 0xffffffff];
   const std::size_t part = tag >> kPartShift;
-  if (pending.pinged) {
-    const auto pinged = std::exchange(pending.pinged, nullptr);
+  if (pending.done) {
+    const Done done = std::exchange(pending.done, nullptr);
     release(pending);
-    pinged(false);
+    done(nullptr);
     return;
   }
   switch (how) {
@@ -318,20 +318,24 @@ void RedisStore::came_up() {
   health_.came_up(now);
 }
 
-void RedisStore::ping(std::function<void(bool)> done) {
-  constexpr std::array<std::string_view, 1> kPing = {"PING"};
-  RedisNode* const node = topology_->node_of(0);
-  RedisLink* const link = node == nullptr ? nullptr : node->pick(0);
+void RedisStore::command(std::string_view key, std::span<const std::string_view> arguments, Done done) {
+  RedisNode* const node = topology_->node_of(topology_->slot_of(key));
+  RedisLink* const link = node == nullptr ? nullptr : node->pick(hash(key));
   Pending& pending = take();
   pending.answers = nullptr;
-  if (link == nullptr || !link->send(tag_of(pending.index, 0), kPing)) {
+  if (link == nullptr || !link->send(tag_of(pending.index, 0), arguments)) {
     release(pending);
-    done(false);
+    done(nullptr);
     return;
   }
-  pending.pinged = std::move(done);
+  pending.done = std::move(done);
   touch(*link);
   flush();
+}
+
+void RedisStore::ping() {
+  constexpr std::array<std::string_view, 1> kPing = {"PING"};
+  command({}, kPing, [](const resp::Reply*) {});
 }
 
 }  // namespace weir::redis

@@ -46,8 +46,12 @@ class RedisStore final : public Store, private RedisNode::Owner {
 
   void charge(std::span<const Question> batch, Now now, Answers& answers) override;
 
-  // PING; told within the timeout.
-  void ping(std::function<void(bool)> done);
+  // Any command, to the node that holds `key`. `done` is told the reply, or null if there is none within the timeout or
+  // it is an error; at once if nothing can be sent.
+  using Done = std::function<void(const resp::Reply* reply)>;
+  void command(std::string_view key, std::span<const std::string_view> arguments, Done done);
+  // Finds out whether Redis answers, if nothing else tells.
+  void ping();
   bool is_up() const noexcept { return up_; }
   Topology& topology() noexcept { return *topology_; }
 

@@ -218,7 +218,7 @@ TEST(RedisStoreSetup, WarnsOfAPolicyThatForgetsBuckets) {
 }
 
 TEST(RedisStoreSetup, ARefusedWriteIsAnErrorWithItsReason) {
-  RedisServer server({"--maxmemory", "1mb", "--maxmemory-policy", "noeviction"});
+  RedisServer server({"--maxmemory", "1000", "--maxmemory-policy", "noeviction"});
   StoreOnRedis store(server.port());
   store.wait_until(true);
   const auto answer = ask(store, of("a", kTwo));

@@ -93,6 +93,7 @@ class RedisSubject final : public Subject {
     sha_ = server.ask({"SCRIPT", "LOAD", text_});
     RedisStore::Options options;
     options.link.timeout = std::chrono::seconds{20};  // a slow machine is no failure
+    options.pool_size = 1;                            // everything in the order asked
     options.remember_denials = false;                 // its second is a real one
     options.script = {text_, sha_};
     options.test_time = [this] { return next_time(); };

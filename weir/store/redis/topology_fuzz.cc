@@ -13,6 +13,7 @@
 namespace {
 
 using namespace weir::redis;
+using weir::Target;
 
 const Target kAsked{"192.0.2.1", 6379, {}};
 

@@ -9,6 +9,9 @@ namespace {
 // A connection that has served this long was a good one: what ended it is news, and the next try need not wait.
 constexpr Duration kGood = std::chrono::seconds{1};
 
+// Written at once. More is more than the kernel takes, and a stream refuses what it cannot keep whole.
+constexpr std::size_t kPieceBytes = 1u << 20;
+
 }  // namespace
 
 RedisLink::RedisLink(Loop& loop, Owner& owner, Options options)
@@ -78,10 +81,13 @@ bool RedisLink::send_encoded(Tag tag, std::string_view bytes, Time deadline, boo
 }
 
 void RedisLink::flush() {
-  const std::string_view bytes = client_.unwritten();
-  if (stream_ == nullptr || bytes.empty()) return;
-  // Full: what is queued stays in the client until its time is over, and then the link is overdue.
-  if (stream_->write(bytes)) client_.wrote(bytes.size());
+  if (stream_ == nullptr) return;
+  // Usually one. Full: the rest waits in the client until Redis is heard again or its time is over.
+  for (std::string_view bytes = client_.unwritten(); !bytes.empty(); bytes = client_.unwritten()) {
+    bytes = bytes.substr(0, kPieceBytes);
+    if (!stream_->write(bytes)) return;
+    client_.wrote(bytes.size());
+  }
 }
 
 void RedisLink::reset(std::string_view why) {
@@ -94,7 +100,8 @@ void RedisLink::reset(std::string_view why) {
 
 void RedisLink::fail(std::string_view why) {
   if (stream_ == nullptr) return;
-  const std::size_t unsent = stream_->unsent_bytes();
+  // Of sealed bytes nobody knows what they were: then all of it counts as seen.
+  const std::size_t unsent = options_.stream.tls == nullptr ? stream_->unsent_bytes() : 0;
   stream_.reset();
   agree_by_ = Time::max();
   overdue_since_ = Time{};

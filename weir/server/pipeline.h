@@ -61,6 +61,7 @@ class Pipeline final : private Answers {
   std::vector<Ticket> free_;
   const Clock& clock_;
   std::vector<Question> batch_;
+  bool flushing_ = false;       // else an answer comes from a store elsewhere, on its own
   std::vector<Time> answered_;  // when those were asked that this flush has answered
 };
 

@@ -88,6 +88,13 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const policy::Redis& sett
     stores->endpoints_.push_back(std::move(*target));
   }
   if (stores->endpoints_.empty()) return Error{Fault::invalid, "redis.endpoints: at least one is needed"};
+  if (settings.mode == "sentinel" && settings.master_name.empty()) {
+    return Error{Fault::invalid, "redis.master_name: sentinels must be asked for a master by its name"};
+  }
+  if (settings.mode == "cluster" && settings.db != 0) {
+    return Error{Fault::invalid,
+                 "redis.db: " + std::to_string(settings.db) + " must be 0, a cluster has no other database"};
+  }
   const auto secret = random_bytes(sizeof(HashKey));
   if (!secret) return secret.error();
   redis::RedisStore::Options& options = stores->options_;

@@ -153,7 +153,7 @@ class Cluster(Failing):
         source, target = masters_of(nodes)[:2]
         try:
             subprocess.run(["redis-cli", "--cluster", "reshard", source.address, "--cluster-from",
-                            source("CLUSTER", "MYID"), "--cluster-to", target("CLUSTER", "MYID"), "--cluster-slots", "600",
+                            source("CLUSTER", "MYID"), "--cluster-to", target("CLUSTER", "MYID"), "--cluster-slots", "2500",
                             "--cluster-yes"], check=True, capture_output=True, timeout=120)
         finally:
             moved.set()

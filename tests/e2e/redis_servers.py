@@ -157,9 +157,16 @@ class Proxy:
                 server = socket.create_connection(("127.0.0.1", self.target), timeout=20)
             except OSError:
                 continue
+            threading.Thread(target=self.carry, args=(client, server), daemon=True).start()
+
+    def carry(self, client, server):
+        with client, server:
             self.connections |= {client, server}
-            threading.Thread(target=self.relay, args=(client, server, False), daemon=True).start()
-            threading.Thread(target=self.relay, args=(server, client, True), daemon=True).start()
+            back = threading.Thread(target=self.relay, args=(server, client, True), daemon=True)
+            back.start()
+            self.relay(client, server, False)
+            back.join()
+            self.connections -= {client, server}
 
     def relay(self, source, sink, replies):
         try:
@@ -174,7 +181,6 @@ class Proxy:
         except OSError:
             pass
         for connection in (source, sink):
-            self.connections.discard(connection)
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:

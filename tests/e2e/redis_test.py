@@ -21,7 +21,7 @@ limits:
   orders: {{burst: 5, count: 5, period: 1h}}
   fast: {{burst: 20, count: 200, period: 1s}}
   secret: {{burst: 5, count: 5, period: 1h, hashed: true}}
-  daily: {{quota: 3, window: day}}
+  daily: {{quota: 3/day}}
 """
 
 

@@ -37,6 +37,12 @@ inline constexpr std::size_t queries_per_turn_max = 256;
 // State files kept aside because they could not be read; the next one takes the last one's place.
 inline constexpr int damaged_files_max = 9;
 
+// Attributes of one request: 100 headers, what comes with them, and fields of a form.
+inline constexpr std::size_t attributes_max = 128;
+
+// Routes of one policy.
+inline constexpr std::size_t routes_max = 10'000;
+
 // Limits charged by one request.
 inline constexpr std::size_t charges_max = 16;
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -23,6 +24,8 @@ enum class Fault {
 struct Error {
   Fault fault;
   std::string detail;  // one sentence that names the field, the value and the rule
+  // A word for programs where a protocol has several for one fault ("missing_key"); lives for ever. Empty: the usual.
+  std::string_view code = {};
 
   friend bool operator==(const Error&, const Error&) = default;
 };

@@ -2,53 +2,43 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "weir/base/text.h"
 #include "weir/identify/digest.h"
-#include "weir/identify/ip.h"
 #include "weir/identify/quote.h"
+#include "weir/policy/identity.h"
 
 namespace weir {
 namespace {
 
-// An id as it is looked up and as it is counted.
-struct Identity {
-  std::string id;                   // canonical: names the bucket
-  const Override* found = nullptr;  // its override, if there is one
-};
-
-Error refuse_id(const NamedLimit& limit, const Error& error) {
-  return Error{error.fault, "limit " + quote(limit.name) + ": " + error.detail};
-}
-
-// An address, or the prefix that lists show for IPv6 clients.
-Result<IpPrefix> parse_client(std::string_view id, int ipv6_prefix) {
-  const Result<IpAddress> address = IpAddress::parse(id);
-  if (address) return IpPrefix::of(*address, 128);
-  const Result<IpPrefix> prefix = IpPrefix::parse(id);
-  if (prefix && !prefix->address().is_v4() && prefix->bits() == ipv6_prefix) return prefix;
-  return address.error();
-}
-
-Result<Identity> identify(const NamedLimit& limit, std::string_view id, int ipv6_prefix) {
-  if (limit.id_kind == IdKind::shaped) {
-    Result<std::string> canonical = limit.id.canonical(id);
-    if (!canonical) return refuse_id(limit, canonical.error());
-    const Override* found = limit.overrides.find(*canonical);
-    return Identity{std::move(*canonical), found};
-  }
-  const int bits = limit.id_kind == IdKind::address ? ipv6_prefix : 128;
-  const Result<IpPrefix> client = parse_client(id, bits);
-  if (!client) return refuse_id(limit, client.error());
-  const IpAddress& address = client->address();
-  const std::uint32_t* index = limit.override_prefixes.find(address);
-  const bool whole = address.is_v4() || bits == 128;
-  return Identity{whole ? address.print() : IpPrefix::of(address, bits).print(),
-                  index == nullptr ? nullptr : &limit.overrides[*index]};
-}
-
 Count saturating_sum(Count a, Count b) noexcept {
   return a > std::numeric_limits<Count>::max() - b ? std::numeric_limits<Count>::max() : a + b;
+}
+
+bool can_never_pass(const Charge& charge) noexcept {
+  return !charge.shadow &&
+         charge.cost > (charge.key.kind == Kind::quota ? charge.quota.size : charge.limit.burst());
+}
+
+// What a request costs on this route. A header may be the client's own: whatever is not a cost is refused, and of
+// several the highest counts, so that nobody peeks his way through.
+Result<Count> cost_of(const Route& route, const Request& request) {
+  if (route.cost_header.empty()) return route.cost;
+  Count cost = 1;
+  const std::string_view name = std::string_view(route.cost_header).substr(route.cost_header.find(':') + 1);
+  Result<void> read = request.each(route.cost_header, [&](std::string_view value) -> Result<void> {
+    const Result<std::int64_t> said = parse_integer(value);
+    if (!said || *said < 1) {
+      return Error{Fault::invalid,
+                   "header " + std::string(name) + ": " + quote(value) + " must be a whole number of at least 1",
+                   "bad_value"};
+    }
+    cost = std::max(cost, *said);
+    return {};
+  });
+  if (!read) return read.error();
+  return cost;
 }
 
 }  // namespace
@@ -109,13 +99,17 @@ void Resolved::clear() {
   charges_size_ = 0;
   parts_size_ = 0;
   blocked_ = kNoCharge;
+  impossible_ = false;
+  route_ = nullptr;
+  request_.clear();
   text_.clear();
   // Keys are views into the text: it must not move while they are written.
   text_.reserve(bounds::charges_max * bounds::key_bytes_max);
 }
 
-Policy::Policy(Parts parts) : parts_(std::move(parts)) {
+Policy::Policy(Parts parts) : parts_(std::move(parts)), routes_(std::exchange(parts_.routes, {})) {
   for (std::size_t i = 0; i < parts_.limits.size(); ++i) {
+    if (!parts_.limits[i].sources.empty()) keyed_.push_back(static_cast<std::uint32_t>(i));
     by_name_.emplace(parts_.limits[i].name, i);
     override_count_ += parts_.limits[i].overrides.size();
   }
@@ -131,18 +125,88 @@ bool Policy::lacks_hash_key() const noexcept {
          std::any_of(parts_.limits.begin(), parts_.limits.end(), [](const NamedLimit& limit) { return limit.hashed; });
 }
 
+struct Policy::Asked {
+  const NamedLimit& limit;
+  const policy::Identity& identity;
+  Enforcement mode;
+  Count cost;
+  const Route* route;
+};
+
 Result<void> Policy::resolve(const Query& query, Now now, Resolved& out) const {
   out.clear();
+  out.order_ = query.order;
+  const bool request = query.charges.empty() && !query.attributes.empty();
+  if (Result<void> done = request ? resolve_request(query, now, out) : resolve_named(query, now, out); !done) {
+    return done;
+  }
+  // All or none: a blocked id means none.
+  if (out.blocked_ != kNoCharge && out.order_ == Order::together) out.charges_size_ = 0;
+  out.impossible_ = query.mode == Mode::spend && out.order_ == Order::in_order &&
+                    std::ranges::any_of(out.charges(), can_never_pass);
+  return {};
+}
+
+Result<void> Policy::resolve_named(const Query& query, Now now, Resolved& out) const {
   if (query.charges.size() > bounds::charges_max) {
     return Error{Fault::too_large, std::to_string(query.charges.size()) + " limits are named; at most " +
                                        std::to_string(bounds::charges_max) + " can be charged at once"};
   }
-  for (const NamedCharge& asked : query.charges) {
-    if (Result<void> one = resolve_one(asked, query, now, out); !one) return one;
+  for (const NamedCharge& named : query.charges) {
+    const NamedLimit* const limit = find(named.limit);
+    if (limit == nullptr) return Error{Fault::unknown, "unknown limit " + quote(named.limit)};
+    if (named.cost < 0) {
+      return Error{Fault::invalid, "limit " + quote(limit->name) + ": cost " + std::to_string(named.cost) +
+                                       " must not be negative; a refund gives back"};
+    }
+    const Result<policy::Identity> identity = policy::identify(*limit, named.id, parts_.ipv6_prefix);
+    if (!identity) return identity.error();
+    const Asked asked{*limit, *identity, limit->mode, named.cost, nullptr};
+    if (Result<void> added = add_part(asked, query.mode, now, out); !added) return added;
   }
-  // All or none: a blocked id means none.
-  if (out.blocked_ != kNoCharge && query.order == Order::together) out.charges_size_ = 0;
   return {};
+}
+
+Result<void> Policy::resolve_request(const Query& query, Now now, Resolved& out) const {
+  if (Result<void> read = out.request_.read(query.attributes, parts_.trusted); !read) return read;
+  std::span<const std::uint32_t> limits = keyed_;
+  Count cost = query.cost;
+  if (!routes_.empty()) {
+    const Route* const route = routes_.find(out.request_);
+    if (route == nullptr) return {};
+    out.route_ = route;
+    out.order_ = route->order;
+    if (!route->all_limits) limits = route->limits;
+    if (!query.cost_said) {
+      const Result<Count> said = cost_of(*route, out.request_);
+      if (!said) return said.error();
+      cost = *said;
+    }
+  }
+  for (const std::uint32_t index : limits) {
+    if (Result<void> done = resolve_limit(parts_.limits[index], cost, query, now, out); !done) return done;
+  }
+  return {};
+}
+
+// One limit of a request. A limit that is off, and one whose key the request lacks, does not apply.
+Result<void> Policy::resolve_limit(const NamedLimit& limit, Count cost, const Query& query, Now now,
+                                   Resolved& out) const {
+  const Enforcement mode = out.route_ == nullptr ? limit.mode : laxer(limit.mode, out.route_->mode);
+  if (mode == Enforcement::off) return {};
+  const Result<std::optional<policy::Identity>> identity =
+      policy::identify(limit, out.request_, parts_.ipv6_prefix);
+  if (!identity) return identity.error();
+  if (!*identity) {
+    if (limit.missing == Missing::skip) return {};
+    std::string key;
+    for (const std::string& source : limit.key) key += (key.empty() ? "" : ", ") + source;
+    return Error{Fault::invalid, "limit " + quote(limit.name) + ": the request has no " + key, "missing_key"};
+  }
+  if (out.parts_size_ == bounds::charges_max) {
+    return Error{Fault::too_large, "more than " + std::to_string(bounds::charges_max) + " limits apply to the request"};
+  }
+  return add_part({limit, **identity, mode, cost, out.route_}, query.mode, now, out);
 }
 
 // What is charged for one limit and id: numbers, a quota, both or neither.
@@ -174,53 +238,47 @@ Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, W
     chosen.standing = found->kind == Override::Kind::blocked ? Standing::blocked : Standing::unlimited;
     chosen.source = Source::override;
   }
-  if (limit.mode == Enforcement::off) chosen.standing = Standing::off;
   return chosen;
 }
 
-Result<void> Policy::resolve_one(const NamedCharge& asked, const Query& query, Now now, Resolved& out) const {
-  const NamedLimit* limit = find(asked.limit);
-  if (limit == nullptr) return Error{Fault::unknown, "unknown limit " + quote(asked.limit)};
-  if (asked.cost < 0) {
-    return Error{Fault::invalid, "limit " + quote(limit->name) + ": cost " + std::to_string(asked.cost) +
-                                     " must not be negative; a refund gives back"};
-  }
-  const Result<Identity> identity = identify(*limit, asked.id, parts_.ipv6_prefix);
-  if (!identity) return identity.error();
-  const Result<std::string_view> key = write_key(*limit, identity->id, out.text_);
+Result<void> Policy::add_part(const Asked& asked, Mode mode, Now now, Resolved& out) const {
+  const NamedLimit& limit = asked.limit;
+  const Result<std::string_view> key = write_key(limit, asked.identity.id, asked.route, out.text_);
   if (!key) return key.error();
-  const Numbers numbers = choose(*limit, identity->found, now.wall);
+  Numbers numbers = choose(limit, asked.identity.found, now.wall);
+  if (asked.mode == Enforcement::off) numbers.standing = Standing::off;
 
   const bool stopped = out.blocked_ != kNoCharge;  // behind a blocked limit nothing is charged
-  const bool decides = query.mode == Mode::spend || query.mode == Mode::peek;
-  const bool denies = decides && numbers.standing == Standing::blocked && limit->mode == Enforcement::enforce;
+  const bool decides = mode == Mode::spend || mode == Mode::peek;
+  const bool denies = decides && numbers.standing == Standing::blocked && asked.mode == Enforcement::enforce;
   if (denies && !stopped) out.blocked_ = out.parts_size_;
   Part& part = out.parts_[out.parts_size_++];
   part = {};
-  part.limit = limit;
+  part.limit = &limit;
   part.id = key->substr(key->find(':') + 1);
   part.standing = numbers.standing;
+  part.mode = asked.mode;
   part.source = numbers.source;
   if (numbers.standing != Standing::charged || stopped) return {};
   return charge(numbers, *key, asked.cost, now.wall, part, out);
 }
 
-Result<std::string_view> Policy::write_key(const NamedLimit& limit, const std::string& id, std::string& text) const {
-  const std::string prefix = limit.prefix();
+// "6:12345678", or "session@signin:…" of a limit that has one bucket per route.
+Result<std::string_view> Policy::write_key(const NamedLimit& limit, std::string_view id, const Route* route,
+                                           std::string& text) const {
   if (limit.hashed && parts_.hash_key.empty()) {
     return Error{Fault::internal, "limit " + quote(limit.name) + " is hashed, but there is no hash_key"};
   }
   const std::string hashed = limit.hashed ? hashed_id(parts_.hash_key, id) : std::string();
-  const std::string& written = limit.hashed ? hashed : id;
-  const std::size_t size = prefix.size() + 1 + written.size();
-  if (size > bounds::key_bytes_max) {
+  const std::size_t start = text.size();
+  text += limit.prefix();
+  if (limit.per_route && route != nullptr) text.append("@").append(route->name);
+  const std::string_view written = limit.hashed ? std::string_view(hashed) : id;
+  if (text.size() - start + 1 + written.size() > bounds::key_bytes_max) {
     return Error{Fault::too_large, "limit " + quote(limit.name) + ": id " + quoted_id(id) +
                                        " makes a key longer than " + std::to_string(bounds::key_bytes_max) + " bytes"};
   }
-  const std::size_t start = text.size();
-  text += prefix;
-  text += ':';
-  text += written;
+  text.append(":").append(written);
   return std::string_view(text).substr(start);
 }
 
@@ -230,7 +288,7 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count 
   Charge charge;
   charge.limit_name = limit.name;
   charge.cost = cost;
-  charge.shadow = limit.mode == Enforcement::shadow;
+  charge.shadow = part.mode == Enforcement::shadow;
   charge.on_failure = limit.failure_policy.value_or(parts_.failure_policy);
   if (numbers.bucket != nullptr) {
     charge.key = {key, Kind::bucket};

@@ -1,5 +1,6 @@
 #include "weir/server/pipeline.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "weir/base/assert.h"
@@ -86,7 +87,9 @@ void Pipeline::ask(std::uint64_t sequence, const Query& query, Asker& asker, Now
     asker.answered(sequence, resolved.error());
     return;
   }
-  batch_.push_back({pending.ticket, pending.charges(), pending.mode, pending.order});
+  if (!pending.own) pending.order = pending.resolved.order();
+  const bool look = !pending.own && pending.resolved.impossible();
+  batch_.push_back({pending.ticket, pending.charges(), look ? Mode::peek : pending.mode, pending.order});
   if (batch_.size() >= bounds::queries_per_turn_max) flush(now);
 }
 
@@ -122,34 +125,23 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
   free_.push_back(ticket);
 }
 
-void Pipeline::label(const Pending& pending, Answer& answer) {
+namespace {
+
+void write_label(const Part& part, std::string_view route, Label& label) {
+  label = {};
+  label.limit = part.limit->name;
+  label.id = part.id;
+  label.source = print(part.source);
+  label.route = route;
+  // Of a composite no single part tells what is counted.
+  label.key = part.limit->key.size() == 1 ? std::string_view(part.limit->key.front()) : std::string_view{};
+  label.shadow = part.mode == Enforcement::shadow;
+}
+
+// No wait helps: the override says so.
+void deny_blocked(const Part& blocked, Answer& answer) {
+  constexpr Decision never{false, 0, 0, kNever, Duration::zero()};
   Verdict& verdict = answer.verdict;
-  if (pending.own) {
-    answer.labels[0].id = std::string_view(pending.own_text).substr(kOwnPrefix.size());
-    measure(pending.own_charge, answer.labels[0]);
-    answer.labels[0].source = "caller";
-    return;
-  }
-  const auto write = [&](std::size_t i, const Part& part) {
-    Label& label = answer.labels[i];
-    label.limit = part.limit->name;
-    label.id = part.id;
-    label.source = print(part.source);
-    // Of a composite no single part tells what is counted.
-    label.key = part.limit->key.size() == 1 ? std::string_view(part.limit->key.front()) : std::string_view{};
-    label.shadow = part.limit->mode == Enforcement::shadow;
-  };
-  for (const Part& part : pending.resolved.parts()) {
-    for (const std::size_t i : {part.bucket, part.quota}) {
-      if (i == kNoCharge || i >= verdict.all.size()) continue;
-      write(i, part);
-      measure(pending.charges()[i], answer.labels[i]);
-    }
-  }
-  const Part* const blocked = pending.resolved.blocked();
-  if (blocked == nullptr || !verdict.allowed) return;
-  // No wait helps: the override says so.
-  const Decision never{false, 0, 0, kNever, Duration::zero()};
   const bool room = verdict.all.size() < bounds::charges_max;
   verdict.strictest = room ? verdict.all.size() : verdict.all.size() - 1;  // full: it takes the last one's place
   verdict.allowed = false;
@@ -157,9 +149,48 @@ void Pipeline::label(const Pending& pending, Answer& answer) {
     verdict.all.push_back(never);
   } else {
     verdict.all[verdict.strictest] = never;
-    answer.labels[verdict.strictest] = {};
   }
-  write(verdict.strictest, *blocked);
+  write_label(blocked, answer.route, answer.labels[verdict.strictest]);
+}
+
+// Those that nothing limits are named too, behind the others, as far as there is room.
+void name_unlimited(std::span<const Part> parts, Answer& answer) {
+  constexpr Decision free{true, kUnbounded, kUnbounded, Duration::zero(), Duration::zero()};
+  for (const Part& part : parts) {
+    if (part.standing != Standing::unlimited || answer.verdict.all.size() == bounds::charges_max) continue;
+    write_label(part, answer.route, answer.labels[answer.verdict.all.size()]);
+    answer.verdict.all.push_back(free);
+  }
+}
+
+}  // namespace
+
+void Pipeline::label(const Pending& pending, Answer& answer) {
+  if (pending.own) {
+    answer.labels[0].id = std::string_view(pending.own_text).substr(kOwnPrefix.size());
+    measure(pending.own_charge, answer.labels[0]);
+    answer.labels[0].source = "caller";
+    answer.labelled = 1;
+    return;
+  }
+  const Resolved& resolved = pending.resolved;
+  const std::span<const Charge> charges = resolved.charges();
+  if (resolved.route() != nullptr) answer.route = resolved.route()->name;
+  for (const Part& part : resolved.parts()) {
+    for (const std::size_t i : {part.bucket, part.quota}) {
+      if (i == kNoCharge || i >= charges.size()) continue;
+      write_label(part, answer.route, answer.labels[i]);
+      measure(charges[i], answer.labels[i]);
+    }
+  }
+  if (answer.verdict.all.size() == charges.size()) {  // otherwise an earlier denial has answered
+    if (resolved.blocked() == nullptr) {
+      name_unlimited(resolved.parts(), answer);
+    } else if (answer.verdict.allowed) {
+      deny_blocked(*resolved.blocked(), answer);
+    }
+  }
+  answer.labelled = std::max(charges.size(), answer.verdict.all.size());
 }
 
 void Pipeline::forget(const Asker& asker) noexcept {

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdio>
 #include <map>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "weir/base/clock.h"
 #include "weir/policy/parse.h"
@@ -33,6 +35,8 @@ struct Collect final : Asker {
     bool allowed = false;
     std::string limit;
     std::string bucket;
+    Count remaining = 0;
+    std::string route;
     Duration retry_after{};
   };
   std::map<std::uint64_t, Seen> seen;
@@ -48,6 +52,8 @@ struct Collect final : Asker {
     if (answer->verdict.all.empty()) return;
     one.limit = std::string(answer->labels[answer->verdict.strictest].limit);
     one.bucket = std::string(answer->labels[answer->verdict.strictest].bucket);
+    one.remaining = answer->verdict.all[answer->verdict.strictest].remaining;
+    one.route = std::string(answer->route);
     one.retry_after = answer->verdict.all[answer->verdict.strictest].retry_after;
   }
 };
@@ -100,6 +106,21 @@ TEST_F(PipelineTest, ABlockedIdIsDeniedForEverAnUnlimitedOneNever) {
   EXPECT_FALSE(ask("orders", "7").allowed);
   EXPECT_EQ(ask("orders", "7").retry_after, kNever);
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(ask("orders", "8").allowed);
+}
+
+TEST_F(PipelineTest, AnUnlimitedIdIsNamedWithNumbersThatHaveNoBound) {
+  EXPECT_EQ(ask("orders", "8").limit, "orders");
+  EXPECT_EQ(asker_.seen.at(0).remaining, kUnbounded);
+}
+
+TEST_F(PipelineTest, ACostThatCanNeverPassTakesNothingFromThoseBeforeIt) {
+  const std::array<NamedCharge, 2> charges = {NamedCharge{"orders", "1", 2}, NamedCharge{"daily", "1", 2}};
+  Query query;
+  query.charges = charges;
+  query.order = Order::in_order;
+  EXPECT_EQ(ask(query).retry_after, kNever);
+  EXPECT_EQ(asker_.seen.at(0).limit, "daily");
+  EXPECT_EQ(ask("orders", "1").remaining, 1) << "untouched until now";
 }
 
 TEST_F(PipelineTest, AQuotaDeniesUnderItsLimitsName) {
@@ -155,6 +176,111 @@ TEST_F(PipelineTest, AReloadAppliesToTheNextQuestionAndKeepsBuckets) {
   pipeline_.use(load("limits: {orders: {burst: 3, count: 2, period: 1h}}"));
   EXPECT_TRUE(ask("orders", "1").allowed);
   EXPECT_FALSE(ask("orders", "1").allowed);
+}
+
+// Requests of a sign-in page against five kinds of bucket.
+class SignIn : public PipelineTest {
+ protected:
+  void use(const std::string& policy) { pipeline_.use(load(policy)); }
+
+  Collect::Seen ask_request(const std::vector<Attribute>& attributes) {
+    Query query;
+    query.attributes = attributes;
+    return PipelineTest::ask(query);
+  }
+  // Who asks, by which session, mail address, address and token; an empty one is not sent.
+  Collect::Seen sign_in(const std::string& session, const std::string& email, const std::string& ip,
+                        const std::string& token) {
+    const std::string cookies = "idx=" + session + "; access_token=" + token;
+    return ask_request({{"path", "/signin"},
+                        {"method", "POST"},
+                        {"ip", ip},
+                        {"header:cookie", cookies},
+                        {"form:email", email}});
+  }
+};
+
+constexpr const char* kFive = R"(
+limits:
+  session: {key: cookie:idx, burst: 4, count: 1, period: 1h, per_route: true}
+  email: {key: form:email, burst: 5, count: 1, period: 1h, per_route: true}
+  per-ip: {key: ip, burst: 6, count: 1, period: 1h, per_route: true}
+  token: {key: cookie:access_token, burst: 7, count: 1, period: 1h, per_route: true}
+  everyone: {key: global, burst: 8, count: 1, period: 1h, per_route: true}
+routes:
+  - {name: signin, match: {path: /signin}, limits: [session, email, per-ip, token, everyone], charge: in-order}
+)";
+
+TEST_F(SignIn, EachBucketLimitsInItsTurn) {
+  use(kFive);
+  // Who changes what is counted first is stopped by the next: 4, 5, 6, 7 and 8 tokens.
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(sign_in("s1", "e1", "1.1.1.1", "t1").allowed);
+  EXPECT_EQ(sign_in("s1", "e1", "1.1.1.1", "t1").limit, "session");
+  EXPECT_TRUE(sign_in("s2", "e1", "1.1.1.1", "t1").allowed);
+  EXPECT_EQ(sign_in("s2", "e1", "1.1.1.1", "t1").limit, "email");
+  EXPECT_TRUE(sign_in("s3", "e2", "1.1.1.1", "t1").allowed);
+  EXPECT_EQ(sign_in("s3", "e2", "1.1.1.1", "t1").limit, "per-ip");
+  EXPECT_TRUE(sign_in("s4", "e3", "1.1.1.2", "t1").allowed);
+  EXPECT_EQ(sign_in("s4", "e3", "1.1.1.2", "t1").limit, "token");
+  EXPECT_TRUE(sign_in("s5", "e4", "1.1.1.3", "t2").allowed);
+  EXPECT_EQ(sign_in("s5", "e4", "1.1.1.3", "t2").limit, "everyone");
+  EXPECT_EQ(asker_.seen.rbegin()->second.bucket, "everyone@signin:global");
+  EXPECT_EQ(asker_.seen.rbegin()->second.route, "signin");
+}
+
+TEST_F(SignIn, AClientStoppedByAnEarlierBucketLeavesTheLaterOnesUntouched) {
+  use(kFive);
+  for (int i = 0; i < 100; ++i) sign_in("s1", "e1", "1.1.1.1", "t1");
+  // Four passed; whatever the other 96 wanted, everybody else finds four of eight.
+  for (int i = 0; i < 4; ++i) {
+    const std::string n = std::to_string(i);
+    EXPECT_TRUE(sign_in("a" + n, "a" + n, "2.2.2." + n, "a" + n).allowed);
+  }
+  EXPECT_EQ(sign_in("b", "b", "3.3.3.3", "b").limit, "everyone");
+}
+
+TEST_F(SignIn, TheExampleOfTwoBuckets) {
+  use(R"(
+limits:
+  ip: {key: ip, capacity: 2, addTokenMs: 500}
+  global: {key: global, capacity: 5, addTokenMs: 500}
+routes: [{name: signin, match: {path: /signin}, limits: [ip, global], charge: in-order}]
+)");
+  const std::vector<Attribute> request = {{"path", "/signin"}, {"ip", "127.0.0.1"}};
+  EXPECT_TRUE(ask_request(request).allowed);
+  EXPECT_TRUE(ask_request(request).allowed);
+  EXPECT_EQ(ask_request(request).limit, "ip");
+  const std::array<NamedCharge, 1> look = {NamedCharge{"global", "global", 0}};
+  Query query;
+  query.charges = look;
+  query.mode = Mode::peek;
+  EXPECT_EQ(PipelineTest::ask(query).remaining, 3);
+}
+
+TEST_F(SignIn, AllAddressesOfOnePrefixAreOneClient) {
+  use("limits: {per-ip: {key: ip, burst: 100, count: 1, period: 1h}}");
+  int allowed = 0;
+  for (unsigned i = 0; i < 1u << 16; ++i) {
+    std::array<char, 40> text{};
+    std::snprintf(text.data(), text.size(), "2001:db8:0:1:%x:0:0:%x", i * 7919 % 65536, i);
+    Query query;
+    const std::array<Attribute, 1> request = {Attribute{"ip", text.data()}};
+    query.attributes = request;
+    allowed += PipelineTest::ask(query).allowed ? 1 : 0;
+    asker_.seen.clear();
+  }
+  EXPECT_EQ(allowed, 100);
+}
+
+TEST_F(SignIn, AClientThatPollsFasterThanItMayStillGetsItsRate) {
+  use("limits: {per-ip: {key: ip, burst: 5, count: 10, period: 1s}}");
+  int allowed = 0;
+  for (int i = 0; i < 60'000; ++i) {
+    allowed += ask_request({{"ip", "1.2.3.4"}}).allowed ? 1 : 0;
+    asker_.seen.clear();
+    clock_.advance(1ms);
+  }
+  EXPECT_EQ(allowed, 5 + 599) << "a minute at ten a second, and the burst";
 }
 
 }  // namespace

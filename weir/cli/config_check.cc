@@ -87,7 +87,13 @@ void print_json(const policy::Loaded& loaded, Output& out) {
   }
   json.end_array().key("routes").begin_array();
   for (const policy::DescribedRoute& route : policy::describe_routes(*loaded.policy)) {
-    json.begin_object().key("name").string(route.name).key("match").string(route.match).key("limits").string(route.limits);
+    json.begin_object()
+        .key("name")
+        .string(route.name)
+        .key("match")
+        .string(route.match)
+        .key("limits")
+        .string(route.limits);
     json.key("charge").string(route.charge).key("mode").string(route.mode).key("cost").string(route.cost);
     json.key("backend").string(route.backend).end_object();
   }

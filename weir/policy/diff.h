@@ -21,8 +21,8 @@ struct Change {
   friend bool operator==(const Change&, const Change&) = default;
 };
 
-// Empty when a reload would change nothing. Limits in the order of `before`, then of `after`; then overrides, routes and
-// settings.
+// Empty when a reload would change nothing. Limits in the order of `before`, then of `after`; then overrides, routes
+// and settings.
 std::vector<Change> diff(const Loaded& before, const Loaded& after);
 
 }  // namespace weir::policy

@@ -146,8 +146,8 @@ TEST(Routes, ACallersCostReplacesTheRoutes) {
 }
 
 TEST(Routes, AMissingKeySkipsTheLimitOrIsAnError) {
-  const auto policy = make(
-      "limits: {a: {key: [header:x, path:2], rate: 5/s}, b: {key: [header:y, ip], rate: 5/s, missing: reject}}\n");
+  const auto policy =
+      make("limits: {a: {key: [header:x, path:2], rate: 5/s}, b: {key: [header:y, ip], rate: 5/s, missing: reject}}\n");
   EXPECT_EQ(charges(*policy, {{"header:y", "1"}, {"ip", "1.2.3.4"}, {"header:x", "1"}}), "- b:1:1.2.3.4x1");
   EXPECT_EQ(charges(*policy, {{"header:y", "1"}}), "missing_key: limit \"b\": the request has no header:y, ip");
 }
@@ -190,7 +190,8 @@ routes: [{name: r, match: {}, limits: [a, b, c], charge: in-order, cost: header:
 }
 
 TEST(Routes, TheClientBehindATrustedProxyIsCounted) {
-  const auto policy = make("limits: {a: {key: ip, rate: 5/s}}\naccess: {trusted_proxies: [10.0.0.0/8], ipv6_prefix: 56}");
+  const auto policy =
+      make("limits: {a: {key: ip, rate: 5/s}}\naccess: {trusted_proxies: [10.0.0.0/8], ipv6_prefix: 56}");
   const auto from = [&](std::string_view peer) {
     return charges(*policy, {{"peer", peer}, {"header:x-forwarded-for", "6.6.6.6, 2001:db8::1"}});
   };

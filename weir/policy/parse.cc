@@ -72,8 +72,9 @@ Result<TrustedProxies> read_trusted(const std::vector<std::string>& texts) {
 void warn_of_too_many(const std::vector<NamedLimit>& limits, std::vector<std::string>& warnings) {
   const auto keyed = std::ranges::count_if(limits, [](const NamedLimit& limit) { return !limit.key.empty(); });
   if (static_cast<std::size_t>(keyed) <= bounds::charges_max) return;
-  warnings.push_back(std::to_string(keyed) + " limits have a key and there are no routes: a request cannot be charged " +
-                     "by more than " + std::to_string(bounds::charges_max) + ", so none will be answered");
+  warnings.push_back(std::to_string(keyed) +
+                     " limits have a key and there are no routes: a request cannot be charged " + "by more than " +
+                     std::to_string(bounds::charges_max) + ", so none will be answered");
 }
 
 // From a tree to the outcome.

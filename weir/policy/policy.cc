@@ -17,8 +17,7 @@ Count saturating_sum(Count a, Count b) noexcept {
 }
 
 bool can_never_pass(const Charge& charge) noexcept {
-  return !charge.shadow &&
-         charge.cost > (charge.key.kind == Kind::quota ? charge.quota.size : charge.limit.burst());
+  return !charge.shadow && charge.cost > (charge.key.kind == Kind::quota ? charge.quota.size : charge.limit.burst());
 }
 
 // What a request costs on this route. A header may be the client's own: whatever is not a cost is refused, and of
@@ -142,8 +141,8 @@ Result<void> Policy::resolve(const Query& query, Now now, Resolved& out) const {
   }
   // All or none: a blocked id means none.
   if (out.blocked_ != kNoCharge && out.order_ == Order::together) out.charges_size_ = 0;
-  out.impossible_ = query.mode == Mode::spend && out.order_ == Order::in_order &&
-                    std::ranges::any_of(out.charges(), can_never_pass);
+  out.impossible_ =
+      query.mode == Mode::spend && out.order_ == Order::in_order && std::ranges::any_of(out.charges(), can_never_pass);
   return {};
 }
 
@@ -194,8 +193,7 @@ Result<void> Policy::resolve_limit(const NamedLimit& limit, Count cost, const Qu
                                    Resolved& out) const {
   const Enforcement mode = out.route_ == nullptr ? limit.mode : laxer(limit.mode, out.route_->mode);
   if (mode == Enforcement::off) return {};
-  const Result<std::optional<policy::Identity>> identity =
-      policy::identify(limit, out.request_, parts_.ipv6_prefix);
+  const Result<std::optional<policy::Identity>> identity = policy::identify(limit, out.request_, parts_.ipv6_prefix);
   if (!identity) return identity.error();
   if (!*identity) {
     if (limit.missing == Missing::skip) return {};

@@ -45,9 +45,9 @@ struct Part {
   std::string_view id;                // canonical, or its keyed hash: what may be stored, logged and shown
   Standing standing = Standing::charged;
   Enforcement mode = Enforcement::enforce;  // the limit's or the route's, whichever is laxer
-  Source source = Source::limit;   // where the bucket's numbers, or the standing, came from
-  std::size_t bucket = kNoCharge;  // index into Resolved::charges() of its bucket
-  std::size_t quota = kNoCharge;   // index into Resolved::charges() of its quota
+  Source source = Source::limit;            // where the bucket's numbers, or the standing, came from
+  std::size_t bucket = kNoCharge;           // index into Resolved::charges() of its bucket
+  std::size_t quota = kNoCharge;            // index into Resolved::charges() of its quota
 };
 
 // A query's charges and the text their keys point to. Meant to be used again and again: after a few queries it

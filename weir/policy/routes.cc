@@ -175,15 +175,14 @@ std::vector<Route> read_routes(const Document& document, NodeId root, const Limi
     }
     const auto [first, fresh] = names.emplace(document.value(name), name);
     if (!fresh) {
-      complaints.add(document.mark(name), "route " + quote(document.value(name)) +
-                                              " is there twice; the first is at " +
+      complaints.add(document.mark(name), "route " + quote(document.value(name)) + " is there twice; the first is at " +
                                               document.where(document.mark(first->second)));
     }
     routes.push_back(RouteReader(document, entry, limits, complaints).read());
   }
   if (routes.size() > bounds::routes_max) {
-    complaints.add(document.mark(section), std::to_string(routes.size()) + " routes are more than " +
-                                               std::to_string(bounds::routes_max));
+    complaints.add(document.mark(section),
+                   std::to_string(routes.size()) + " routes are more than " + std::to_string(bounds::routes_max));
   }
   return routes;
 }

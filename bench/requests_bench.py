@@ -93,7 +93,8 @@ def main():
     forms = {}
     for name, form in (("plain", plain), ("request", request)):
         # Half of the tenants have an override.
-        forms[name] = [b"".join(form(f"tenant-{(b * BATCH + i) * 7919 % 2000}") for i in range(BATCH)) for b in range(options.requests // BATCH)]
+        requests = [form(f"tenant-{i * 7919 % 2000}") for i in range(options.requests)]
+        forms[name] = [b"".join(requests[i:i + BATCH]) for i in range(0, len(requests) - BATCH + 1, BATCH)]
     with tempfile.TemporaryDirectory() as directory:
         config = os.path.join(directory, "weir.yaml")
         with open(config, "w", encoding="utf-8") as file:

@@ -62,9 +62,9 @@ class Queries {
   std::span<const Attribute> copy(std::span<const Attribute> attributes) {
     if (attributes.empty()) return {};
     void* const to = copies_.allocate(attributes.size_bytes(), alignof(Attribute));
-    return {std::uninitialized_copy(attributes.begin(), attributes.end(), static_cast<Attribute*>(to)) -
-                attributes.size(),
-            attributes.size()};
+    return {
+        std::uninitialized_copy(attributes.begin(), attributes.end(), static_cast<Attribute*>(to)) - attributes.size(),
+        attributes.size()};
   }
   // Both, one behind the other, letters of the second in lower case: "header:" and a header's name.
   std::string_view copy_lower(std::string_view prefix, std::string_view text) {

@@ -192,11 +192,8 @@ class SignIn : public PipelineTest {
   Collect::Seen sign_in(const std::string& session, const std::string& email, const std::string& ip,
                         const std::string& token) {
     const std::string cookies = "idx=" + session + "; access_token=" + token;
-    return ask_request({{"path", "/signin"},
-                        {"method", "POST"},
-                        {"ip", ip},
-                        {"header:cookie", cookies},
-                        {"form:email", email}});
+    return ask_request(
+        {{"path", "/signin"}, {"method", "POST"}, {"ip", ip}, {"header:cookie", cookies}, {"form:email", email}});
   }
 };
 

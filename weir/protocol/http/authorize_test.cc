@@ -54,8 +54,9 @@ class AuthorizeTest : public ::testing::Test {
 };
 
 TEST_F(AuthorizeTest, ReadsTheRequestFromTheHeadersOfTheProxy) {
-  EXPECT_EQ(attributes(call("/v1/authorize", "X-Forwarded-Method: POST\r\nX-Forwarded-Uri: /signin?a=b\r\n"
-                                             "X-Forwarded-Host: example.com\r\n")),
+  EXPECT_EQ(attributes(call("/v1/authorize",
+                            "X-Forwarded-Method: POST\r\nX-Forwarded-Uri: /signin?a=b\r\n"
+                            "X-Forwarded-Host: example.com\r\n")),
             "peer=10.0.0.1 method=POST path=/signin?a=b host=example.com ");
   EXPECT_EQ(attributes(call("/v1/authorize", "X-Original-Method: PUT\r\nX-Original-URI: /x\r\n", "HEAD")),
             "peer=10.0.0.1 method=PUT path=/x host=weir:8080 ");
@@ -66,15 +67,17 @@ TEST_F(AuthorizeTest, ReadsTheRequestFromTheHeadersOfTheProxy) {
 TEST_F(AuthorizeTest, PassesEveryHeaderOn) {
   Queries queries;
   std::string out;
-  const std::string bytes = call("/v1/authorize", "X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-For: 5.6.7.8\r\nCookie: a=b\r\n");
+  const std::string bytes =
+      call("/v1/authorize", "X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-For: 5.6.7.8\r\nCookie: a=b\r\n");
   (void)session_.receive(bytes, queries, out);
   ASSERT_EQ(queries.all().size(), 1u);
   std::string text;
   for (const auto& [name, value] : queries.all()[0].query.attributes) {
     if (name.starts_with("header:")) text.append(name).append("=").append(value).append(" ");
   }
-  EXPECT_EQ(text, "header:host=weir:8080 header:x-forwarded-for=1.2.3.4 header:x-forwarded-for=5.6.7.8 "
-                  "header:cookie=a=b ");
+  EXPECT_EQ(text,
+            "header:host=weir:8080 header:x-forwarded-for=1.2.3.4 header:x-forwarded-for=5.6.7.8 "
+            "header:cookie=a=b ");
 }
 
 TEST_F(AuthorizeTest, OfTwoNamesForwardedCountsAndOfTwoLinesTheLast) {
@@ -125,11 +128,14 @@ TEST_F(AuthorizeTest, ExplainNamesTheRouteAndTheLimits) {
   answer.labels[2].limit = "everyone";
   answer.labelled = 3;
   const std::string body = R"({"request":{"path":"/signin"}})";
-  const std::string request = "POST /v1/check?explain=true HTTP/1.1\r\nHost: h\r\nContent-Length: " +
-                              std::to_string(body.size()) + "\r\n\r\n" + body;
+  const std::string request =
+      "POST /v1/check?explain=true HTTP/1.1\r\nHost: h\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+      body;
   const std::string text = reply(request, answer);
-  EXPECT_NE(text.find(R"(,"bucket":"per-ip:203.0.113.9","source":"limit"}],"route":"signin","limits":["per-ip","everyone"]})"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find(
+          R"(,"bucket":"per-ip:203.0.113.9","source":"limit"}],"route":"signin","limits":["per-ip","everyone"]})"),
+      std::string::npos)
       << text;
 }
 

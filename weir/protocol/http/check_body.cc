@@ -185,8 +185,8 @@ class RequestBody {
 
   Problem add(std::string_view name, std::string_view value) {
     if (size_ == attributes_.size()) {
-      return ApiError{413, "too_large", "request has more than " + std::to_string(bounds::attributes_max) +
-                                            " headers and form fields"};
+      return ApiError{413, "too_large",
+                      "request has more than " + std::to_string(bounds::attributes_max) + " headers and form fields"};
     }
     attributes_[size_++] = {name, value};
     return {};

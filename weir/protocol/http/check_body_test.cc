@@ -57,7 +57,8 @@ TEST(CheckBody, SaysWhichRuleAValueBreaks) {
       {read_check, R"({"request":{"headers":[]}})", "bad_value", "request.headers must be an object, not an array"},
       {read_check, R"({"request":{"headers":{"a":1}}})", "bad_value",
        "a header must be a string or an array, not a number"},
-      {read_check, R"({"request":{"form":{"a":1}}})", "bad_value", "a field of the form must be a string, not a number"},
+      {read_check, R"({"request":{"form":{"a":1}}})", "bad_value",
+       "a field of the form must be a string, not a number"},
       {read_check, R"({"request":{},"limit":"a"})", "bad_value",
        "request stands alone or with cost: its route says which limits are charged, and how"},
       {read_throttle, R"({"count":1,"period":"1s"})", "bad_value", "key is missing"},
@@ -113,8 +114,9 @@ TEST(CheckBody, ReadsARequest) {
   EXPECT_FALSE(read_check(*reader.read(text), queries, query));
   std::string attributes;
   for (const auto& [name, value] : query.attributes) attributes.append(name).append("=").append(value).append(" ");
-  EXPECT_EQ(attributes, "ip=203.0.113.9 method=POST path=/a?b host=h header:x-tenant=acme header:x=1 header:x=2 "
-                        "form:Email=a@b.c ");
+  EXPECT_EQ(attributes,
+            "ip=203.0.113.9 method=POST path=/a?b host=h header:x-tenant=acme header:x=1 header:x=2 "
+            "form:Email=a@b.c ");
   EXPECT_EQ(query.cost, 3);
   EXPECT_TRUE(query.cost_said);
   EXPECT_FALSE(read_check(*reader.read(R"({"request":{}})"), queries, query));

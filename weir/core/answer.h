@@ -22,8 +22,16 @@ struct Label {
   Duration interval = Duration::zero();  // one token's time; zero: everything comes back at once, as a quota does
 };
 
+// What the access lists said before any limit was asked.
+enum class Access : unsigned char {
+  limited,       // nothing: the limits decide
+  allow_listed,  // passes, takes no token
+  deny_listed,   // denied until the entry ends
+};
+
 struct Answer {
   Verdict verdict;
+  Access access = Access::limited;
   std::array<Label, bounds::charges_max> labels{};  // one per decision of the verdict, at the same index
   Now now;                                          // the reading the decisions used
 };

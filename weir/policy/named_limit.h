@@ -25,7 +25,7 @@ enum class Enforcement : unsigned char {
 };
 
 // Where the numbers in force came from.
-enum class Source : unsigned char { limit, schedule, override };
+enum class Source : unsigned char { limit, schedule, override, external, adjustment };
 
 // What a request without the key gets.
 enum class Missing : unsigned char {
@@ -74,7 +74,7 @@ struct NamedLimit {
   std::string prefix() const { return number ? std::to_string(*number) : name; }
 };
 
-// "enforce", "shadow", "off"; "limit", "schedule", "override".
+// "enforce", "shadow", "off"; "limit", "schedule", "override", "external", "adjustment".
 std::string_view print(Enforcement mode) noexcept;
 std::string_view print(Source source) noexcept;
 

@@ -5,6 +5,7 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
+#include "weir/policy/access.h"
 #include "weir/policy/check.h"
 #include "weir/policy/document.h"
 #include "weir/policy/environment.h"
@@ -79,14 +80,18 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   check_settings(document, root, loaded.settings, complaints);
   Limits limits = read_limits(document, root, complaints, loaded.warnings);
   read_overrides(document, root, loaded.settings.ipv6_prefix, limits, complaints);
+  const std::string& hash_key = loaded.settings.hash_key.empty() ? options.made_hash_key : loaded.settings.hash_key;
+  AccessList access = read_access(document, root, limits, {loaded.settings.ipv6_prefix, hash_key}, complaints);
   if (!complaints.empty()) return complaints.sorted();
 
   loaded.origins = list_origins(document, root, loaded.settings, limits.made);
   Policy::Parts parts;
   parts.limits = std::move(limits.made);
-  parts.hash_key = loaded.settings.hash_key.empty() ? options.made_hash_key : loaded.settings.hash_key;
+  parts.hash_key = hash_key;
   parts.ipv6_prefix = loaded.settings.ipv6_prefix;
   parts.failure_policy = loaded.settings.failure_policy;
+  parts.access = std::move(access);
+  parts.block = loaded.settings.block;
   const NodeId overrides = document.find(root, "overrides");
   if (overrides != kNoNode) parts.overrides_file = document.file(document.node(overrides).file);
   loaded.policy = std::make_shared<const Policy>(std::move(parts));

@@ -5,47 +5,10 @@
 
 #include "weir/base/text.h"
 #include "weir/identify/digest.h"
-#include "weir/identify/ip.h"
 #include "weir/identify/quote.h"
 
 namespace weir {
 namespace {
-
-// An id as it is looked up and as it is counted.
-struct Identity {
-  std::string id;                   // canonical: names the bucket
-  const Override* found = nullptr;  // its override, if there is one
-};
-
-Error refuse_id(const NamedLimit& limit, const Error& error) {
-  return Error{error.fault, "limit " + quote(limit.name) + ": " + error.detail};
-}
-
-// An address, or the prefix that lists show for IPv6 clients.
-Result<IpPrefix> parse_client(std::string_view id, int ipv6_prefix) {
-  const Result<IpAddress> address = IpAddress::parse(id);
-  if (address) return IpPrefix::of(*address, 128);
-  const Result<IpPrefix> prefix = IpPrefix::parse(id);
-  if (prefix && !prefix->address().is_v4() && prefix->bits() == ipv6_prefix) return prefix;
-  return address.error();
-}
-
-Result<Identity> identify(const NamedLimit& limit, std::string_view id, int ipv6_prefix) {
-  if (limit.id_kind == IdKind::shaped) {
-    Result<std::string> canonical = limit.id.canonical(id);
-    if (!canonical) return refuse_id(limit, canonical.error());
-    const Override* found = limit.overrides.find(*canonical);
-    return Identity{std::move(*canonical), found};
-  }
-  const int bits = limit.id_kind == IdKind::address ? ipv6_prefix : 128;
-  const Result<IpPrefix> client = parse_client(id, bits);
-  if (!client) return refuse_id(limit, client.error());
-  const IpAddress& address = client->address();
-  const std::uint32_t* index = limit.override_prefixes.find(address);
-  const bool whole = address.is_v4() || bits == 128;
-  return Identity{whole ? address.print() : IpPrefix::of(address, bits).print(),
-                  index == nullptr ? nullptr : &limit.overrides[*index]};
-}
 
 Count saturating_sum(Count a, Count b) noexcept {
   return a > std::numeric_limits<Count>::max() - b ? std::numeric_limits<Count>::max() : a + b;
@@ -73,6 +36,10 @@ std::string_view print(Source source) noexcept {
       return "schedule";
     case Source::override:
       return "override";
+    case Source::external:
+      return "external";
+    case Source::adjustment:
+      return "adjustment";
   }
   return "";
 }
@@ -87,6 +54,10 @@ std::string_view print(Standing standing) noexcept {
       return "blocked";
     case Standing::off:
       return "off";
+    case Standing::allow_listed:
+      return "allow_listed";
+    case Standing::deny_listed:
+      return "deny_listed";
   }
   return "";
 }
@@ -109,6 +80,9 @@ void Resolved::clear() {
   charges_size_ = 0;
   parts_size_ = 0;
   blocked_ = kNoCharge;
+  denied_ = kNoCharge;
+  denied_until_.reset();
+  allow_listed_ = false;
   text_.clear();
   // Keys are views into the text: it must not move while they are written.
   text_.reserve(bounds::charges_max * bounds::key_bytes_max);
@@ -131,14 +105,38 @@ bool Policy::lacks_hash_key() const noexcept {
          std::any_of(parts_.limits.begin(), parts_.limits.end(), [](const NamedLimit& limit) { return limit.hashed; });
 }
 
-Result<void> Policy::resolve(const Query& query, Now now, Resolved& out) const {
+Result<std::string> Policy::bucket_id(std::string_view limit, std::string_view id) const {
+  const NamedLimit* const found = find(limit);
+  if (found == nullptr) return Error{Fault::unknown, "unknown limit " + quote(limit)};
+  return weir::bucket_id(*found, id, parts_.ipv6_prefix, parts_.hash_key);
+}
+
+struct Policy::Asking {
+  const Query& query;
+  const Known& known;
+  Now now;
+};
+
+Result<void> Policy::resolve(const Query& query, const Known& known, Now now, Resolved& out) const {
   out.clear();
   if (query.charges.size() > bounds::charges_max) {
     return Error{Fault::too_large, std::to_string(query.charges.size()) + " limits are named; at most " +
                                        std::to_string(bounds::charges_max) + " can be charged at once"};
   }
   for (const NamedCharge& asked : query.charges) {
-    if (Result<void> one = resolve_one(asked, query, now, out); !one) return one;
+    if (Result<void> one = resolve_one(asked, {query, known, now}, out); !one) return one;
+  }
+  if (out.denied_ != kNoCharge) {
+    out.allow_listed_ = false;
+    out.blocked_ = kNoCharge;
+    out.charges_size_ = 0;
+  } else if (out.allow_listed_) {
+    for (std::size_t i = 0; i < out.parts_size_; ++i) {
+      out.parts_[i].standing = Standing::allow_listed;
+      out.parts_[i].bucket = out.parts_[i].quota = kNoCharge;
+    }
+    out.blocked_ = kNoCharge;
+    out.charges_size_ = 0;
   }
   // All or none: a blocked id means none.
   if (out.blocked_ != kNoCharge && query.order == Order::together) out.charges_size_ = 0;
@@ -147,38 +145,131 @@ Result<void> Policy::resolve(const Query& query, Now now, Resolved& out) const {
 
 // What is charged for one limit and id: numbers, a quota, both or neither.
 struct Policy::Numbers {
-  const Limit* bucket = nullptr;
+  std::optional<Limit> bucket;
   const policy::QuotaText* quota = nullptr;
   Source source = Source::limit;
   Standing standing = Standing::charged;
 };
 
-Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, Wall wall) noexcept {
+// From the weakest to the strongest; each may replace what was chosen before it. An external service's answer will
+// stand between the override and the adjustment.
+Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, const Adjustment* adjustment,
+                               Wall wall) {
   Numbers chosen;
-  if (limit.numbers) chosen.bucket = &*limit.numbers;
+  chosen.bucket = limit.numbers;
   if (limit.quota) chosen.quota = &*limit.quota;
   if (const ScheduleEntry* entry = find_entry(limit.schedule, wall); entry != nullptr) {
-    chosen.bucket = &entry->numbers;
+    chosen.bucket = entry->numbers;
     chosen.source = Source::schedule;
   }
   if (found != nullptr && found->has_limit) {
-    chosen.bucket = &found->limit;
+    chosen.bucket = found->limit;
     chosen.source = Source::override;
   }
   if (found != nullptr && found->has_quota) {
     chosen.quota = &found->quota;
-    if (chosen.bucket == nullptr) chosen.source = Source::override;
+    if (!chosen.bucket) chosen.source = Source::override;
   }
-  if (chosen.bucket == nullptr && chosen.quota == nullptr) chosen.standing = Standing::unlimited;
+  if (!chosen.bucket && chosen.quota == nullptr) chosen.standing = Standing::unlimited;
   if (found != nullptr && found->kind != Override::Kind::numbers) {
     chosen.standing = found->kind == Override::Kind::blocked ? Standing::blocked : Standing::unlimited;
     chosen.source = Source::override;
+  }
+  if (adjustment != nullptr) {
+    // Whoever made it saw that it fits; a reload since then may have made it one that does not, and then it sleeps.
+    const Result<Limit> numbers = adjusted(*adjustment, chosen.bucket ? &*chosen.bucket : nullptr);
+    if (numbers) {
+      chosen.bucket = *numbers;
+      chosen.source = Source::adjustment;
+      chosen.standing = Standing::charged;
+    }
   }
   if (limit.mode == Enforcement::off) chosen.standing = Standing::off;
   return chosen;
 }
 
-Result<void> Policy::resolve_one(const NamedCharge& asked, const Query& query, Now now, Resolved& out) const {
+Policy::InForce Policy::in_force(const NamedLimit& limit, std::string_view bucket_id, const Known& known,
+                                 Wall wall) const {
+  const Override* found = nullptr;
+  // Overrides of hashed limits are found by the id alone, which a hash does not tell.
+  if (!limit.hashed) {
+    if (const Result<Identity> identity = identify(limit, bucket_id, parts_.ipv6_prefix)) found = identity->found;
+  }
+  const Adjustment* const adjustment = known.adjustments().find({limit.name, bucket_id}, wall);
+  const Numbers numbers = choose(limit, found, adjustment, wall);
+  return {numbers.bucket, numbers.source, numbers.standing};
+}
+
+namespace {
+
+// Which of two entries that cover a client ends later; either may be null.
+const AccessEntry* later(const AccessEntry* a, const AccessEntry* b) noexcept {
+  if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
+  const auto end = [](const AccessEntry& entry) { return entry.expires.value_or(Wall::max()); };
+  return end(*b) > end(*a) ? b : a;
+}
+
+// What lists can know somebody by.
+struct Client {
+  std::optional<IpPrefix> ip;
+  std::string_view apikey;
+  BucketName name;
+};
+
+// The entry about the client itself, and the one about its id of this limit.
+struct Found {
+  const AccessEntry* client = nullptr;
+  const AccessEntry* id = nullptr;
+
+  const AccessEntry* last() const noexcept { return later(client, id); }
+};
+
+Found find_in(AccessEntry::List list, const Client& client, std::initializer_list<const AccessList*> lists, Wall now) {
+  Found found;
+  for (const AccessList* const each : lists) {
+    if (each->empty()) continue;
+    if (client.ip) found.client = later(found.client, each->find_ip(list, *client.ip, now));
+    if (!client.apikey.empty()) found.client = later(found.client, each->find_apikey(list, client.apikey, now));
+    if (!client.name.limit.empty()) found.id = later(found.id, each->find_id(list, client.name, now));
+  }
+  return found;
+}
+
+}  // namespace
+
+// Deny beats allow, and both come before any limit. An entry about a client lets its whole query pass; one about an id
+// of a limit only that limit.
+Standing Policy::ask_lists(const Identity& identity, const Part& part, const Asking& asking, Resolved& out) const {
+  const Known& known = asking.known;
+  if (parts_.access.empty() && known.entries().empty() && known.blocks().empty()) return Standing::charged;
+  const std::vector<std::string>& key = part.limit->key;
+  Client client;
+  client.ip = identity.ip;
+  if (key.size() == 1 && key.front() == "apikey") client.apikey = identity.id;
+  client.name = {part.limit->name, part.id};
+  const Wall wall = asking.now.wall;
+  const bool decides = asking.query.mode == Mode::spend || asking.query.mode == Mode::peek;
+  if (decides) {
+    const Found denied =
+        find_in(AccessEntry::List::deny, client, {&parts_.access, &known.entries(), &known.blocks()}, wall);
+    if (const AccessEntry* const entry = denied.last(); entry != nullptr) {
+      if (out.denied_ == kNoCharge) {
+        out.denied_ = out.parts_size_ - 1;
+        out.denied_until_ = entry->expires;
+      } else if (!entry->expires || (out.denied_until_ && *entry->expires > *out.denied_until_)) {
+        out.denied_until_ = entry->expires;
+      }
+      return Standing::deny_listed;
+    }
+  }
+  // A reset forgets the bucket of anybody.
+  if (asking.query.mode == Mode::reset) return Standing::charged;
+  const Found allowed = find_in(AccessEntry::List::allow, client, {&parts_.access, &known.entries()}, wall);
+  if (allowed.client != nullptr) out.allow_listed_ = true;
+  return allowed.last() != nullptr ? Standing::allow_listed : Standing::charged;
+}
+
+Result<void> Policy::resolve_one(const NamedCharge& asked, const Asking& asking, Resolved& out) const {
   const NamedLimit* limit = find(asked.limit);
   if (limit == nullptr) return Error{Fault::unknown, "unknown limit " + quote(asked.limit)};
   if (asked.cost < 0) {
@@ -189,20 +280,26 @@ Result<void> Policy::resolve_one(const NamedCharge& asked, const Query& query, N
   if (!identity) return identity.error();
   const Result<std::string_view> key = write_key(*limit, identity->id, out.text_);
   if (!key) return key.error();
-  const Numbers numbers = choose(*limit, identity->found, now.wall);
 
-  const bool stopped = out.blocked_ != kNoCharge;  // behind a blocked limit nothing is charged
-  const bool decides = query.mode == Mode::spend || query.mode == Mode::peek;
-  const bool denies = decides && numbers.standing == Standing::blocked && limit->mode == Enforcement::enforce;
-  if (denies && !stopped) out.blocked_ = out.parts_size_;
   Part& part = out.parts_[out.parts_size_++];
   part = {};
   part.limit = limit;
   part.id = key->substr(key->find(':') + 1);
+  part.standing = ask_lists(*identity, part, asking, out);
+  if (part.standing != Standing::charged) return {};
+
+  const Wall wall = asking.now.wall;
+  const Adjustment* const adjustment = asking.known.adjustments().find({limit->name, part.id}, wall);
+  const Numbers numbers = choose(*limit, identity->found, adjustment, wall);
+  const Mode mode = asking.query.mode;
+  const bool stopped = out.blocked_ != kNoCharge;  // behind a blocked limit nothing is charged
+  const bool decides = mode == Mode::spend || mode == Mode::peek;
+  const bool denies = decides && numbers.standing == Standing::blocked && limit->mode == Enforcement::enforce;
+  if (denies && !stopped) out.blocked_ = out.parts_size_ - 1;
   part.standing = numbers.standing;
   part.source = numbers.source;
   if (numbers.standing != Standing::charged || stopped) return {};
-  return charge(numbers, *key, asked.cost, now.wall, part, out);
+  return charge(numbers, *key, asked.cost, wall, part, out);
 }
 
 Result<std::string_view> Policy::write_key(const NamedLimit& limit, const std::string& id, std::string& text) const {
@@ -232,7 +329,7 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count 
   charge.cost = cost;
   charge.shadow = limit.mode == Enforcement::shadow;
   charge.on_failure = limit.failure_policy.value_or(parts_.failure_policy);
-  if (numbers.bucket != nullptr) {
+  if (numbers.bucket) {
     charge.key = {key, Kind::bucket};
     charge.limit = *numbers.bucket;
     part.bucket = out.add(charge);
@@ -242,7 +339,7 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count 
     charge.quota = quota_at(numbers.quota->size, numbers.quota->calendar, limit.zone, wall);
     part.quota = out.add(charge);
   }
-  const bool fits = (numbers.bucket == nullptr) == (part.bucket == kNoCharge) &&
+  const bool fits = (!numbers.bucket) == (part.bucket == kNoCharge) &&
                     (numbers.quota == nullptr) == (part.quota == kNoCharge);
   if (fits) return {};
   return Error{Fault::too_large,

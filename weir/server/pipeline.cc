@@ -38,8 +38,9 @@ void measure(const Charge& charge, Label& label) {
 
 }  // namespace
 
-Pipeline::Pipeline(std::shared_ptr<const Policy> policy, Store& store, LoopMetrics& metrics, const Clock& clock)
-    : policy_(std::move(policy)), store_(store), metrics_(metrics), clock_(clock) {}
+Pipeline::Pipeline(const Published<Policy>& policy, const Published<Known>& known, Store& store, LoopMetrics& metrics,
+                   const Clock& clock, DenialWatch* watch)
+    : policy_(policy), known_(known), store_(store), metrics_(metrics), clock_(clock), watch_(watch) {}
 
 Pipeline::~Pipeline() = default;
 
@@ -58,8 +59,8 @@ Pipeline::Pending& Pipeline::take() {
 Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
   pending.own = query.charges.empty() && !query.key.empty();
   if (!pending.own) {
-    pending.policy = policy_;
-    return policy_->resolve(query, now, pending.resolved);
+    pending.policy = policy_.get();
+    return pending.policy->resolve(query, *known_.get(), now, pending.resolved);
   }
   if (query.key.size() > bounds::own_key_bytes_max) {
     return Error{Fault::too_large, "the key is longer than " + std::to_string(bounds::own_key_bytes_max) + " bytes"};
@@ -115,12 +116,41 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     answer.now = pending.now;
     answered_.push_back(pending.now.time);
     label(pending, answer);
-    if (pending.mode == Mode::spend) metrics_.record(answer);
+    if (pending.mode == Mode::spend) count(pending, answer);
     if (asker != nullptr) asker->answered(pending.sequence, answer);
   }
   pending.policy.reset();
   free_.push_back(ticket);
 }
+
+namespace {
+
+void describe(const Part& part, Label& label) {
+  label.limit = part.limit->name;
+  label.id = part.id;
+  label.source = print(part.source);
+  // Of a composite no single part tells what is counted.
+  label.key = part.limit->key.size() == 1 ? std::string_view(part.limit->key.front()) : std::string_view{};
+  label.shadow = part.limit->mode == Enforcement::shadow;
+}
+
+// No limit says so: a denial without numbers, behind the decisions there are.
+void refuse(const Part& part, Duration wait, Answer& answer) {
+  Verdict& verdict = answer.verdict;
+  const Decision denial{false, 0, 0, wait, Duration::zero()};
+  const bool room = verdict.all.size() < bounds::charges_max;
+  verdict.strictest = room ? verdict.all.size() : verdict.all.size() - 1;  // full: it takes the last one's place
+  verdict.allowed = false;
+  if (room) {
+    verdict.all.push_back(denial);
+  } else {
+    verdict.all[verdict.strictest] = denial;
+  }
+  answer.labels[verdict.strictest] = {};
+  describe(part, answer.labels[verdict.strictest]);
+}
+
+}  // namespace
 
 void Pipeline::label(const Pending& pending, Answer& answer) {
   Verdict& verdict = answer.verdict;
@@ -130,36 +160,36 @@ void Pipeline::label(const Pending& pending, Answer& answer) {
     answer.labels[0].source = "caller";
     return;
   }
-  const auto write = [&](std::size_t i, const Part& part) {
-    Label& label = answer.labels[i];
-    label.limit = part.limit->name;
-    label.id = part.id;
-    label.source = print(part.source);
-    // Of a composite no single part tells what is counted.
-    label.key = part.limit->key.size() == 1 ? std::string_view(part.limit->key.front()) : std::string_view{};
-    label.shadow = part.limit->mode == Enforcement::shadow;
-  };
-  for (const Part& part : pending.resolved.parts()) {
+  const Resolved& resolved = pending.resolved;
+  for (const Part& part : resolved.parts()) {
     for (const std::size_t i : {part.bucket, part.quota}) {
       if (i == kNoCharge || i >= verdict.all.size()) continue;
-      write(i, part);
+      describe(part, answer.labels[i]);
       measure(pending.charges()[i], answer.labels[i]);
     }
   }
-  const Part* const blocked = pending.resolved.blocked();
-  if (blocked == nullptr || !verdict.allowed) return;
-  // No wait helps: the override says so.
-  const Decision never{false, 0, 0, kNever, Duration::zero()};
-  const bool room = verdict.all.size() < bounds::charges_max;
-  verdict.strictest = room ? verdict.all.size() : verdict.all.size() - 1;  // full: it takes the last one's place
-  verdict.allowed = false;
-  if (room) {
-    verdict.all.push_back(never);
-  } else {
-    verdict.all[verdict.strictest] = never;
-    answer.labels[verdict.strictest] = {};
+  if (resolved.allow_listed()) answer.access = Access::allow_listed;
+  if (const Part* const denied = resolved.denied(); denied != nullptr) {
+    answer.access = Access::deny_listed;
+    const std::optional<Wall> until = resolved.denied_until();
+    refuse(*denied, until ? *until - answer.now.wall : kNever, answer);
+    answer.labels[verdict.strictest].shadow = false;  // the list denies, not the limit
   }
-  write(verdict.strictest, *blocked);
+  const Part* const blocked = resolved.blocked();
+  // No wait helps: the override says so.
+  if (blocked != nullptr && verdict.allowed) refuse(*blocked, kNever, answer);
+}
+
+void Pipeline::count(const Pending& pending, const Answer& answer) {
+  metrics_.record(answer);
+  if (pending.own) return;
+  if (watch_ != nullptr && !answer.verdict.allowed) watch_->denied(*pending.policy, answer);
+  for (const Part& part : pending.resolved.parts()) {
+    if (part.standing != Standing::allow_listed && part.standing != Standing::deny_listed) continue;
+    Label label;
+    describe(part, label);
+    metrics_.record_listed(label, part.standing == Standing::allow_listed);
+  }
 }
 
 void Pipeline::forget(const Asker& asker) noexcept {

@@ -9,8 +9,10 @@ namespace {
 
 constexpr std::string_view kTooMany = "Too many requests. Please try again later.";
 constexpr std::string_view kBlocked = "This client is blocked.";
+constexpr std::string_view kNoAccess = "Access is denied to this client.";
 
 std::string_view message_of(const Answer& answer) noexcept {
+  if (answer.access == Access::deny_listed) return kNoAccess;
   const Verdict& verdict = answer.verdict;
   return !verdict.all.empty() && verdict.all[verdict.strictest].retry_after == kNever ? kBlocked : kTooMany;
 }
@@ -71,7 +73,8 @@ void write_answer(const Answer& answer, bool explain, Denial denial, std::string
   out += ']';
   if (verdict.degraded) out += ",\"degraded\":true";
   if (denial == Denial::explained) {
-    write_text(",\"error\":", "rate limit exceeded", out);
+    const bool no_access = answer.access == Access::deny_listed;
+    write_text(",\"error\":", no_access ? "access denied" : "rate limit exceeded", out);
     write_text(",\"message\":", message_of(answer), out);
     if (!verdict.all.empty()) write_text(",\"identifier\":", identifier_of(answer.labels[verdict.strictest]), out);
   }
@@ -82,6 +85,11 @@ void write_denial_problem(const Answer& answer, std::string& out) {
   const Verdict& verdict = answer.verdict;
   JsonWriter json(out);
   json.begin_object();
+  if (answer.access == Access::deny_listed) {
+    json.key("type").string("about:blank").key("title").string("Forbidden").key("status").number(std::int64_t{403});
+    json.key("detail").string(message_of(answer)).end_object();
+    return;
+  }
   json.key("type").string("https://iana.org/assignments/http-problem-types#quota-exceeded");
   json.key("title").string("Request cannot be satisfied as assigned quota has been exceeded");
   json.key("status").number(std::int64_t{429});

@@ -26,6 +26,18 @@ inline constexpr std::uint64_t buckets_max = 1'000'000'000;
 inline constexpr std::size_t unsent_bytes_max = 1u << 20;
 inline constexpr std::size_t owed_max = 4096;
 
+// Names that wait for somebody to look up their addresses, and addresses of one name that are tried.
+inline constexpr std::size_t lookups_max = 1024;
+inline constexpr std::size_t resolved_addresses_max = 16;
+
+// What a connection that we opened may hold back for a peer that does not read.
+inline constexpr std::size_t stream_unsent_bytes_max = 8u << 20;
+
+// TLS: a file of certificates or a key, certificates of one listener, and how long a peer may take over the handshake.
+inline constexpr std::size_t pem_bytes_max = 1u << 20;
+inline constexpr std::size_t listener_certificates_max = 256;
+inline constexpr Duration tls_handshake_time_max = std::chrono::seconds{10};
+
 // Connections of one event loop.
 inline constexpr std::size_t connections_max = 65'536;
 

@@ -117,7 +117,7 @@ TEST(Sockets, ListenAcceptAndConnectOnAFreePort) {
   Accepted accepted;
   while (!accepted.socket) accepted = std::move(*accept_from(listener));
   EXPECT_EQ(accepted.peer, "127.0.0.1");
-  EXPECT_TRUE(connect_error(client));
+  EXPECT_TRUE(connect_error(client, bound));
 }
 
 TEST(Sockets, AStaleUnixSocketIsReplacedALiveOneIsNot) {

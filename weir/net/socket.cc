@@ -183,12 +183,13 @@ Result<Socket> begin_connect(const Address& address) {
   return socket;
 }
 
-Result<void> connect_error(const Socket& socket) {
+Result<void> connect_error(const Socket& socket, const Address& address) {
   int error = 0;
   socklen_t size = sizeof error;
   if (getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
   if (error == 0) return {};
-  return Error{Fault::unavailable, std::string("cannot connect: ") + std::strerror(error)};
+  errno = error;
+  return failed("connect to", address);
 }
 
 Result<Accepted> accept_from(const Socket& listener) {

@@ -53,7 +53,7 @@ Result<void> check_free(const Address& address);
 Result<Address> bound_address(const Socket& socket);
 // Begins to connect; writable means connected or failed (connect_error tells).
 Result<Socket> begin_connect(const Address& address);
-Result<void> connect_error(const Socket& socket);
+Result<void> connect_error(const Socket& socket, const Address& address);
 
 struct Accepted {
   Socket socket;

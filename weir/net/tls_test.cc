@@ -1,0 +1,318 @@
+#include "weir/net/tls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "weir/base/bounds.h"
+#include "weir/net/certificates_test.h"
+
+namespace weir {
+namespace {
+
+using namespace std::chrono_literals;
+
+class TlsTest : public testing::Test {
+ protected:
+  // A server with these names, one certificate each, and a client that trusts their authority.
+  std::unique_ptr<TlsServer> serve(const std::vector<std::string>& names, std::vector<std::string> protocols = {}) {
+    TlsServer::Options options;
+    for (const std::string& one : names)
+      options.certificates.push_back(
+          folder_.write("server" + std::to_string(options.certificates.size()), authority_.issue(one)));
+    options.protocols = std::move(protocols);
+    options.log = [this](std::string_view sentence) { log_.emplace_back(sentence); };
+    return std::move(*TlsServer::make(std::move(options)));
+  }
+  std::unique_ptr<TlsClient> trusting(std::vector<std::string> protocols = {}) {
+    return std::move(*TlsClient::make({folder_.write("ca.pem", authority_.cert()), {}, std::move(protocols)}));
+  }
+  std::string refusal(const CertificateFiles& files) {
+    const auto made = TlsServer::make({{files}, {}, {}});
+    return made ? "" : made.error().detail;
+  }
+
+  Authority authority_;
+  CertificateFolder folder_;
+  std::vector<std::string> log_;
+};
+
+// Two channels and what travels between them.
+struct Conversation {
+  std::unique_ptr<TlsChannel> client;
+  std::unique_ptr<TlsChannel> server;
+  std::string to_server;
+  std::string to_client;
+  std::string server_read;
+  std::string client_read;
+
+  // Until neither has anything to say, in pieces of at most `piece` bytes; the first Error.
+  Result<void> talk(std::size_t piece = 1 << 20) {
+    if (!client->established()) {
+      if (auto begun = client->receive({}, client_read, to_server); !begun) return begun;
+    }
+    while (!to_server.empty() || !to_client.empty()) {
+      if (auto taken = deliver(*server, to_server, server_read, to_client, piece); !taken) return taken;
+      if (auto taken = deliver(*client, to_client, client_read, to_server, piece); !taken) return taken;
+    }
+    return {};
+  }
+  static Result<void> deliver(TlsChannel& to, std::string& bytes, std::string& read, std::string& back,
+                              std::size_t piece) {
+    for (std::string_view rest = bytes; !rest.empty(); rest.remove_prefix(std::min(piece, rest.size()))) {
+      if (auto taken = to.receive(rest.substr(0, piece), read, back); !taken) return taken;
+    }
+    bytes.clear();
+    return {};
+  }
+};
+
+TEST_F(TlsTest, CarriesBytesBothWaysInPiecesOfOneByte) {
+  const auto server = serve({"DNS:weir.test"});
+  Conversation both{std::move(*trusting()->connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+  ASSERT_TRUE(both.talk(1));
+  EXPECT_TRUE(both.client->established());
+  EXPECT_TRUE(both.server->established());
+  const std::string large(100'000, 'x');
+  ASSERT_TRUE(both.client->send("hello", both.to_server));
+  ASSERT_TRUE(both.server->send(large, both.to_client));
+  ASSERT_TRUE(both.talk(1));
+  EXPECT_EQ(both.server_read, "hello");
+  EXPECT_EQ(both.client_read, large);
+}
+
+TEST_F(TlsTest, AGoodbyeIsHeardAndWhatComesBehindItIsNot) {
+  const auto server = serve({"DNS:weir.test"});
+  Conversation both{std::move(*trusting()->connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+  ASSERT_TRUE(both.talk());
+  ASSERT_TRUE(both.client->send("last", both.to_server));
+  both.client->close(both.to_server);
+  both.to_server += "anything";
+  EXPECT_FALSE(both.client->send("too late", both.to_server));
+  ASSERT_TRUE(both.talk());
+  EXPECT_EQ(both.server_read, "last");
+  EXPECT_TRUE(both.server->peer_closed());
+  // The other direction is still open.
+  ASSERT_TRUE(both.server->send("answer", both.to_client));
+  both.server->close(both.to_client);
+  ASSERT_TRUE(both.talk());
+  EXPECT_EQ(both.client_read, "answer");
+  EXPECT_TRUE(both.client->peer_closed());
+}
+
+TEST_F(TlsTest, ServerNamesPickTheCertificate) {
+  const auto server = serve({"DNS:first.test", "DNS:*.b.test", "DNS:exact.b.test", "IP:127.0.0.1"});
+  const auto client = trusting();
+  const auto accepts = [&](const std::string& name) {
+    Conversation both{std::move(*client->connect(name)), server->accept(Time{}), {}, {}, {}, {}};
+    return both.talk().has_value();
+  };
+  EXPECT_TRUE(accepts("first.test"));
+  EXPECT_TRUE(accepts("FIRST.test"));
+  EXPECT_TRUE(accepts("any.b.test"));
+  EXPECT_TRUE(accepts("exact.b.test"));
+  EXPECT_FALSE(accepts("two.labels.b.test"));
+  EXPECT_FALSE(accepts("b.test"));
+  // An address is not named in the hello: the first certificate speaks, and has no such address.
+  EXPECT_FALSE(accepts("127.0.0.1"));
+}
+
+TEST_F(TlsTest, AnAddressIsCheckedLikeAName) {
+  const auto server = serve({"DNS:weir.test,IP:127.0.0.1,IP:::1"});
+  const auto client = trusting();
+  for (const auto& [name, accepted] : {std::pair("127.0.0.1", true), {"::1", true}, {"127.0.0.2", false}}) {
+    Conversation both{std::move(*client->connect(name)), server->accept(Time{}), {}, {}, {}, {}};
+    EXPECT_EQ(both.talk().has_value(), accepted) << name;
+  }
+}
+
+TEST_F(TlsTest, AClientSaysWhyItRefusesACertificate) {
+  const auto refused = [&](TlsClient& client, const std::string& names, int from_days, int to_days) {
+    TlsServer::Options options{{folder_.write("other", authority_.issue(names, from_days, to_days))}, {}, {}};
+    const auto server = std::move(*TlsServer::make(std::move(options)));
+    Conversation both{std::move(*client.connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+    const auto outcome = both.talk();
+    return outcome ? "" : outcome.error().detail;
+  };
+  const auto client = trusting();
+  EXPECT_EQ(refused(*client, "DNS:weir.test", 0, 1), "");
+  EXPECT_EQ(refused(*client, "DNS:other.test", 0, 1), "the certificate is refused: hostname mismatch");
+  EXPECT_EQ(refused(*client, "DNS:weir.test", -2, -1), "the certificate is refused: certificate has expired");
+  EXPECT_EQ(refused(*client, "DNS:weir.test", 1, 2), "the certificate is refused: certificate is not yet valid");
+  const auto stranger = std::move(*TlsClient::make({folder_.write("stranger.pem", Authority().cert()), {}, {}}));
+  EXPECT_THAT(refused(*stranger, "DNS:weir.test", 0, 1), testing::StartsWith("the certificate is refused: "));
+  const auto anybody = std::move(*TlsClient::make({}));
+  EXPECT_THAT(refused(*anybody, "DNS:weir.test", 0, 1), testing::StartsWith("the certificate is refused: "));
+}
+
+TEST_F(TlsTest, AgreesOnAProtocolOrRefuses) {
+  const auto server = serve({"DNS:weir.test", "DNS:second.test"}, {"http/1.1"});
+  for (const char* name : {"weir.test", "second.test"}) {
+    const auto client = trusting({"h2", "http/1.1"});
+    Conversation both{std::move(*client->connect(name)), server->accept(Time{}), {}, {}, {}, {}};
+    ASSERT_TRUE(both.talk());
+    EXPECT_EQ(both.server->application_protocol(), "http/1.1");
+    EXPECT_EQ(both.client->application_protocol(), "http/1.1");
+  }
+  Conversation silent{std::move(*trusting()->connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+  EXPECT_TRUE(silent.talk());
+  EXPECT_EQ(silent.server->application_protocol(), "");
+  Conversation strange{std::move(*trusting({"h2"})->connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+  EXPECT_EQ(strange.talk().error().detail, "the TLS handshake failed: no application protocol");
+}
+
+TEST_F(TlsTest, RefusesWhatIsNotTls) {
+  const auto server = serve({"DNS:weir.test"});
+  const auto refused = [&](std::string_view bytes) {
+    const auto channel = server->accept(Time{});
+    std::string plain;
+    std::string out;
+    const auto outcome = channel->receive(bytes, plain, out);
+    EXPECT_EQ(plain, "");
+    EXPECT_FALSE(channel->established());
+    if (outcome) return std::string("waits");
+    EXPECT_FALSE(channel->receive("more", plain, out));
+    channel->close(out);
+    return outcome.error().detail;
+  };
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), "plain HTTP came where TLS is spoken");
+  EXPECT_EQ(refused("*1\r\n$4\r\nPING\r\n"), "something other than TLS came where TLS is spoken");
+  EXPECT_EQ(refused(std::string(100, '\0')), "something other than TLS came where TLS is spoken");
+  EXPECT_EQ(refused("\x16\x03\x01"), "waits");
+  EXPECT_THAT(refused(std::string("\x16\x03\x01\x00\x04zzzz", 9)), testing::StartsWith("the TLS handshake failed: "));
+}
+
+TEST_F(TlsTest, ADamagedRecordIsTheEnd) {
+  const auto server = serve({"DNS:weir.test"});
+  Conversation both{std::move(*trusting()->connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+  ASSERT_TRUE(both.talk());
+  ASSERT_TRUE(both.client->send("hello", both.to_server));
+  both.to_server.back() = static_cast<char>(both.to_server.back() ^ 1);
+  EXPECT_THAT(both.talk().error().detail, testing::StartsWith("TLS failed: "));
+  EXPECT_EQ(both.server_read, "");
+  EXPECT_FALSE(both.to_client.empty());  // the alert
+  EXPECT_FALSE(both.server->send("more", both.to_client));
+}
+
+TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {
+  const CertificateFiles good = folder_.write("good", authority_.issue("DNS:weir.test"));
+  const CertificateFiles other = folder_.write("other", authority_.issue("DNS:weir.test"));
+  const std::string empty = folder_.write("empty.pem", std::string());
+  EXPECT_EQ(refusal(good), "");
+  EXPECT_EQ(refusal({folder_.path("none"), good.key}), folder_.path("none") + ": No such file or directory");
+  EXPECT_EQ(refusal({good.cert, folder_.path("none")}), folder_.path("none") + ": No such file or directory");
+  EXPECT_EQ(refusal({folder_.path(""), good.key}), folder_.path("") + ": Is a directory");
+  EXPECT_EQ(refusal({empty, good.key}), empty + ": holds no certificate in PEM form");
+  EXPECT_EQ(refusal({good.cert, empty}), empty + ": holds no private key in PEM form");
+  EXPECT_EQ(refusal({good.key, good.key}), good.key + ": holds no certificate in PEM form");
+  EXPECT_EQ(refusal({good.cert, other.key}), other.key + ": is not the private key of the certificate in " + good.cert);
+  const std::string cut = folder_.write("cut.pem", std::string("-----BEGIN CERTIFICATE-----\nMIIB\n"));
+  EXPECT_THAT(refusal({cut, good.key}), testing::StartsWith(cut + ": holds a damaged certificate: "));
+  const std::string large = folder_.write("large.pem", std::string(bounds::pem_bytes_max + 1, '\n'));
+  EXPECT_EQ(refusal({large, good.key}), large + ": is larger than 1048576 bytes");
+  const std::string full = folder_.write("full.pem", std::string(bounds::pem_bytes_max, '\n'));
+  EXPECT_EQ(refusal({full, good.key}), full + ": holds no certificate in PEM form");
+}
+
+TEST_F(TlsTest, ABoundedNumberOfCertificates) {
+  const CertificateFiles good = folder_.write("good", authority_.issue("DNS:weir.test"));
+  std::vector<CertificateFiles> many(bounds::listener_certificates_max, good);
+  EXPECT_TRUE(TlsServer::make({many, {}, {}}));
+  many.push_back(good);
+  EXPECT_EQ(TlsServer::make({many, {}, {}}).error().detail, "tls has more than 256 certificates on one listener");
+  EXPECT_EQ(TlsServer::make({}).error().detail, "tls needs a certificate");
+}
+
+TEST_F(TlsTest, AnExpiredCertificateIsServedAndToldOf) {
+  const CertificateFiles files = folder_.write("old", authority_.issue("DNS:weir.test", -3, -1));
+  std::vector<std::string> log;
+  EXPECT_TRUE(TlsServer::make({{files}, {}, [&](std::string_view sentence) { log.emplace_back(sentence); }}));
+  EXPECT_THAT(log, testing::ElementsAre(files.cert + ": the certificate has expired"));
+}
+
+// What a client that trusts only `authority` thinks of the server.
+bool trusts(const Authority& authority, const CertificateFolder& folder, TlsServer& server, Time now) {
+  const auto client = std::move(*TlsClient::make({folder.write("trusted.pem", authority.cert()), {}, {}}));
+  Conversation both{std::move(*client->connect("weir.test")), server.accept(now), {}, {}, {}, {}};
+  return both.talk().has_value();
+}
+
+TEST_F(TlsTest, NewFilesAreForNewConnections) {
+  const auto server = serve({"DNS:weir.test"});
+  Conversation before{std::move(*trusting()->connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+  Conversation under_way{std::move(*trusting()->connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+  ASSERT_TRUE(before.talk());
+  const Authority next;
+  const CertificateFiles files = folder_.write("server0", next.issue("DNS:weir.test"));
+  EXPECT_TRUE(trusts(next, folder_, *server, Time{1s}));
+  EXPECT_FALSE(trusts(authority_, folder_, *server, Time{2s}));
+  EXPECT_THAT(log_, testing::ElementsAre(files.cert + ": has changed, and new connections use what it holds now"));
+  // Those who were there go on with what they began with.
+  EXPECT_TRUE(under_way.talk());
+  ASSERT_TRUE(before.client->send("still here", before.to_server));
+  ASSERT_TRUE(before.talk());
+  EXPECT_EQ(before.server_read, "still here");
+}
+
+TEST_F(TlsTest, ABrokenPairLeavesTheOldOneInUseAndIsToldOfOnce) {
+  const auto server = serve({"DNS:weir.test"});
+  const Authority next;
+  const Authority::Pem fresh = next.issue("DNS:weir.test");
+  const std::string cert = folder_.write("server0.pem", fresh.cert);
+  EXPECT_TRUE(trusts(authority_, folder_, *server, Time{1s}));
+  EXPECT_TRUE(trusts(authority_, folder_, *server, Time{2s}));
+  const std::string complaint = folder_.path("server0.key") + ": is not the private key of the certificate in " + cert +
+                                "; the certificate in use stays in use";
+  EXPECT_THAT(log_, testing::ElementsAre(complaint));
+  EXPECT_FALSE(server->reload());
+  // When the key follows, all is well.
+  folder_.write("server0.key", fresh.key);
+  EXPECT_TRUE(trusts(next, folder_, *server, Time{3s}));
+  std::filesystem::remove(cert);
+  EXPECT_TRUE(trusts(next, folder_, *server, Time{4s}));
+  EXPECT_EQ(log_.back(), cert + ": No such file or directory; the certificate in use stays in use");
+  EXPECT_EQ(log_.size(), 3u);
+}
+
+TEST_F(TlsTest, SeesALinkThatPointsSomewhereElse) {
+  const CertificateFiles old = folder_.write("old", authority_.issue("DNS:weir.test"));
+  const Authority next;
+  const CertificateFiles fresh = folder_.write("fresh", next.issue("DNS:weir.test"));
+  const CertificateFiles links{folder_.path("link.pem"), folder_.path("link.key")};
+  const auto point_to = [&](const CertificateFiles& files) {
+    for (const auto& [link, file] : {std::pair(links.cert, files.cert), {links.key, files.key}}) {
+      std::filesystem::remove(link);
+      std::filesystem::create_symlink(file, link);
+    }
+  };
+  point_to(old);
+  const auto server = std::move(*TlsServer::make({{links}, {}, {}}));
+  EXPECT_TRUE(trusts(authority_, folder_, *server, Time{1s}));
+  point_to(fresh);
+  EXPECT_TRUE(trusts(next, folder_, *server, Time{2s}));
+}
+
+TEST_F(TlsTest, LooksAtTheFilesOnlyNowAndThen) {
+  const auto server = serve({"DNS:weir.test"});
+  EXPECT_TRUE(trusts(authority_, folder_, *server, Time{1s}));
+  const Authority next;
+  folder_.write("server0", next.issue("DNS:weir.test"));
+  EXPECT_TRUE(trusts(authority_, folder_, *server, Time{1s}));
+  EXPECT_TRUE(trusts(next, folder_, *server, Time{2s}));
+}
+
+TEST_F(TlsTest, AClientHasItsOwnCertificateOrAnErrorAboutIt) {
+  const CertificateFiles own = folder_.write("own", authority_.issue("DNS:client.test"));
+  EXPECT_TRUE(TlsClient::make({{}, own, {}}));
+  EXPECT_EQ(TlsClient::make({{}, {own.cert, {}}, {}}).error().detail,
+            "a client certificate needs both cert_file and key_file");
+  EXPECT_EQ(TlsClient::make({folder_.path("none"), {}, {}}).error().detail,
+            folder_.path("none") + ": No such file or directory");
+  EXPECT_EQ(trusting()->connect("").error().detail, "TLS needs the name that the peer's certificate must have");
+}
+
+}  // namespace
+}  // namespace weir

@@ -27,6 +27,9 @@
 #include "weir/protocol/http/http_session.h"
 #include "weir/protocol/resp/resp_session.h"
 #include "weir/server/admin_session.h"
+#include "weir/server/denial_watch.h"
+#include "weir/server/known_file.h"
+#include "weir/server/known_keeper.h"
 #include "weir/server/server.h"
 #include "weir/store/memory/memory_store.h"
 #include "weir/store/memory/snapshot.h"
@@ -75,8 +78,8 @@ std::string unbuilt(const std::vector<policy::Setting>& settings) {
   std::string sentences;
   for (const policy::Setting& setting : settings) {
     if (setting.origin == "default" || setting.value == "[]" || setting.value == "\"\"") continue;
-    for (const std::string_view section : {"access.allow", "access.deny", "access.block", "admin.read_token",
-                                           "admin.write_token", "external", "envoy", "cache_redis"}) {
+    for (const std::string_view section :
+         {"admin.read_token", "admin.write_token", "external", "envoy", "cache_redis"}) {
       if (!setting.path.starts_with(section)) continue;
       sentences += setting.origin + ": " + setting.path + " is not built yet, and the server must not ignore it\n";
       break;
@@ -100,6 +103,7 @@ class Serving {
 
  private:
   Result<void> open();
+  Result<void> open_known();
   policy::Outcome load_with_own_key() const;
   Result<std::vector<Endpoint>> endpoints();
   Result<Endpoint> endpoint(const policy::Listener& listener);
@@ -116,6 +120,10 @@ class Serving {
   Console& console_;
   OpenState state_;
   std::unique_ptr<BootClock> clock_;
+  std::unique_ptr<Published<Policy>> policy_;
+  std::unique_ptr<KnownFile> known_file_;
+  std::unique_ptr<KnownKeeper> keeper_;
+  std::unique_ptr<DenialWatch> watch_;
   std::unique_ptr<Server> server_;
   Health health_;
   std::vector<std::unique_ptr<RespOptions>> resp_options_;
@@ -153,6 +161,17 @@ Result<void> Serving::open() {
   clock_ = std::make_unique<BootClock>(state_.boot_offset);
   started_ = clock_->time();
   return {};
+}
+
+// Adjustments and access entries made at run time are kept beside the state, where it lasts longest.
+Result<void> Serving::open_known() {
+  const policy::State& state = loaded_.settings.state;
+  const std::string& beside = state.snapshot.empty() ? state.live : state.snapshot;
+  const auto say = [this](std::string_view sentence) { log(sentence); };
+  if (!beside.empty()) known_file_ = std::make_unique<KnownFile>(beside + ".known", say);
+  keeper_ = std::make_unique<KnownKeeper>(known_file_.get(), say);
+  watch_ = std::make_unique<DenialWatch>(*keeper_);
+  return keeper_->load(clock_->wall());
 }
 
 // The key of hashed limits is made from the table's secret seed: it lives as long as the buckets it names.
@@ -245,6 +264,9 @@ Gauges Serving::gauges() const {
   gauges.buckets = stats.buckets;
   gauges.buckets_evicted = stats.evicted;
   gauges.table_bytes = stats.bytes;
+  gauges.blocks = keeper_->known().current()->blocks().entries().size();
+  gauges.blocks_refused = keeper_->blocks_refused();
+  gauges.denial_counters_forgotten = watch_->forgotten();
   gauges.reloads_ok = reloads_ok_.load();
   gauges.reloads_failed = reloads_failed_.load();
   gauges.version = WEIR_VERSION;
@@ -263,7 +285,7 @@ void Serving::reload() {
     ++reloads_failed_;
     return;
   }
-  server_->use(std::get<policy::Loaded>(outcome).policy);
+  policy_->publish(std::get<policy::Loaded>(outcome).policy);
   ++reloads_ok_;
   log("reloaded: limits, names and overrides are in force; everything else needs a restart");
 }
@@ -303,6 +325,7 @@ void Serving::maintain() {
   while (!stop_changed_.wait_for(lock, kMaintainEvery, [&] { return stopping_; })) {
     lock.unlock();
     const Now now = clock_->now();
+    keeper_->tick(now.wall);
     // A whole round takes a while; the next one begins `cleanup` after this one began.
     if (now.time >= next_round && state_.table->maintain(now)) next_round = now.time + loaded_.settings.memory.cleanup;
     if (now.time < next_round) state_.table->maintain(now, 0);
@@ -333,20 +356,25 @@ Exit Serving::run() {
     console_.complain(opened.error().detail);
     return opened.error().fault == Fault::invalid ? kUsage : kFailed;
   }
+  if (auto opened = open_known(); !opened) {
+    console_.complain(opened.error().detail);
+    return kFailed;
+  }
   // Again, now that the state has given us a key.
   auto outcome = load_with_own_key();
   if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
     complain(*problems, path_, console_);
     return kUsage;
   }
-  loaded_.policy = std::get<policy::Loaded>(outcome).policy;
+  policy_ = std::make_unique<Published<Policy>>(std::get<policy::Loaded>(outcome).policy);
   const auto threads = loaded_.settings.threads > 0 ? static_cast<unsigned>(loaded_.settings.threads)
                                                     : std::max(std::thread::hardware_concurrency(), 1u);
   auto server = Server::make({.threads = threads,
                               .drain_timeout = loaded_.settings.drain_timeout,
                               .store = [this] { return std::make_unique<MemoryStore>(*state_.table, *clock_); },
+                              .watch = watch_.get(),
                               .log = [this](std::string_view sentence) { log(sentence); }},
-                             std::move(*listening), loaded_.policy, *clock_);
+                             std::move(*listening), *policy_, keeper_->known(), *clock_);
   if (!server) {
     console_.complain(server.error().detail);
     return kFailed;

@@ -24,8 +24,16 @@ struct Label {
   std::string_view route = {};           // whose limit this is; empty: none, or the limit was named
 };
 
+// What the access lists said before any limit was asked.
+enum class Access : unsigned char {
+  limited,       // nothing: the limits decide
+  allow_listed,  // passes, takes no token
+  deny_listed,   // denied until the entry ends
+};
+
 struct Answer {
   Verdict verdict;
+  Access access = Access::limited;
   // One per decision of the verdict, at the same index; behind them, limits that apply but were not asked because an
   // earlier one denied.
   std::array<Label, bounds::charges_max> labels{};

@@ -34,7 +34,7 @@ bool host_matches(std::string_view pattern, std::string_view host) {
 std::string charges(const Policy& policy, const Attributes& attributes, Query query = {}) {
   query.attributes = attributes;
   Resolved out;
-  if (const Result<void> result = policy.resolve(query, {}, out); !result) {
+  if (const Result<void> result = policy.resolve(query, Known{}, {}, out); !result) {
     return std::string(result.error().code) + ": " + result.error().detail;
   }
   std::string line = out.order() == Order::in_order ? "in-order " : "";

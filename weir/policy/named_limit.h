@@ -26,7 +26,7 @@ enum class Enforcement : unsigned char {
 };
 
 // Where the numbers in force came from.
-enum class Source : unsigned char { limit, schedule, override };
+enum class Source : unsigned char { limit, schedule, override, external, adjustment };
 
 // What a request without the key gets.
 enum class Missing : unsigned char {
@@ -76,7 +76,7 @@ struct NamedLimit {
   std::string prefix() const { return number ? std::to_string(*number) : name; }
 };
 
-// "enforce", "shadow", "off"; "limit", "schedule", "override".
+// "enforce", "shadow", "off"; "limit", "schedule", "override", "external", "adjustment".
 std::string_view print(Enforcement mode) noexcept;
 std::string_view print(Source source) noexcept;
 

@@ -6,6 +6,7 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
+#include "weir/policy/access.h"
 #include "weir/policy/check.h"
 #include "weir/policy/document.h"
 #include "weir/policy/environment.h"
@@ -100,6 +101,8 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   std::vector<Route> routes = read_routes(document, root, limits, complaints);
   const Result<TrustedProxies> trusted = read_trusted(loaded.settings.trusted_proxies);
   if (!trusted) complaints.add(document.mark(document.find(root, "access")), trusted.error().detail);
+  const std::string& hash_key = loaded.settings.hash_key.empty() ? options.made_hash_key : loaded.settings.hash_key;
+  AccessList access = read_access(document, root, limits, {loaded.settings.ipv6_prefix, hash_key}, complaints);
   if (!complaints.empty()) return complaints.sorted();
 
   if (routes.empty()) warn_of_too_many(limits.made, loaded.warnings);
@@ -108,9 +111,11 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   parts.limits = std::move(limits.made);
   parts.routes = std::move(routes);
   parts.trusted = *trusted;
-  parts.hash_key = loaded.settings.hash_key.empty() ? options.made_hash_key : loaded.settings.hash_key;
+  parts.hash_key = hash_key;
   parts.ipv6_prefix = loaded.settings.ipv6_prefix;
   parts.failure_policy = loaded.settings.failure_policy;
+  parts.access = std::move(access);
+  parts.block = loaded.settings.block;
   const NodeId overrides = document.find(root, "overrides");
   if (overrides != kNoNode) parts.overrides_file = document.file(document.node(overrides).file);
   loaded.policy = std::make_shared<const Policy>(std::move(parts));

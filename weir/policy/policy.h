@@ -22,6 +22,10 @@
 #include "weir/core/query.h"
 #include "weir/identify/client_ip.h"
 #include "weir/identify/request.h"
+#include "weir/policy/access_list.h"
+#include "weir/policy/block_rule.h"
+#include "weir/policy/bucket_id.h"
+#include "weir/policy/known.h"
 #include "weir/policy/match.h"
 #include "weir/policy/named_limit.h"
 
@@ -29,10 +33,12 @@ namespace weir {
 
 // What became of one limit that a query names.
 enum class Standing : unsigned char {
-  charged,    // its bucket, its quota, or both are among the charges
-  unlimited,  // nothing to charge: an override, `average: 0`, or a limit without numbers and no override for this id
-  blocked,    // an override says `blocked: true`
-  off,        // the limit's mode is off
+  charged,       // its bucket, its quota, or both are among the charges
+  unlimited,     // nothing to charge: an override, `average: 0`, or a limit without numbers and no override for this id
+  blocked,       // an override says `blocked: true`
+  off,           // the limit's mode is off
+  allow_listed,  // the client, or this id of this limit, is on the allow list: nothing to charge
+  deny_listed,   // on the deny list: the whole query is denied
 };
 
 std::string_view print(Standing standing) noexcept;
@@ -68,6 +74,18 @@ class Resolved {
   // The first part whose limit enforces and whose id is blocked: the query is denied, no wait helps. Null otherwise.
   const Part* blocked() const noexcept { return blocked_ == kNoCharge ? nullptr : &parts_[blocked_]; }
 
+  // A list denies the query, whatever its limits say.
+  bool deny_listed() const noexcept { return deny_listed_; }
+  // The part whose client, or id, the list denies. Null: no list denies, or one denies the client of a request, who is
+  // then not asked for any limit; denied_client() tells who.
+  const Part* denied() const noexcept { return denied_ == kNoCharge ? nullptr : &parts_[denied_]; }
+  // When the last of the entries ends that deny it; nothing: never. REQUIRES: deny_listed().
+  std::optional<Wall> denied_until() const noexcept { return denied_until_; }
+  // {"ip", "203.0.113.9"} or {"apikey", "…"}: by what a list knows the client of a request; empty otherwise.
+  const Attribute& denied_client() const noexcept { return denied_client_; }
+  // The client is on the allow list: the query passes, nothing is charged.
+  bool allow_listed() const noexcept { return allow_listed_; }
+
   // How to charge: as the route says, otherwise as the query does.
   Order order() const noexcept { return order_; }
 
@@ -93,6 +111,11 @@ class Resolved {
   std::size_t charges_size_ = 0;
   std::size_t parts_size_ = 0;
   std::size_t blocked_ = kNoCharge;
+  std::size_t denied_ = kNoCharge;
+  bool deny_listed_ = false;
+  std::optional<Wall> denied_until_;
+  Attribute denied_client_;
+  bool allow_listed_ = false;
   Order order_ = Order::together;
   bool impossible_ = false;
   const Route* route_ = nullptr;
@@ -112,14 +135,29 @@ class Policy {
     int ipv6_prefix = 64;
     FailurePolicy failure_policy = FailurePolicy::pass_through;
     std::string overrides_file;  // where overrides were written, for people
+    AccessList access;           // the configuration's; ids as in bucket keys
+    BlockRule block;
   };
   explicit Policy(Parts parts);
 
   // The charges of a query that names its limits, or of a request (attributes, see identify/request.h), whose limits
-  // its route names. Errors: unknown (no such limit), invalid (an id that breaks its format, a negative cost, a key
-  // that a limit insists on and the request lacks), too_large (more than bounds::charges_max buckets), internal (a
-  // hashed limit and no key). The same bucket twice is charged once, with the summed cost.
-  Result<void> resolve(const Query& query, Now now, Resolved& out) const;
+  // its route names. First the deny list is asked, then the allow list; then for each limit, first match wins: a live
+  // adjustment, an override, the schedule, the limit's own numbers. Errors: unknown (no such limit), invalid (an id
+  // that breaks its format, a negative cost, a key that a limit insists on and the request lacks), too_large (more than
+  // bounds::charges_max buckets), internal (a hashed limit and no key). The same bucket twice is charged once, with the
+  // summed cost.
+  Result<void> resolve(const Query& query, const Known& known, Now now, Resolved& out) const;
+
+  // What stands for an id of that limit in bucket keys, adjustments and access entries. Errors as of resolve().
+  Result<std::string> bucket_id(std::string_view limit, std::string_view id) const;
+  // The numbers in force for that id, which is as bucket_id() gives it, and where they come from. No numbers: nothing
+  // limits it, or only a quota does.
+  struct InForce {
+    std::optional<Limit> numbers;
+    Source source = Source::limit;
+    Standing standing = Standing::charged;
+  };
+  InForce in_force(const NamedLimit& limit, std::string_view bucket_id, const Known& known, Wall wall) const;
 
   std::span<const NamedLimit> limits() const noexcept { return parts_.limits; }
   const NamedLimit* find(std::string_view name) const noexcept;  // null if there is none
@@ -127,18 +165,30 @@ class Policy {
   std::size_t override_count() const noexcept { return override_count_; }
   const std::string& overrides_file() const noexcept { return parts_.overrides_file; }
   int ipv6_prefix() const noexcept { return parts_.ipv6_prefix; }
+  const AccessList& access() const noexcept { return parts_.access; }
+  const BlockRule& block() const noexcept { return parts_.block; }
 
   // Some limit is `hashed` and there is no key to hash with: give Options::made_hash_key (parse.h).
   bool lacks_hash_key() const noexcept;
 
  private:
-  struct Numbers;  // what applies to one id of one limit
-  struct Asked;    // one limit, who is counted, and how
-  static Numbers choose(const NamedLimit& limit, const Override* found, Wall wall) noexcept;
-  Result<void> resolve_named(const Query& query, Now now, Resolved& out) const;
-  Result<void> resolve_request(const Query& query, Now now, Resolved& out) const;
-  Result<void> resolve_limit(const NamedLimit& limit, Count cost, const Query& query, Now now, Resolved& out) const;
-  Result<void> add_part(const Asked& asked, Mode mode, Now now, Resolved& out) const;
+  // What is charged for one id of one limit: numbers, a quota, both or neither.
+  struct Numbers {
+    std::optional<Limit> bucket;
+    const policy::QuotaText* quota = nullptr;
+    Source source = Source::limit;
+    Standing standing = Standing::charged;
+  };
+  struct Asking;  // a query on its way through resolve()
+  struct Wanted;  // one limit of it, who is counted, and how
+  static Numbers choose(const NamedLimit& limit, const Override* found, const Adjustment* adjustment, Wall wall);
+  // resolve.cc
+  Result<void> resolve_named(const Asking& asking, Resolved& out) const;
+  Result<void> resolve_request(const Asking& asking, Resolved& out) const;
+  Result<void> resolve_limit(const NamedLimit& limit, Count cost, const Asking& asking, Resolved& out) const;
+  bool ask_lists(const Asking& asking, Resolved& out) const;
+  Standing ask_lists(const Identity& identity, const Part& part, const Asking& asking, Resolved& out) const;
+  Result<void> add_part(const Wanted& wanted, const Asking& asking, Resolved& out) const;
   Result<std::string_view> write_key(const NamedLimit& limit, std::string_view id, const Route* route,
                                      std::string& text) const;
   Result<void> charge(const Numbers& numbers, std::string_view key, Count cost, Wall wall, Part& part,

@@ -39,8 +39,9 @@ void measure(const Charge& charge, Label& label) {
 
 }  // namespace
 
-Pipeline::Pipeline(std::shared_ptr<const Policy> policy, Store& store, LoopMetrics& metrics, const Clock& clock)
-    : policy_(std::move(policy)), store_(store), metrics_(metrics), clock_(clock) {}
+Pipeline::Pipeline(const Published<Policy>& policy, const Published<Known>& known, Store& store, LoopMetrics& metrics,
+                   const Clock& clock, DenialWatch* watch)
+    : policy_(policy), known_(known), store_(store), metrics_(metrics), clock_(clock), watch_(watch) {}
 
 Pipeline::~Pipeline() = default;
 
@@ -59,8 +60,8 @@ Pipeline::Pending& Pipeline::take() {
 Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
   pending.own = query.charges.empty() && !query.key.empty();
   if (!pending.own) {
-    pending.policy = policy_;
-    return policy_->resolve(query, now, pending.resolved);
+    pending.policy = policy_.get();
+    return pending.policy->resolve(query, *known_.get(), now, pending.resolved);
   }
   if (query.key.size() > bounds::own_key_bytes_max) {
     return Error{Fault::too_large, "the key is longer than " + std::to_string(bounds::own_key_bytes_max) + " bytes"};
@@ -118,7 +119,7 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     answer.now = pending.now;
     answered_.push_back(pending.now.time);
     label(pending, answer);
-    if (pending.mode == Mode::spend) metrics_.record(answer);
+    if (pending.mode == Mode::spend) count(pending, answer);
     if (asker != nullptr) asker->answered(pending.sequence, answer);
   }
   pending.policy.reset();
@@ -127,7 +128,7 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
 
 namespace {
 
-void write_label(const Part& part, std::string_view route, Label& label) {
+void describe(const Part& part, std::string_view route, Label& label) {
   label = {};
   label.limit = part.limit->name;
   label.id = part.id;
@@ -138,19 +139,35 @@ void write_label(const Part& part, std::string_view route, Label& label) {
   label.shadow = part.mode == Enforcement::shadow;
 }
 
-// No wait helps: the override says so.
-void deny_blocked(const Part& blocked, Answer& answer) {
-  constexpr Decision never{false, 0, 0, kNever, Duration::zero()};
+// No limit says so: a denial without numbers, behind the decisions there are. Returns the place of its label.
+Label& refuse(Duration wait, Answer& answer) {
   Verdict& verdict = answer.verdict;
+  const Decision denial{false, 0, 0, wait, Duration::zero()};
   const bool room = verdict.all.size() < bounds::charges_max;
   verdict.strictest = room ? verdict.all.size() : verdict.all.size() - 1;  // full: it takes the last one's place
   verdict.allowed = false;
   if (room) {
-    verdict.all.push_back(never);
+    verdict.all.push_back(denial);
   } else {
-    verdict.all[verdict.strictest] = never;
+    verdict.all[verdict.strictest] = denial;
   }
-  write_label(blocked, answer.route, answer.labels[verdict.strictest]);
+  Label& label = answer.labels[verdict.strictest];
+  label = {};
+  return label;
+}
+
+// A list denies, not a limit.
+void refuse_access(const Resolved& resolved, Answer& answer) {
+  answer.access = Access::deny_listed;
+  const std::optional<Wall> until = resolved.denied_until();
+  Label& label = refuse(until ? *until - answer.now.wall : kNever, answer);
+  if (resolved.denied() != nullptr) {
+    describe(*resolved.denied(), answer.route, label);
+    label.shadow = false;
+  } else {
+    label.key = resolved.denied_client().name;
+    label.id = resolved.denied_client().value;
+  }
 }
 
 // Those that nothing limits are named too, behind the others, as far as there is room.
@@ -158,7 +175,7 @@ void name_unlimited(std::span<const Part> parts, Answer& answer) {
   constexpr Decision free{true, kUnbounded, kUnbounded, Duration::zero(), Duration::zero()};
   for (const Part& part : parts) {
     if (part.standing != Standing::unlimited || answer.verdict.all.size() == bounds::charges_max) continue;
-    write_label(part, answer.route, answer.labels[answer.verdict.all.size()]);
+    describe(part, answer.route, answer.labels[answer.verdict.all.size()]);
     answer.verdict.all.push_back(free);
   }
 }
@@ -179,18 +196,37 @@ void Pipeline::label(const Pending& pending, Answer& answer) {
   for (const Part& part : resolved.parts()) {
     for (const std::size_t i : {part.bucket, part.quota}) {
       if (i == kNoCharge || i >= charges.size()) continue;
-      write_label(part, answer.route, answer.labels[i]);
+      describe(part, answer.route, answer.labels[i]);
       measure(charges[i], answer.labels[i]);
     }
   }
-  if (answer.verdict.all.size() == charges.size()) {  // otherwise an earlier denial has answered
-    if (resolved.blocked() == nullptr) {
-      name_unlimited(resolved.parts(), answer);
-    } else if (answer.verdict.allowed) {
-      deny_blocked(*resolved.blocked(), answer);
-    }
+  const bool all_asked = answer.verdict.all.size() == charges.size();  // otherwise an earlier denial has answered
+  if (resolved.allow_listed()) answer.access = Access::allow_listed;
+  if (resolved.deny_listed()) {
+    refuse_access(resolved, answer);
+  } else if (resolved.blocked() != nullptr) {
+    // No wait helps: the override says so.
+    if (answer.verdict.allowed) describe(*resolved.blocked(), answer.route, refuse(kNever, answer));
+  } else if (all_asked) {
+    name_unlimited(resolved.parts(), answer);
   }
   answer.labelled = std::max(charges.size(), answer.verdict.all.size());
+}
+
+void Pipeline::count(const Pending& pending, const Answer& answer) {
+  metrics_.record(answer);
+  if (pending.own) return;
+  if (watch_ != nullptr && !answer.verdict.allowed) watch_->denied(*pending.policy, answer);
+  const Resolved& resolved = pending.resolved;
+  // The client of a request is known to the lists before any limit: it is counted under no limit's name.
+  const bool before_limits = resolved.parts().empty() && answer.access != Access::limited;
+  if (before_limits) metrics_.record_listed(Label{}, answer.access == Access::allow_listed);
+  for (const Part& part : resolved.parts()) {
+    if (part.standing != Standing::allow_listed && part.standing != Standing::deny_listed) continue;
+    Label label;
+    describe(part, answer.route, label);
+    metrics_.record_listed(label, part.standing == Standing::allow_listed);
+  }
 }
 
 void Pipeline::forget(const Asker& asker) noexcept {

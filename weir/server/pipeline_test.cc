@@ -3,14 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdio>
 #include <map>
 #include <string>
 #include <variant>
-#include <vector>
 
 #include "weir/base/clock.h"
 #include "weir/policy/parse.h"
+#include "weir/server/known_keeper.h"
 #include "weir/store/memory/memory_store.h"
 
 namespace weir {
@@ -36,7 +35,6 @@ struct Collect final : Asker {
     std::string limit;
     std::string bucket;
     Count remaining = 0;
-    std::string route;
     Duration retry_after{};
   };
   std::map<std::uint64_t, Seen> seen;
@@ -53,7 +51,6 @@ struct Collect final : Asker {
     one.limit = std::string(answer->labels[answer->verdict.strictest].limit);
     one.bucket = std::string(answer->labels[answer->verdict.strictest].bucket);
     one.remaining = answer->verdict.all[answer->verdict.strictest].remaining;
-    one.route = std::string(answer->route);
     one.retry_after = answer->verdict.all[answer->verdict.strictest].retry_after;
   }
 };
@@ -73,6 +70,7 @@ class PipelineTest : public testing::Test {
     return ask(query);
   }
   Collect::Seen ask(const Query& query) {
+    pipeline_.refresh();
     pipeline_.ask(next_, query, asker_, clock_.now());
     pipeline_.flush(clock_.now());
     return asker_.seen.at(next_++);
@@ -82,7 +80,9 @@ class PipelineTest : public testing::Test {
   std::unique_ptr<Table> table_ = std::move(*Table::create({.buckets_max = 1000, .huge_pages = false}, HashKey{1, 2}));
   MemoryStore store_{*table_, clock_};
   LoopMetrics metrics_;
-  Pipeline pipeline_{load(kPolicy), store_, metrics_, clock_};
+  Published<Policy> policy_{load(kPolicy)};
+  KnownKeeper keeper_;
+  Pipeline pipeline_{policy_, keeper_.known(), store_, metrics_, clock_};
   Collect asker_;
   std::uint64_t next_ = 0;
 };
@@ -173,111 +173,100 @@ TEST_F(PipelineTest, AnAskerThatIsGoneIsNotAnswered) {
 TEST_F(PipelineTest, AReloadAppliesToTheNextQuestionAndKeepsBuckets) {
   EXPECT_TRUE(ask("orders", "1").allowed);
   EXPECT_TRUE(ask("orders", "1").allowed);
-  pipeline_.use(load("limits: {orders: {burst: 3, count: 2, period: 1h}}"));
+  policy_.publish(load("limits: {orders: {burst: 3, count: 2, period: 1h}}"));
   EXPECT_TRUE(ask("orders", "1").allowed);
   EXPECT_FALSE(ask("orders", "1").allowed);
 }
 
-// Requests of a sign-in page against five kinds of bucket.
-class SignIn : public PipelineTest {
+class ListedTest : public PipelineTest {
  protected:
-  void use(const std::string& policy) { pipeline_.use(load(policy)); }
+  static constexpr const char* kListed = R"(
+limits:
+  per-ip: {key: ip, burst: 1, count: 1, period: 1h}
+  orders: {burst: 1, count: 1, period: 1h}
+access:
+  allow: [{ip: 10.1.0.0/16}, {limit: orders, id: vip}]
+  deny: [{ip: 10.1.2.0/24, expires: "1970-02-12T00:00:00Z"}]
+)";
+  ListedTest() { policy_.publish(load(kListed)); }
 
-  Collect::Seen ask_request(const std::vector<Attribute>& attributes) {
-    Query query;
-    query.attributes = attributes;
-    return PipelineTest::ask(query);
+  std::array<std::uint64_t, 4> counted(const std::string& name) {
+    std::array<std::uint64_t, 4> out{};
+    metrics_.visit([&](const LimitCounters& limit) {
+      if (limit.limit != name) return;
+      out = {limit.allowed.value(), limit.denied.value(), limit.allow_listed.value(), limit.deny_listed.value()};
+    });
+    return out;
   }
-  // Who asks, by which session, mail address, address and token; an empty one is not sent.
-  Collect::Seen sign_in(const std::string& session, const std::string& email, const std::string& ip,
-                        const std::string& token) {
-    const std::string cookies = "idx=" + session + "; access_token=" + token;
-    return ask_request(
-        {{"path", "/signin"}, {"method", "POST"}, {"ip", ip}, {"header:cookie", cookies}, {"form:email", email}});
+  static Adjustment adjustment(std::string id, Count burst, Wall expires) {
+    Adjustment one;
+    one.limit = "orders";
+    one.id = std::move(id);
+    one.burst = burst;
+    one.expires = expires;
+    return one;
   }
 };
 
-constexpr const char* kFive = R"(
-limits:
-  session: {key: cookie:idx, burst: 4, count: 1, period: 1h, per_route: true}
-  email: {key: form:email, burst: 5, count: 1, period: 1h, per_route: true}
-  per-ip: {key: ip, burst: 6, count: 1, period: 1h, per_route: true}
-  token: {key: cookie:access_token, burst: 7, count: 1, period: 1h, per_route: true}
-  everyone: {key: global, burst: 8, count: 1, period: 1h, per_route: true}
-routes:
-  - {name: signin, match: {path: /signin}, limits: [session, email, per-ip, token, everyone], charge: in-order}
-)";
-
-TEST_F(SignIn, EachBucketLimitsInItsTurn) {
-  use(kFive);
-  // Who changes what is counted first is stopped by the next: 4, 5, 6, 7 and 8 tokens.
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(sign_in("s1", "e1", "1.1.1.1", "t1").allowed);
-  EXPECT_EQ(sign_in("s1", "e1", "1.1.1.1", "t1").limit, "session");
-  EXPECT_TRUE(sign_in("s2", "e1", "1.1.1.1", "t1").allowed);
-  EXPECT_EQ(sign_in("s2", "e1", "1.1.1.1", "t1").limit, "email");
-  EXPECT_TRUE(sign_in("s3", "e2", "1.1.1.1", "t1").allowed);
-  EXPECT_EQ(sign_in("s3", "e2", "1.1.1.1", "t1").limit, "per-ip");
-  EXPECT_TRUE(sign_in("s4", "e3", "1.1.1.2", "t1").allowed);
-  EXPECT_EQ(sign_in("s4", "e3", "1.1.1.2", "t1").limit, "token");
-  EXPECT_TRUE(sign_in("s5", "e4", "1.1.1.3", "t2").allowed);
-  EXPECT_EQ(sign_in("s5", "e4", "1.1.1.3", "t2").limit, "everyone");
-  EXPECT_EQ(asker_.seen.rbegin()->second.bucket, "everyone@signin:global");
-  EXPECT_EQ(asker_.seen.rbegin()->second.route, "signin");
+TEST_F(ListedTest, TheAllowListTakesNoToken) {
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(ask("per-ip", "10.1.0.1").allowed);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(ask("orders", "vip").allowed);
+  EXPECT_EQ(counted("per-ip"), (std::array<std::uint64_t, 4>{0, 0, 5, 0}));
+  EXPECT_EQ(table_->stats().buckets, 0u);
 }
 
-TEST_F(SignIn, AClientStoppedByAnEarlierBucketLeavesTheLaterOnesUntouched) {
-  use(kFive);
-  for (int i = 0; i < 100; ++i) sign_in("s1", "e1", "1.1.1.1", "t1");
-  // Four passed; whatever the other 96 wanted, everybody else finds four of eight.
-  for (int i = 0; i < 4; ++i) {
-    const std::string n = std::to_string(i);
-    EXPECT_TRUE(sign_in("a" + n, "a" + n, "2.2.2." + n, "a" + n).allowed);
-  }
-  EXPECT_EQ(sign_in("b", "b", "3.3.3.3", "b").limit, "everyone");
+TEST_F(ListedTest, DenyBeatsAllowUntilItEnds) {
+  const Collect::Seen seen = ask("per-ip", "10.1.2.3");
+  EXPECT_FALSE(seen.allowed);
+  EXPECT_EQ(seen.limit, "per-ip");
+  EXPECT_EQ(seen.retry_after, 8h) << "the thousandth hour of 1970 is 16:00 on 11 February";
+  EXPECT_EQ(counted("per-ip"), (std::array<std::uint64_t, 4>{0, 0, 0, 1}));
+  clock_.advance(8h);
+  EXPECT_TRUE(ask("per-ip", "10.1.2.3").allowed) << "on the allow list still";
 }
 
-TEST_F(SignIn, TheExampleOfTwoBuckets) {
-  use(R"(
-limits:
-  ip: {key: ip, capacity: 2, addTokenMs: 500}
-  global: {key: global, capacity: 5, addTokenMs: 500}
-routes: [{name: signin, match: {path: /signin}, limits: [ip, global], charge: in-order}]
-)");
-  const std::vector<Attribute> request = {{"path", "/signin"}, {"ip", "127.0.0.1"}};
-  EXPECT_TRUE(ask_request(request).allowed);
-  EXPECT_TRUE(ask_request(request).allowed);
-  EXPECT_EQ(ask_request(request).limit, "ip");
-  const std::array<NamedCharge, 1> look = {NamedCharge{"global", "global", 0}};
+TEST_F(ListedTest, ADenialByTheListChargesNothing) {
+  const std::array<NamedCharge, 2> charges = {NamedCharge{"orders", "1", 1}, NamedCharge{"per-ip", "10.1.2.3", 1}};
   Query query;
-  query.charges = look;
-  query.mode = Mode::peek;
-  EXPECT_EQ(PipelineTest::ask(query).remaining, 3);
+  query.charges = charges;
+  for (const Order order : {Order::together, Order::in_order}) {
+    query.order = order;
+    EXPECT_FALSE(ask(query).allowed);
+  }
+  EXPECT_TRUE(ask("orders", "1").allowed);
 }
 
-TEST_F(SignIn, AllAddressesOfOnePrefixAreOneClient) {
-  use("limits: {per-ip: {key: ip, burst: 100, count: 1, period: 1h}}");
-  int allowed = 0;
-  for (unsigned i = 0; i < 1u << 16; ++i) {
-    std::array<char, 40> text{};
-    std::snprintf(text.data(), text.size(), "2001:db8:0:1:%x:0:0:%x", i * 7919 % 65536, i);
-    Query query;
-    const std::array<Attribute, 1> request = {Attribute{"ip", text.data()}};
-    query.attributes = request;
-    allowed += PipelineTest::ask(query).allowed ? 1 : 0;
-    asker_.seen.clear();
-  }
-  EXPECT_EQ(allowed, 100);
+TEST_F(ListedTest, AClientOnTheAllowListPassesWithAllItsLimits) {
+  const std::array<NamedCharge, 2> charges = {NamedCharge{"orders", "1", 1}, NamedCharge{"per-ip", "10.1.0.1", 1}};
+  Query query;
+  query.charges = charges;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask(query).allowed);
+  EXPECT_EQ(counted("orders"), (std::array<std::uint64_t, 4>{0, 0, 3, 0}));
 }
 
-TEST_F(SignIn, AClientThatPollsFasterThanItMayStillGetsItsRate) {
-  use("limits: {per-ip: {key: ip, burst: 5, count: 10, period: 1s}}");
-  int allowed = 0;
-  for (int i = 0; i < 60'000; ++i) {
-    allowed += ask_request({{"ip", "1.2.3.4"}}).allowed ? 1 : 0;
-    asker_.seen.clear();
-    clock_.advance(1ms);
-  }
-  EXPECT_EQ(allowed, 5 + 599) << "a minute at ten a second, and the burst";
+TEST_F(ListedTest, AnAdjustmentHoldsForTheNextQuestionAndTheBucketKeepsWhatItSpent) {
+  EXPECT_TRUE(ask("orders", "7").allowed);
+  EXPECT_FALSE(ask("orders", "7").allowed);
+  ASSERT_TRUE(keeper_.adjust(adjustment("7", 3, clock_.now().wall + 1h), clock_.now().wall));
+  EXPECT_TRUE(ask("orders", "7").allowed);
+  EXPECT_TRUE(ask("orders", "7").allowed);
+  EXPECT_FALSE(ask("orders", "7").allowed) << "one of the three was spent before";
+  ask("orders", "7", Mode::reset);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask("orders", "7").allowed) << "it outlives a reset";
+  clock_.advance(1h);
+  EXPECT_TRUE(ask("orders", "7").allowed);
+  EXPECT_FALSE(ask("orders", "7").allowed) << "it has ended, before anybody forgot it";
+}
+
+TEST_F(ListedTest, ARunTimeEntryHoldsForTheNextQuestion) {
+  AccessEntry entry;
+  entry.limit = "orders";
+  entry.id = "9";
+  ASSERT_TRUE(keeper_.add(entry, clock_.now().wall));
+  EXPECT_FALSE(ask("orders", "9").allowed);
+  EXPECT_EQ(ask("orders", "9").retry_after, kNever);
+  ASSERT_TRUE(keeper_.remove(entry, clock_.now().wall));
+  EXPECT_TRUE(ask("orders", "9").allowed);
 }
 
 }  // namespace

@@ -9,8 +9,10 @@ namespace {
 
 constexpr std::string_view kTooMany = "Too many requests. Please try again later.";
 constexpr std::string_view kBlocked = "This client is blocked.";
+constexpr std::string_view kNoAccess = "Access is denied to this client.";
 
 std::string_view message_of(const Answer& answer) noexcept {
+  if (answer.access == Access::deny_listed) return kNoAccess;
   const Verdict& verdict = answer.verdict;
   return !verdict.all.empty() && verdict.all[verdict.strictest].retry_after == kNever ? kBlocked : kTooMany;
 }
@@ -92,7 +94,8 @@ void write_answer(const Answer& answer, bool explain, Denial denial, std::string
   if (explain) write_explanation(answer, out);
   if (verdict.degraded) out += ",\"degraded\":true";
   if (denial == Denial::explained) {
-    write_text(",\"error\":", "rate limit exceeded", out);
+    const bool no_access = answer.access == Access::deny_listed;
+    write_text(",\"error\":", no_access ? "access denied" : "rate limit exceeded", out);
     write_text(",\"message\":", message_of(answer), out);
     if (!verdict.all.empty()) write_text(",\"identifier\":", identifier_of(answer.labels[verdict.strictest]), out);
   }
@@ -103,6 +106,11 @@ void write_denial_problem(const Answer& answer, std::string& out) {
   const Verdict& verdict = answer.verdict;
   JsonWriter json(out);
   json.begin_object();
+  if (answer.access == Access::deny_listed) {
+    json.key("type").string("about:blank").key("title").string("Forbidden").key("status").number(std::int64_t{403});
+    json.key("detail").string(message_of(answer)).end_object();
+    return;
+  }
   json.key("type").string("https://iana.org/assignments/http-problem-types#quota-exceeded");
   json.key("title").string("Request cannot be satisfied as assigned quota has been exceeded");
   json.key("status").number(std::int64_t{429});
@@ -120,8 +128,8 @@ void write_error(std::string_view code, std::string_view message, std::string& o
 
 std::string identifier_of(const Label& label) {
   if (label.key == "global") return "global";
-  if (label.limit.empty()) return std::string(label.id);
   const std::string_view kind = label.key == "ip" || label.key == "apikey" ? label.key : label.limit;
+  if (kind.empty()) return std::string(label.id);
   std::string identifier(kind);
   return identifier.append(":").append(label.id);
 }

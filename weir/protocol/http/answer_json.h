@@ -10,7 +10,7 @@ namespace weir {
 
 enum class Denial : unsigned char {
   plain,      // the numbers only: inside an array, or of a peek
-  explained,  // and error, message, identifier: of a 429
+  explained,  // and error, message, identifier: of a 429 and a 403
 };
 
 // {"allowed", "limit", "id", "burst", "remaining", "retry_after", "reset_after", "decisions": […]}; "degraded" when it

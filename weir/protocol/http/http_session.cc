@@ -322,19 +322,22 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, const Result<Ans
 void HttpSession::answer_one(Slot& slot, const Result<Answer>& answer, std::string& out) {
   if (slot.route->call == Call::authorize && answer) {
     write_rate_headers(*answer, front_.options.headers, front_.fields);
-    return send(slot, answer->verdict.allowed ? 200 : slot.denied, {}, {}, out);
+    const int denied = answer->access == Access::deny_listed ? 403 : slot.denied;
+    return send(slot, answer->verdict.allowed ? 200 : denied, {}, {}, out);
   }
   if (const auto error = error_in(slot, answer)) return refuse(slot, *error, out);
   if (slot.route->mode == Mode::reset) return send(slot, 204, {}, {}, out);
   const bool denied = slot.route->mode == Mode::spend && !answer->verdict.allowed;
+  const bool no_access = answer->access == Access::deny_listed;
+  const int status = !denied ? 200 : no_access ? 403 : 429;
   write_rate_headers(*answer, front_.options.headers, front_.fields);
   front_.content.clear();
   if (denied && slot.problem) {
     write_denial_problem(*answer, front_.content);
-    return send(slot, 429, kProblemJson, front_.content, out);
+    return send(slot, status, kProblemJson, front_.content, out);
   }
-  write_answer(*answer, slot.explain, denied ? Denial::explained : Denial::plain, front_.content);
-  send(slot, denied ? 429 : 200, kJson, front_.content, out);
+  write_answer(*answer, slot.explain, denied || no_access ? Denial::explained : Denial::plain, front_.content);
+  send(slot, status, kJson, front_.content, out);
 }
 
 void HttpSession::answer_item(Slot& slot, std::size_t item, const Result<Answer>& answer) {
@@ -347,7 +350,8 @@ void HttpSession::answer_item(Slot& slot, std::size_t item, const Result<Answer>
   } else if (slot.route->mode == Mode::reset) {
     text = "{}";
   } else {
-    write_answer(*answer, slot.explain, Denial::plain, text);
+    const bool no_access = answer->access == Access::deny_listed;
+    write_answer(*answer, slot.explain, no_access ? Denial::explained : Denial::plain, text);
   }
 }
 

@@ -81,8 +81,10 @@ Duration next_token_after(const Decision& decision, const Label& label) noexcept
 void write_rate_headers(const Answer& answer, const HeaderFamilies& families, std::string& out) {
   const Verdict& verdict = answer.verdict;
   if (verdict.all.empty() || verdict.all[verdict.strictest].burst == kUnbounded) return;
-  if (families.x_ratelimit) write_x_ratelimit(answer, families.reset_is_epoch, out);
-  if (families.ietf) write_ietf(answer, out);
+  // Who is denied by a list has met no limit whose numbers could be told.
+  const bool limited = answer.access != Access::deny_listed;
+  if (families.x_ratelimit && limited) write_x_ratelimit(answer, families.reset_is_epoch, out);
+  if (families.ietf && limited) write_ietf(answer, out);
   if (verdict.allowed) return;
   const Duration wait = verdict.all[verdict.strictest].retry_after;
   if (wait == kNever) return;

@@ -89,7 +89,7 @@ Result<void> Request::find_client(std::string_view ip, std::string_view peer, co
   const std::string_view said = ip.empty() ? peer : ip;
   if (said.empty()) return {};
   const Result<IpAddress> address = IpAddress::parse(said);
-  if (!address) return Error{Fault::invalid, address.error().detail, "bad_value"};
+  if (!address) return Error{Fault::invalid, address.error().detail, 0, "bad_value"};
   client_ = *address;
   if (!ip.empty() || !trusted.trusts(*address)) return {};
   forwarded_for_.clear();

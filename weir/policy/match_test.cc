@@ -35,7 +35,7 @@ std::string charges(const Policy& policy, const Attributes& attributes, Query qu
   query.attributes = attributes;
   Resolved out;
   if (const Result<void> result = policy.resolve(query, Known{}, {}, out); !result) {
-    return std::string(result.error().code) + ": " + result.error().detail;
+    return std::string(result.error().word) + ": " + result.error().detail;
   }
   std::string line = out.order() == Order::in_order ? "in-order " : "";
   line += out.route() == nullptr ? "-" : out.route()->name;

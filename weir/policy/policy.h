@@ -164,6 +164,7 @@ class Policy {
   std::span<const Route> routes() const noexcept { return routes_.all(); }
   std::size_t override_count() const noexcept { return override_count_; }
   const std::string& overrides_file() const noexcept { return parts_.overrides_file; }
+  FailurePolicy failure_policy() const noexcept { return parts_.failure_policy; }
   int ipv6_prefix() const noexcept { return parts_.ipv6_prefix; }
   const AccessList& access() const noexcept { return parts_.access; }
   const BlockRule& block() const noexcept { return parts_.block; }

@@ -29,7 +29,7 @@ Result<Count> cost_of(const Route& route, const Request& request) {
     const Result<std::int64_t> said = parse_integer(value);
     if (!said || *said < 1) {
       return Error{Fault::invalid,
-                   "header " + std::string(name) + ": " + quote(value) + " must be a whole number of at least 1",
+                   "header " + std::string(name) + ": " + quote(value) + " must be a whole number of at least 1", 0,
                    "bad_value"};
     }
     cost = std::max(cost, *said);
@@ -207,7 +207,7 @@ Result<void> Policy::resolve_limit(const NamedLimit& limit, Count cost, const As
     if (limit.missing == Missing::skip) return {};
     std::string key;
     for (const std::string& source : limit.key) key += (key.empty() ? "" : ", ") + source;
-    return Error{Fault::invalid, "limit " + quote(limit.name) + ": the request has no " + key, "missing_key"};
+    return Error{Fault::invalid, "limit " + quote(limit.name) + ": the request has no " + key, 0, "missing_key"};
   }
   if (out.parts_size_ == bounds::charges_max) {
     return Error{Fault::too_large, "more than " + std::to_string(bounds::charges_max) + " limits apply to the request"};
@@ -333,6 +333,7 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count 
   charge.cost = cost;
   charge.shadow = part.mode == Enforcement::shadow;
   charge.on_failure = limit.failure_policy.value_or(parts_.failure_policy);
+  charge.failure_code = limit.failure_code.value_or(0);
   if (numbers.bucket) {
     charge.key = {key, Kind::bucket};
     charge.limit = *numbers.bucket;

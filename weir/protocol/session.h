@@ -94,8 +94,8 @@ class Session {
  public:
   virtual ~Session() = default;
 
-  // The clock's reading, before receive(): what deadline() counts from. Without it there are no deadlines.
-  virtual void at(Time now) noexcept { (void)now; }
+  // The clocks' reading, before receive(): what deadline() counts from. Without it there are no deadlines.
+  virtual void at(Now now) { (void)now; }
 
   // Decodes as much as it can and returns how many bytes it is done with; the rest is to be given again with more
   // behind it. Stops when `queries` is full. Views in `queries` point into `bytes`, into `queries` or into the session,

@@ -111,7 +111,7 @@ TEST_F(AuthorizeTest, ACostThatCanNeverPassIsADenialWithoutRetryAfter) {
 
 TEST_F(AuthorizeTest, WhatCannotBeDecidedSaysWhy) {
   const std::string answer =
-      reply(call("/v1/authorize"), Error{Fault::invalid, "the request has no header:x", "missing_key"});
+      reply(call("/v1/authorize"), Error{Fault::invalid, "the request has no header:x", 0, "missing_key"});
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 400 ")) << answer;
   EXPECT_NE(answer.find(R"("error":"missing_key")"), std::string::npos);
 }

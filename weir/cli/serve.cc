@@ -78,9 +78,8 @@ std::string unbuilt(const std::vector<policy::Setting>& settings) {
   std::string sentences;
   for (const policy::Setting& setting : settings) {
     if (setting.origin == "default" || setting.value == "[]" || setting.value == "\"\"") continue;
-    for (const std::string_view section :
-         {"routes", "access.trusted_proxies", "admin.read_token",
-          "admin.write_token", "external", "envoy", "cache_redis"}) {
+    for (const std::string_view section : {"routes", "access.trusted_proxies", "admin.read_token", "admin.write_token",
+                                           "external", "envoy", "cache_redis"}) {
       if (!setting.path.starts_with(section)) continue;
       sentences += setting.origin + ": " + setting.path + " is not built yet, and the server must not ignore it\n";
       break;

@@ -48,7 +48,8 @@ class AccessReader {
       entry.expires = parse_instant(expires).value();
     }
     entry.added_by = "configuration";
-    if (const Result<void> good = check(entry); !good) return complaints_.add(document_.mark(item), good.error().detail);
+    if (const Result<void> good = check(entry); !good)
+      return complaints_.add(document_.mark(item), good.error().detail);
     if (!entry.limit.empty() && !write_id(item, entry)) return;
     if (!seen_.insert(selector_of(entry)).second) {
       const std::string who = entry.ip              ? entry.ip->print()

@@ -74,8 +74,8 @@ Result<AccessList> AccessList::build(std::vector<AccessEntry> entries) {
 }
 
 const AccessEntry* AccessList::find_ip(AccessEntry::List list, const IpPrefix& client, Wall now) const noexcept {
-  // Of all that cover it the last to end: nobody is told to come back too early. The most specific may have ended, or be
-  // narrower than a client that is a prefix itself.
+  // Of all that cover it the last to end: nobody is told to come back too early. The most specific may have ended, or
+  // be narrower than a client that is a prefix itself.
   const AccessEntry* last = nullptr;
   (void)side(list).prefixes.find(client.address(), [&](std::uint32_t i) {
     const AccessEntry& entry = entries_[i];

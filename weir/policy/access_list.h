@@ -79,8 +79,8 @@ class AccessList {
   // bounds::prefixes_max.
   static Result<AccessList> build(std::vector<AccessEntry> entries);
 
-  // The entry of that list that covers the whole client and has not ended, or null; of several the last to end. Valid as
-  // long as the list.
+  // The entry of that list that covers the whole client and has not ended, or null; of several the last to end. Valid
+  // as long as the list.
   const AccessEntry* find_ip(AccessEntry::List list, const IpPrefix& client, Wall now) const noexcept;
   const AccessEntry* find_apikey(AccessEntry::List list, std::string_view apikey, Wall now) const noexcept;
   const AccessEntry* find_id(AccessEntry::List list, const BucketName& name, Wall now) const noexcept;

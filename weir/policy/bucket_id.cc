@@ -52,7 +52,8 @@ Result<std::string> bucket_id(const NamedLimit& limit, std::string_view id, int 
   Result<Identity> identity = identify(limit, id, ipv6_prefix);
   if (!identity) return identity.error();
   if (!limit.hashed) return std::move(identity->id);
-  if (hash_key.empty()) return Error{Fault::internal, "limit " + quote(limit.name) + " is hashed, but there is no hash_key"};
+  if (hash_key.empty())
+    return Error{Fault::internal, "limit " + quote(limit.name) + " is hashed, but there is no hash_key"};
   return hashed_id(hash_key, identity->id);
 }
 

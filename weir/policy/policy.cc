@@ -339,8 +339,8 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count 
     charge.quota = quota_at(numbers.quota->size, numbers.quota->calendar, limit.zone, wall);
     part.quota = out.add(charge);
   }
-  const bool fits = (!numbers.bucket) == (part.bucket == kNoCharge) &&
-                    (numbers.quota == nullptr) == (part.quota == kNoCharge);
+  const bool fits =
+      (!numbers.bucket) == (part.bucket == kNoCharge) && (numbers.quota == nullptr) == (part.quota == kNoCharge);
   if (fits) return {};
   return Error{Fault::too_large,
                "more than " + std::to_string(bounds::charges_max) + " buckets would be charged at once"};

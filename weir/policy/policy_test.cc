@@ -344,7 +344,8 @@ TEST(Policy, ConfiguredListsKnowAddressesKeysAndIds) {
       "  mails: {rate: 5/s, hashed: true}\n"
       "hash_key: k\n"
       "access:\n"
-      "  deny: [{ip: 203.0.113.0/24}, {ip: 2001:db8::1}, {apikey: K}, {limit: orders, id: EXAMPLE.com}, {limit: mails, id: m}]");
+      "  deny: [{ip: 203.0.113.0/24}, {ip: 2001:db8::1}, {apikey: K}, {limit: orders, id: EXAMPLE.com}, {limit: mails, "
+      "id: m}]");
   const auto standing = [&](std::string_view limit, std::string_view id) { return source(*policy, {{{limit, id}}}); };
   EXPECT_EQ(standing("per-ip", "203.0.113.9"), "deny_listed by limit");
   EXPECT_EQ(standing("per-ip", "::ffff:203.0.113.9"), "deny_listed by limit") << "the same address";

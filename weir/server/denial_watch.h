@@ -48,10 +48,10 @@ class DenialWatch {
   static constexpr std::size_t kSets = bounds::denial_counters_max / kStripes / kWays;
 
   struct Slot {
-    std::uint64_t hash = 0;  // 0: free
-    Time first{};            // of its first denial, where part 0 begins
-    Duration part{};         // how long a part is
-    std::int64_t newest = 0;  // the part of its last denial
+    std::uint64_t hash = 0;                      // 0: free
+    Time first{};                                // of its first denial, where part 0 begins
+    Duration part{};                             // how long a part is
+    std::int64_t newest = 0;                     // the part of its last denial
     std::array<std::uint32_t, kParts> counts{};  // of the parts up to the newest, by number modulo kParts
 
     Time end() const noexcept { return first + part * (newest + static_cast<std::int64_t>(kParts)); }

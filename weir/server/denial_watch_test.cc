@@ -16,17 +16,18 @@ using namespace std::chrono_literals;
 class DenialWatchTest : public testing::Test {
  protected:
   void use(const std::string& block) {
-    auto outcome = policy::parse("limits:\n"
-                                 "  per-ip: {key: ip, rate: 1/s}\n"
-                                 "  strict: {key: ip, rate: 1/h}\n"
-                                 "  per-key: {key: apikey, rate: 1/s}\n"
-                                 "  secret: {key: apikey, rate: 1/s, hashed: true}\n"
-                                 "  orders: {rate: 1/s}\n"
-                                 "  everyone: {key: global, rate: 1/s}\n"
-                                 "hash_key: k\n"
-                                 "access: {block: " +
-                                     block + "}\n",
-                                 "test.yaml", {});
+    auto outcome = policy::parse(
+        "limits:\n"
+        "  per-ip: {key: ip, rate: 1/s}\n"
+        "  strict: {key: ip, rate: 1/h}\n"
+        "  per-key: {key: apikey, rate: 1/s}\n"
+        "  secret: {key: apikey, rate: 1/s, hashed: true}\n"
+        "  orders: {rate: 1/s}\n"
+        "  everyone: {key: global, rate: 1/s}\n"
+        "hash_key: k\n"
+        "access: {block: " +
+            block + "}\n",
+        "test.yaml", {});
     policy_ = std::get<policy::Loaded>(outcome).policy;
   }
 

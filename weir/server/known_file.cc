@@ -77,7 +77,8 @@ class Fields {
       if (equals == std::string_view::npos) return refuse("a field has no value");
       std::string value;
       if (!decode(field.substr(equals + 1), value)) return refuse("a field's value is not written as it should be");
-      if (!fields.all_.emplace(field.substr(0, equals), std::move(value)).second) return refuse("a field is there twice");
+      if (!fields.all_.emplace(field.substr(0, equals), std::move(value)).second)
+        return refuse("a field is there twice");
     }
     return fields;
   }

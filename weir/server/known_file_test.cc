@@ -52,8 +52,9 @@ TEST(KnownFile, ReadsBackWhatItPrints) {
 
 TEST(KnownFile, IsReadableByPeople) {
   const std::string text = print_known(some());
-  EXPECT_NE(text.find("\nadjust limit=orders id=8 count=200 period=1000000000 expires=1767225600000000000 by=token:4f2a\n"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("\nadjust limit=orders id=8 count=200 period=1000000000 expires=1767225600000000000 by=token:4f2a\n"),
+      std::string::npos)
       << text;
   EXPECT_NE(text.find("\ndeny ip=203.0.113.0/24 reason=abuse%20of%20search expires=1798761600000000000 by=\n"),
             std::string::npos)
@@ -133,8 +134,9 @@ TEST_F(KnownFileTest, SetsADamagedFileAsideOnce) {
   write(text.substr(0, text.size() - 1));
   EXPECT_EQ(file().load().value(), Kept{});
   ASSERT_EQ(said_.size(), 1u);
-  EXPECT_NE(said_[0].find("is refused, because it ends in the middle of a line; it is kept as " + path() + ".damaged-1"),
-            std::string::npos)
+  EXPECT_NE(
+      said_[0].find("is refused, because it ends in the middle of a line; it is kept as " + path() + ".damaged-1"),
+      std::string::npos)
       << said_[0];
   EXPECT_TRUE(std::filesystem::exists(path() + ".damaged-1"));
   EXPECT_FALSE(std::filesystem::exists(path()));

@@ -2,8 +2,8 @@
 // the call returned, on any loop. Automatic blocks are the exception: there may be many at once, so they are collected
 // and published together by the next tick().
 //
-// Thread safety: all of it. Changes wait for one another, and for the archive, which may write and sync a file; requests
-// never wait.
+// Thread safety: all of it. Changes wait for one another, and for the archive, which may write and sync a file;
+// requests never wait.
 #pragma once
 
 #include <atomic>

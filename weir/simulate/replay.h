@@ -80,7 +80,7 @@ class Replay {
   std::unordered_map<std::string, Bucket, Hash, std::equal_to<>> buckets_;
   Resolved resolved_;
   const Known nothing_known_;  // a history has no operators
-  Decisions decisions_;  // of the charges asked, in order
+  Decisions decisions_;        // of the charges asked, in order
 };
 
 }  // namespace weir::simulate

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.request
 
@@ -75,6 +76,10 @@ class Server:
     def get(self, speak, path):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[speak]}{path}", timeout=20) as answer:
             return answer.read().decode()
+
+    def wait_for_metric(self, line):
+        while line not in self.get("admin", "/metrics"):
+            time.sleep(0.01)
 
     def connect(self, speak):
         return socket.create_connection(("127.0.0.1", self.ports[speak]), timeout=20)

@@ -19,6 +19,13 @@ inline constexpr Duration time_max = std::chrono::days{16'436};  // 45 years
 // A calendar quota's size and what is used of it share one word with the window's end (algorithm/calendar.h).
 inline constexpr std::int64_t quota_max = (std::int64_t{1} << 36) - 1;
 
+// Servers that may divide a limit's numbers among themselves while the store cannot be asked.
+inline constexpr std::int64_t share_max = 10'000;
+
+// Redis: a server's host name, masters of a cluster.
+inline constexpr std::size_t redis_host_bytes_max = 253;
+inline constexpr std::size_t redis_nodes_max = 1000;
+
 // Buckets of one memory table.
 inline constexpr std::uint64_t buckets_max = 1'000'000'000;
 
@@ -48,6 +55,12 @@ inline constexpr std::size_t own_key_bytes_max = 64u << 10;
 inline constexpr std::size_t queries_per_turn_max = 256;
 // State files kept aside because they could not be read; the next one takes the last one's place.
 inline constexpr int damaged_files_max = 9;
+
+// Attributes of one request: 100 headers, what comes with them, and fields of a form.
+inline constexpr std::size_t attributes_max = 128;
+
+// Routes of one policy.
+inline constexpr std::size_t routes_max = 10'000;
 
 // Limits charged by one request.
 inline constexpr std::size_t charges_max = 16;

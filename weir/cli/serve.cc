@@ -78,8 +78,8 @@ std::string unbuilt(const std::vector<policy::Setting>& settings) {
   std::string sentences;
   for (const policy::Setting& setting : settings) {
     if (setting.origin == "default" || setting.value == "[]" || setting.value == "\"\"") continue;
-    for (const std::string_view section : {"routes", "access.trusted_proxies", "admin.read_token", "admin.write_token",
-                                           "external", "envoy", "cache_redis"}) {
+    for (const std::string_view section :
+         {"admin.read_token", "admin.write_token", "external", "envoy", "cache_redis"}) {
       if (!setting.path.starts_with(section)) continue;
       sentences += setting.origin + ": " + setting.path + " is not built yet, and the server must not ignore it\n";
       break;
@@ -235,7 +235,10 @@ Result<Endpoint> Serving::endpoint(const policy::Listener& listener) {
     };
   } else if (speaks("http")) {
     endpoint.speak = Speak::http;
-    endpoint.session = [this](Loop&, std::string_view) { return std::make_unique<HttpSession>(*fronts().http); };
+    // Whoever reaches a UNIX socket is on this machine.
+    endpoint.session = [this](Loop&, std::string_view peer) {
+      return std::make_unique<HttpSession>(*fronts().http, peer.empty() ? "127.0.0.1" : peer);
+    };
   } else {
     return Error{Fault::invalid, "speak: grpc on " + listener.address + " is not built yet"};
   }

@@ -43,6 +43,7 @@ struct Query {
   std::string_view key;                   // or a bucket of the caller's own
   std::optional<Limit> limit;             //   with numbers it brings along
   Count cost = 1;
+  bool cost_said = false;  // of attributes: the caller said the cost, so the route's own does not count
   Mode mode = Mode::spend;
   Order order = Order::together;
 };

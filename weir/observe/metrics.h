@@ -97,6 +97,7 @@ struct Gauges {
   std::uint64_t blocks = 0;
   std::uint64_t blocks_refused = 0;
   std::uint64_t denial_counters_forgotten = 0;
+  std::array<std::uint64_t, 3> store_fallbacks{};  // requests that got a policy instead of the store, by FailurePolicy
   std::uint64_t reloads_ok = 0;
   std::uint64_t reloads_failed = 0;
   std::string version;

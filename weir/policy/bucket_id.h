@@ -1,4 +1,4 @@
-// From an id that a caller gives to what stands for it in bucket keys, lists and adjustments.
+// From an id that a caller gives, or a request carries, to what stands for it in bucket keys, lists and adjustments.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 
 #include "weir/base/result.h"
 #include "weir/identify/ip.h"
+#include "weir/identify/request.h"
 #include "weir/policy/named_limit.h"
 
 namespace weir {
@@ -20,6 +21,9 @@ struct Identity {
 
 // The Error names the limit, the id and the rule.
 Result<Identity> identify(const NamedLimit& limit, std::string_view id, int ipv6_prefix);
+
+// Of a request, by the limit's key. Nothing: a part of it is missing. REQUIRES: the limit has a key.
+Result<std::optional<Identity>> identify(const NamedLimit& limit, const Request& request, int ipv6_prefix);
 
 // The canonical id, hashed if the limit is. Of a hashed limit an id that has the form of a hash is taken for one: lists
 // show nothing else. Errors: invalid, internal (a hashed limit and no key).

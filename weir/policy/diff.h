@@ -11,7 +11,7 @@ namespace weir::policy {
 struct Change {
   enum class Kind : unsigned char { added, removed, changed };
   Kind kind = Kind::changed;
-  std::string what;    // "limit per-ip", "override per-ip:10.0.0.2", "setting redis.mode"
+  std::string what;    // "limit per-ip", "override per-ip:10.0.0.2", "route signin", "setting redis.mode"
   std::string before;  // empty when added
   std::string after;   // empty when removed
   bool live = true;    // false: takes effect only after a restart
@@ -21,8 +21,8 @@ struct Change {
   friend bool operator==(const Change&, const Change&) = default;
 };
 
-// Empty when a reload would change nothing. Limits in the order of `before`, then of `after`; then overrides; then
-// settings.
+// Empty when a reload would change nothing. Limits in the order of `before`, then of `after`; then overrides, routes
+// and settings.
 std::vector<Change> diff(const Loaded& before, const Loaded& after);
 
 }  // namespace weir::policy

@@ -11,6 +11,7 @@
 #include "weir/core/charge.h"
 #include "weir/core/limit.h"
 #include "weir/identify/id_format.h"
+#include "weir/identify/key_source.h"
 #include "weir/identify/prefix_map.h"
 #include "weir/policy/override_table.h"
 #include "weir/policy/schedule.h"
@@ -52,6 +53,7 @@ struct NamedLimit {
   std::string name;
   std::optional<std::uint32_t> number;  // bucket keys begin with it instead of the name
   std::vector<std::string> key;         // key sources as written; empty: callers name the limit and give the id
+  std::vector<KeySource> sources;       // the same, read
   IdKind id_kind = IdKind::shaped;
   IdShape id{IdFormat::text};
   std::optional<Limit> numbers;  // absent: unlimited, or only ids with an override are limited

@@ -59,6 +59,20 @@ class Queries {
     return {std::uninitialized_copy(charges.begin(), charges.end(), static_cast<NamedCharge*>(to)) - charges.size(),
             charges.size()};
   }
+  std::span<const Attribute> copy(std::span<const Attribute> attributes) {
+    if (attributes.empty()) return {};
+    void* const to = copies_.allocate(attributes.size_bytes(), alignof(Attribute));
+    return {
+        std::uninitialized_copy(attributes.begin(), attributes.end(), static_cast<Attribute*>(to)) - attributes.size(),
+        attributes.size()};
+  }
+  // Both, one behind the other, letters of the second in lower case: "header:" and a header's name.
+  std::string_view copy_lower(std::string_view prefix, std::string_view text) {
+    char* const to = static_cast<char*>(copies_.allocate(prefix.size() + text.size() + 1, 1));
+    std::transform(text.begin(), text.end(), std::copy(prefix.begin(), prefix.end(), to),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
+    return {to, prefix.size() + text.size()};
+  }
   void clear() noexcept {
     asked_.clear();
     singles_.clear();
@@ -80,8 +94,8 @@ class Session {
  public:
   virtual ~Session() = default;
 
-  // The clock's reading, before receive(): what deadline() counts from. Without it there are no deadlines.
-  virtual void at(Time now) noexcept { (void)now; }
+  // The clocks' reading, before receive(): what deadline() counts from. Without it there are no deadlines.
+  virtual void at(Now now) { (void)now; }
 
   // Decodes as much as it can and returns how many bytes it is done with; the rest is to be given again with more
   // behind it. Stops when `queries` is full. Views in `queries` point into `bytes`, into `queries` or into the session,

@@ -96,7 +96,7 @@ std::size_t Connection::decode(std::string_view bytes) {
     queries.clear();
     turn_.pipeline.refresh();
     const Now now = turn_.loop.now();
-    session_->at(now.time);
+    session_->at(now);
     const auto taken = session_->receive(bytes, queries, out_);
     owed_ += queries.all().size();
     for (const Asked& asked : queries.all()) turn_.pipeline.ask(asked.sequence, asked.query, *this, now);

@@ -34,6 +34,7 @@ struct Collect final : Asker {
     bool allowed = false;
     std::string limit;
     std::string bucket;
+    Count remaining = 0;
     Duration retry_after{};
   };
   std::map<std::uint64_t, Seen> seen;
@@ -49,6 +50,7 @@ struct Collect final : Asker {
     if (answer->verdict.all.empty()) return;
     one.limit = std::string(answer->labels[answer->verdict.strictest].limit);
     one.bucket = std::string(answer->labels[answer->verdict.strictest].bucket);
+    one.remaining = answer->verdict.all[answer->verdict.strictest].remaining;
     one.retry_after = answer->verdict.all[answer->verdict.strictest].retry_after;
   }
 };
@@ -104,6 +106,21 @@ TEST_F(PipelineTest, ABlockedIdIsDeniedForEverAnUnlimitedOneNever) {
   EXPECT_FALSE(ask("orders", "7").allowed);
   EXPECT_EQ(ask("orders", "7").retry_after, kNever);
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(ask("orders", "8").allowed);
+}
+
+TEST_F(PipelineTest, AnUnlimitedIdIsNamedWithNumbersThatHaveNoBound) {
+  EXPECT_EQ(ask("orders", "8").limit, "orders");
+  EXPECT_EQ(asker_.seen.at(0).remaining, kUnbounded);
+}
+
+TEST_F(PipelineTest, ACostThatCanNeverPassTakesNothingFromThoseBeforeIt) {
+  const std::array<NamedCharge, 2> charges = {NamedCharge{"orders", "1", 2}, NamedCharge{"daily", "1", 2}};
+  Query query;
+  query.charges = charges;
+  query.order = Order::in_order;
+  EXPECT_EQ(ask(query).retry_after, kNever);
+  EXPECT_EQ(asker_.seen.at(0).limit, "daily");
+  EXPECT_EQ(ask("orders", "1").remaining, 1) << "untouched until now";
 }
 
 TEST_F(PipelineTest, AQuotaDeniesUnderItsLimitsName) {

@@ -26,6 +26,10 @@ Result<Answer> Replay::ask(const Query& query, Now now) {
   bool allowed = true;
   switch (query.mode) {
     case Mode::spend:
+      if (resolved_.impossible()) {
+        allowed = peek(charges, Order::together, now);  // nothing is taken on the way to a cost that can never pass
+        break;
+      }
       allowed = query.order == Order::together ? spend_together(charges, now) : spend_in_order(charges, now);
       break;
     case Mode::peek:

@@ -54,6 +54,26 @@ void write_decision(const Decision& decision, const Label& label, bool explain, 
   out += '}';
 }
 
+// A limit's bucket and quota stand side by side and are named once.
+void write_explanation(const Answer& answer, std::string& out) {
+  out += ",\"route\":";
+  if (answer.route.empty()) {
+    out += "null";
+  } else {
+    JsonWriter(out).string(answer.route);
+  }
+  out += ",\"limits\":[";
+  std::string_view before;
+  for (std::size_t i = 0; i < answer.labelled; ++i) {
+    const std::string_view limit = answer.labels[i].limit;
+    if (limit.empty() || limit == before) continue;
+    if (!before.empty()) out += ',';
+    JsonWriter(out).string(limit);
+    before = limit;
+  }
+  out += ']';
+}
+
 }  // namespace
 
 void write_answer(const Answer& answer, bool explain, Denial denial, std::string& out) {
@@ -71,6 +91,7 @@ void write_answer(const Answer& answer, bool explain, Denial denial, std::string
     write_decision(verdict.all[i], answer.labels[i], explain, out);
   }
   out += ']';
+  if (explain) write_explanation(answer, out);
   if (verdict.degraded) out += ",\"degraded\":true";
   if (denial == Denial::explained) {
     const bool no_access = answer.access == Access::deny_listed;
@@ -107,8 +128,8 @@ void write_error(std::string_view code, std::string_view message, std::string& o
 
 std::string identifier_of(const Label& label) {
   if (label.key == "global") return "global";
-  if (label.limit.empty()) return std::string(label.id);
   const std::string_view kind = label.key == "ip" || label.key == "apikey" ? label.key : label.limit;
+  if (kind.empty()) return std::string(label.id);
   std::string identifier(kind);
   return identifier.append(":").append(label.id);
 }

@@ -14,8 +14,8 @@ enum class Denial : unsigned char {
 };
 
 // {"allowed", "limit", "id", "burst", "remaining", "retry_after", "reset_after", "decisions": […]}; "degraded" when it
-// is; `explain` adds each decision's bucket and where its numbers came from. Seconds are exact; a wait that never ends
-// is -1.
+// is; `explain` adds the route, the limits that apply, and each decision's bucket and where its numbers came from.
+// Seconds are exact; a wait that never ends is -1.
 void write_answer(const Answer& answer, bool explain, Denial denial, std::string& out);
 
 // A denial as RFC 9457 has it.

@@ -1,4 +1,5 @@
-// The decision API over HTTP/1.1: POST /v1/check /v1/throttle /v1/refund /v1/peek /v1/reset, and the probes. In: bytes.
+// The decision API over HTTP/1.1: POST /v1/check /v1/throttle /v1/refund /v1/peek /v1/reset, any method on
+// /v1/authorize, and the probes. In: bytes.
 // Out: questions, and answers in the order of the requests, whatever order the verdicts come in. What cannot be
 // understood gets an answer that says why; the connection closes only when the framing is lost.
 //
@@ -39,21 +40,32 @@ struct HttpFront {
   explicit HttpFront(const Health& health_given) noexcept : health(health_given) {}
 
   HttpOptions options;  // may be changed between two turns
-  std::string date;     // "Sun, 06 Nov 1994 08:49:37 GMT", kept by the owner; empty: no Date header
+  std::string date;     // the Date field of answers; empty until a session was told the time
   const Health& health;
+
+  // Keeps the date: written anew when the second is another.
+  void at(Wall wall);
 
   // The sessions' workbench: nothing on it survives a call.
   RequestHead head;
   JsonReader json;
   std::string fields;
   std::string content;
+
+ private:
+  std::chrono::sys_seconds dated_{};
 };
 
 class HttpSession final : public Session {
  public:
-  explicit HttpSession(HttpFront& front) noexcept : front_(front), reader_(front.head) {}
+  // `peer` is the address at the other end; empty: nobody knows.
+  explicit HttpSession(HttpFront& front, std::string_view peer = {})
+      : front_(front), reader_(front.head), peer_(peer) {}
 
-  void at(Time now) noexcept override { now_ = now; }
+  void at(Now now) override {
+    now_ = now.time;
+    front_.at(now.wall);
+  }
   Result<std::size_t> receive(std::string_view bytes, Queries& queries, std::string& out) override;
   void reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) override;
   bool finished() const noexcept override { return closing_ && first_ == slots_.size(); }
@@ -83,9 +95,10 @@ class HttpSession final : public Session {
     bool problem = false;  // wants a denial as application/problem+json
     bool interim = false;  // 100 Continue goes first
     bool done = false;
+    std::int16_t denied = 429;  // the status of a denial
     std::uint32_t asked = 0;
     std::uint64_t sequence = 0;  // of its first question
-    Count cost = 0;              // all charges' together
+    Count cost = 0;              // if there is one for all
     std::string text;            // the answer, while others are before it
     std::unique_ptr<Many> many;
   };
@@ -97,6 +110,7 @@ class HttpSession final : public Session {
   void handle(std::size_t& used, Queries& queries, std::string& out);
   bool refuse_head(Slot& slot, std::string& out);
   void probe(Slot& slot, std::string& out);
+  void authorize(Slot& slot, Queries& queries, std::string& out);
   void ask_one(JsonValue value, Slot& slot, Queries& queries, std::string& out);
   void ask_many(JsonValue array, Slot& slot, std::size_t& used, Queries& queries, std::string& out);
   void ask_items(JsonValue array, Slot& slot, Queries& queries);
@@ -121,6 +135,7 @@ class HttpSession final : public Session {
 
   HttpFront& front_;
   RequestReader reader_;
+  std::string peer_;
   std::vector<Slot> slots_;  // from first_ on; a slot before it was answered
   std::size_t first_ = 0;
   std::uint64_t next_sequence_ = 0;

@@ -159,4 +159,18 @@ inline constexpr std::size_t http_pipeline_max = 256;
 inline constexpr Duration http_head_time_max = std::chrono::seconds{10};
 inline constexpr Duration http_body_time_max = std::chrono::seconds{30};
 
+// Clients that a loop keeps in each of its two sketches, and the denials that it remembers of each of them.
+inline constexpr std::size_t top_keys_max = 1024;
+inline constexpr std::size_t denials_kept = 8;
+
+// Those who watch decisions, and what waits for one of them.
+inline constexpr std::size_t event_subscribers_max = 64;
+inline constexpr std::size_t event_queue_bytes_max = 256u << 10;
+
+// Clients in one page of a list, and in one list of heavy hitters.
+inline constexpr std::size_t admin_page_max = 1000;
+
+// Reloads and replaced configurations that wait for their turn.
+inline constexpr std::size_t errands_max = 8;
+
 }  // namespace weir::bounds

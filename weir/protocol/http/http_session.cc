@@ -332,7 +332,7 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, const Result<Ans
 
 void HttpSession::answer_one(Slot& slot, const Result<Answer>& answer, std::string& out) {
   if (slot.route->call == Call::authorize && answer) {
-    write_rate_headers(*answer, front_.options.headers, front_.fields);
+    write_rate_headers(*answer, front_.options.get()->headers, front_.fields);
     const int denied = answer->access == Access::deny_listed ? 403 : slot.denied;
     return send(slot, answer->verdict.allowed ? 200 : denied, {}, {}, out);
   }

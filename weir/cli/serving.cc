@@ -88,6 +88,10 @@ Exit Serving::run() {
     console_.complain(opened.error().detail);
     return opened.error().fault == Fault::invalid ? kUsage : kFailed;
   }
+  if (auto opened = open_known(loaded_.settings.state); !opened) {
+    console_.complain(opened.error().detail);
+    return kFailed;
+  }
   // Again, now that the state has given us a key.
   auto outcome = load({});
   if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
@@ -163,6 +167,16 @@ Result<void> Serving::open_table(const policy::Settings& settings) {
   return {};
 }
 
+// Adjustments and access entries made at run time are kept beside the state, where it lasts longest.
+Result<void> Serving::open_known(const policy::State& state) {
+  const std::string& beside = state.snapshot.empty() ? state.live : state.snapshot;
+  const auto say = [this](std::string_view sentence) { log_.warn(sentence); };
+  if (!beside.empty()) known_file_ = std::make_unique<KnownFile>(beside + ".known", say);
+  keeper_ = std::make_unique<KnownKeeper>(known_file_.get(), say);
+  watch_ = std::make_unique<DenialWatch>(*keeper_);
+  return keeper_->load(clock_->wall());
+}
+
 policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) {
   ServeOptions options;
   options.amendments = amendments;
@@ -195,7 +209,6 @@ policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) 
 void Serving::apply(const policy::Loaded& now) {
   apply_log(now.settings, log_);
   http_.publish(std::make_shared<const HttpOptions>(http_options(now.settings)));
-  server_->use(now.policy);
 }
 
 Result<void> Serving::start_server(std::vector<Endpoint> endpoints) {
@@ -204,8 +217,9 @@ Result<void> Serving::start_server(std::vector<Endpoint> endpoints) {
                                                  : std::max(std::thread::hardware_concurrency(), 1u);
   auto server = Server::make({.threads = threads,
                               .store = [this](Loop& loop) { return make_store(loop); },
+                              .watch = watch_.get(),
                               .log = [this](std::string_view sentence) { log_.warn(sentence); }},
-                             std::move(endpoints), now->policy, *clock_);
+                             std::move(endpoints), reloader_->policy(), keeper_->known(), *clock_);
   if (!server) return server.error();
   server_ = std::move(*server);
   return {};
@@ -229,6 +243,9 @@ Gauges Serving::gauges() const {
   gauges.buckets = stats.buckets;
   gauges.buckets_evicted = stats.evicted;
   gauges.table_bytes = stats.bytes;
+  gauges.blocks = keeper_->known().current()->blocks().entries().size();
+  gauges.blocks_refused = keeper_->blocks_refused();
+  gauges.denial_counters_forgotten = watch_->forgotten();
   gauges.reloads_ok = reloader_->reloads_ok();
   gauges.reloads_failed = reloader_->reloads_failed();
   if (redis_ != nullptr) redis_->fill(gauges);
@@ -347,6 +364,7 @@ void Serving::maintain() {
     const Now now = clock_->now();
     const auto loaded = reloader_->current();
     if (redis_ != nullptr) watch_redis(probes);
+    keeper_->tick(now.wall);
     // A whole round takes a while; the next one begins `cleanup` after this one ended.
     if (!in_round && now.time - last_round >= loaded->settings.memory.cleanup) in_round = true;
     if (in_round) {

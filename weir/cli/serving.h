@@ -21,6 +21,9 @@
 #include "weir/observe/metrics.h"
 #include "weir/policy/parse.h"
 #include "weir/protocol/http/http_session.h"
+#include "weir/server/denial_watch.h"
+#include "weir/server/known_file.h"
+#include "weir/server/known_keeper.h"
 #include "weir/server/reload.h"
 #include "weir/server/server.h"
 #include "weir/store/memory/state.h"
@@ -40,6 +43,7 @@ class Serving {
   Result<void> open_redis(const policy::Settings& settings);
   std::unique_ptr<Store> make_store(Loop& loop);
   void watch_redis(std::uint64_t& probes);
+  Result<void> open_known(const policy::State& state);
   policy::Outcome load(const std::vector<policy::Amendment>& amendments);
   void apply(const policy::Loaded& now);
   Result<void> start_server(std::vector<Endpoint> endpoints);
@@ -60,6 +64,9 @@ class Serving {
   std::unique_ptr<BootClock> clock_;
   std::unique_ptr<RedisStores> redis_;  // null: buckets live in memory
   Time started_{};
+  std::unique_ptr<KnownFile> known_file_;  // none without state files
+  std::unique_ptr<KnownKeeper> keeper_;
+  std::unique_ptr<DenialWatch> watch_;
   std::unique_ptr<Reloader> reloader_;
   Published<HttpOptions> http_;
   Health health_;

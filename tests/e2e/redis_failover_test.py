@@ -9,7 +9,7 @@ import unittest
 import urllib.error
 
 from redis_servers import Proxy, Redis, free_port, until
-from serving import WEIR, Server
+from serving import ENVIRONMENT, WEIR, Server
 
 POLICY = """
 listen:
@@ -202,7 +202,8 @@ class Settings(unittest.TestCase):
             file.write(f"listen: [{{address: '127.0.0.1:0', speak: http}}]\nstore: redis\nredis: {redis}\n"
                        "limits: {a: {rate: 1/s}}\n")
             file.flush()
-            ended = subprocess.run([WEIR, "serve", "--config", file.name], capture_output=True, text=True, timeout=60)
+            ended = subprocess.run([WEIR, "serve", "--config", file.name], capture_output=True, text=True, timeout=60,
+                                   env=ENVIRONMENT)
         self.assertEqual(ended.returncode, 2, ended.stderr)
         return ended.stderr
 

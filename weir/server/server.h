@@ -27,12 +27,16 @@
 
 namespace weir {
 
+// Makes the sessions of one loop's connections on one address; `peer` is the other side's. It owns what these sessions
+// share, and outlives them.
+using Sessions = std::function<std::unique_ptr<Session>(std::string_view peer)>;
+
 // One address to listen on and what is spoken there.
 struct Endpoint {
   Address address;
   Speak speak = Speak::http;
-  // Called in a loop's thread for every connection; `peer` is its address.
-  std::function<std::unique_ptr<Session>(Loop& loop, std::string_view peer)> session;
+  // Called once for every loop, before it runs. What it returns is called in that loop's thread.
+  std::function<Sessions(Loop& loop)> sessions;
   // A socket that systemd opened for us; otherwise -1.
   int inherited_fd = -1;
 };
@@ -41,13 +45,14 @@ class Server {
  public:
   struct Options {
     unsigned threads = 1;
-    Duration drain_timeout = std::chrono::seconds{30};
     // Makes the store of one loop.
     std::function<std::unique_ptr<Store>()> store;
     // Told of every denial, to block those who are denied often; null: nobody is. Must outlive the server.
     DenialWatch* watch = nullptr;
     // Told what an operator should know, one sentence each.
     std::function<void(std::string_view)> log;
+    // Told every decision; must outlive the server. Null: nobody is.
+    Events* events = nullptr;
   };
 
   // The policy in force, what is known, and the clock must outlive the server. What is published there is in force for
@@ -63,8 +68,9 @@ class Server {
 
   // Serves until stop(), then drains: no new connections, questions already read are answered, idle connections close.
   void run();
-  // From any thread, but not from a signal handler.
-  void stop() noexcept;
+  // From any thread, but not from a signal handler. Draining takes no longer than `drain_timeout`; a second call with a
+  // shorter one shortens it.
+  void stop(Duration drain_timeout) noexcept;
 
  private:
   class Worker;

@@ -15,7 +15,7 @@ TEST(Adjust, IsSeenByTheVeryNextRequestAndOutlivesItsBucket) {
   Desk desk;
   EXPECT_TRUE(desk.allowed("orders", "1", 5));
   EXPECT_FALSE(desk.allowed("orders", "1"));
-  const Told told = desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"rate":"200/s","burst":50,"for":"1h"})");
+  const Told told = desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"rate":"200/s","burst":50,"for":"2h"})");
   EXPECT_EQ(told.status, 200) << told.content;
   const json adjusted = told.json();
   EXPECT_EQ(adjusted["limit"], "orders");
@@ -23,14 +23,17 @@ TEST(Adjust, IsSeenByTheVeryNextRequestAndOutlivesItsBucket) {
   EXPECT_EQ(adjusted["burst"], 50);
   EXPECT_EQ(adjusted["count"], 200);
   EXPECT_EQ(adjusted["period"], "1s");
-  EXPECT_EQ(adjusted["expires"], "2023-11-14T23:13:20Z");
-  desk.around.clock().advance(std::chrono::minutes{30});  // long full, and forgotten
+  EXPECT_EQ(adjusted["expires"], "2023-11-15T00:13:20Z");
+  EXPECT_FALSE(desk.allowed("orders", "1")) << "what is spent comes back at the new rate";
+  desk.around.clock().advance(std::chrono::milliseconds{5});
+  EXPECT_TRUE(desk.allowed("orders", "1"));
+  desk.around.clock().advance(std::chrono::minutes{61});  // long full, and forgotten
   EXPECT_TRUE(desk.allowed("orders", "1", 50));
   EXPECT_EQ(desk.get("/ratelimit/clients/orders/1").json()["source"], "adjustment");
   EXPECT_EQ(desk.call("POST", "/ratelimit/reset/orders:1").status, 200);
   EXPECT_TRUE(desk.allowed("orders", "1", 50)) << "a reset leaves it in force";
   EXPECT_EQ(desk.get("/ratelimit/adjust").json()["adjustments"].size(), 1u);
-  desk.around.clock().advance(std::chrono::minutes{31});
+  desk.around.clock().advance(std::chrono::minutes{60});
   EXPECT_FALSE(desk.allowed("orders", "1", 50)) << "it ends by itself";
   EXPECT_EQ(desk.get("/ratelimit/adjust").json()["adjustments"].size(), 0u);
 }
@@ -157,7 +160,8 @@ TEST(Config, MergesNumbersAtOnceAndShowsWhoSaidSo) {
   EXPECT_TRUE(desk.allowed("orders", "1", 2)) << "live buckets have the new numbers";
   EXPECT_FALSE(desk.allowed("orders", "1"));
   bool found = false;
-  for (const json& setting : desk.get("/ratelimit/config").json()["settings"]) {
+  const json shown = desk.get("/ratelimit/config").json();
+  for (const json& setting : shown["settings"]) {
     if (setting["path"] == "limits.orders.burst") {
       found = true;
       EXPECT_EQ(setting["value"], "7");

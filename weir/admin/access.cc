@@ -94,11 +94,15 @@ std::optional<Error> read_end(JsonValue object, Wall wall, AccessEntry& entry) {
   return {};
 }
 
-// Nobody locks himself out.
-bool hits_caller(const AccessEntry& entry, std::string_view peer) {
-  if (entry.list != AccessEntry::List::deny || !entry.ip) return false;
+// Nobody locks himself out, by his address or by his id of a limit that is keyed by it.
+bool hits_caller(const Policy& policy, const AccessEntry& entry, std::string_view peer) {
   const Result<IpAddress> address = IpAddress::parse(peer);
-  return address && entry.ip->contains(*address);
+  if (entry.list != AccessEntry::List::deny || !address) return false;
+  if (entry.ip) return entry.ip->contains(*address);
+  const NamedLimit* const limit = policy.find(entry.limit);
+  if (limit == nullptr || limit->id_kind == IdKind::shaped) return false;
+  const auto own = policy.bucket_id(limit->name, peer);
+  return own && *own == entry.id;
 }
 
 std::optional<Reply> read_entry(Front& front, const Request& request, const Policy& policy, AccessEntry& entry) {
@@ -143,8 +147,8 @@ Outcome add_entry(Front& front, const Request& request) {
   AccessEntry entry;
   entry.list = *list;
   if (auto refused = read_entry(front, request, *policy, entry)) return std::move(*refused);
-  if (hits_caller(entry, request.peer)) {
-    return refuse(409, "conflict", entry.ip->print() + " holds your own address " + std::string(request.peer));
+  if (hits_caller(*policy, entry, request.peer)) {
+    return refuse(409, "conflict", "that is your own address, " + std::string(request.peer));
   }
   const Wall wall = request.now.wall;
   const std::string before = entry_before(front, *policy, entry, wall);

@@ -125,6 +125,7 @@ TEST(Access, NobodyDeniesHisOwnAddress) {
     EXPECT_EQ(told.status, 409) << told.content;
     EXPECT_EQ(told.error(), "conflict");
   }
+  EXPECT_EQ(desk.call("POST", "/ratelimit/access/deny", R"({"limit":"per-ip","id":"127.0.0.1"})").status, 409);
   EXPECT_EQ(desk.call("POST", "/ratelimit/access/allow", R"({"ip":"127.0.0.1"})").status, 200);
   EXPECT_EQ(desk.get("/ratelimit/access/deny").json()["entries"].size(), 0u);
 }

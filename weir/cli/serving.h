@@ -42,6 +42,7 @@ class Serving {
 
  private:
   Result<void> open_table(const policy::Settings& settings);
+  Result<void> open_known(const policy::State& state);
   policy::Outcome load(const std::vector<policy::Amendment>& amendments);
   void apply(const policy::Loaded& now);
   Result<void> start_server(std::vector<Endpoint> endpoints);
@@ -64,7 +65,7 @@ class Serving {
   std::unique_ptr<BootClock> clock_;
   std::unique_ptr<Roster> roster_;
   Time started_{};
-  std::unique_ptr<KnownFile> known_file_;
+  std::unique_ptr<KnownFile> known_file_;  // none without state files
   std::unique_ptr<KnownKeeper> keeper_;
   std::unique_ptr<DenialWatch> watch_;
   std::unique_ptr<Reloader> reloader_;

@@ -47,7 +47,6 @@ class Serving {
   void apply(const policy::Loaded& now);
   Result<void> start_server(std::vector<Endpoint> endpoints);
   void announce();
-  Result<void> open_known(const policy::State& state);
   std::shared_ptr<admin::Front> admin_front();
   Gauges gauges() const;
   void control();

@@ -25,6 +25,8 @@ inline constexpr std::int64_t share_max = 10'000;
 // Redis: a server's host name, masters of a cluster.
 inline constexpr std::size_t redis_host_bytes_max = 253;
 inline constexpr std::size_t redis_nodes_max = 1000;
+// Servers that are asked where the others are.
+inline constexpr std::size_t redis_scouts_max = 16;
 
 // Buckets of one memory table.
 inline constexpr std::uint64_t buckets_max = 1'000'000'000;

@@ -101,7 +101,7 @@ Result<void> RedisClient::receive(std::string_view bytes) {
       return Error{Fault::unavailable, "Redis answers with what is not RESP: " + std::string(reply_.problem())};
     }
     rest.remove_prefix(reply_.size());
-    if (reply_.root().type == resp::Type::push) {
+    if (reply_.root().type == resp::Type::push && !confirms_channel()) {
       replies_.pushed(reply_);
       continue;
     }
@@ -114,6 +114,12 @@ Result<void> RedisClient::receive(std::string_view bytes) {
     in_.assign(rest);
   }
   return {};
+}
+
+// A subscription is answered by a push.
+bool RedisClient::confirms_channel() const noexcept {
+  return !entries_.empty() && entries_.front().purpose == Purpose::subscribe && reply_.values().size() > 1 &&
+         reply_.values()[1].text == "subscribe";
 }
 
 // The reply to the oldest command.
@@ -214,6 +220,10 @@ void RedisClient::agree_on_rest(bool hello) {
   }
   constexpr std::array<std::string_view, 2> kSurvey = {"INFO", "memory"};
   push(Purpose::survey, kSurvey);
+  if (hello && !options_.channel.empty()) {
+    const std::array<std::string_view, 2> subscribe = {"SUBSCRIBE", options_.channel};
+    push(Purpose::subscribe, subscribe);
+  }
   to_agree_ = entries_.size() - before;
 }
 

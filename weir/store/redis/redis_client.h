@@ -59,6 +59,7 @@ class RedisClient {
     std::int64_t db = 0;
     std::string name = "weir";  // as CLIENT LIST shows it
     Script script{};            // loaded at connect; text empty: none. The views must outlive the client.
+    std::string channel{};      // subscribed to at connect, where RESP3 lets other commands pass beside; empty: none
   };
 
   // `replies` must outlive the client.
@@ -98,7 +99,7 @@ class RedisClient {
 
  private:
   enum class Stage : unsigned char { closed, greeting, agreeing, ready };
-  enum class Purpose : unsigned char { asked, asking, greet, name, login, choose, load, survey };
+  enum class Purpose : unsigned char { asked, asking, greet, name, login, choose, load, survey, subscribe };
 
   struct Entry {
     Tag tag = 0;
@@ -119,6 +120,7 @@ class RedisClient {
   Result<void> greeted();
   void agree_on_rest(bool hello);
   void survey();
+  bool confirms_channel() const noexcept;
   void load_and_repeat(Entry entry);
   void drop_front();
   void lose(const Entry& entry, std::size_t at, Lost how);

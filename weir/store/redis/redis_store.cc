@@ -311,6 +311,8 @@ void RedisStore::went_down(std::string_view why) {
 
 void RedisStore::came_up() {
   const Time now = loop_.now().time;
+  // Of a cluster one part may answer while another is away.
+  if (!topology_->is_up()) return;
   if (refused_at_ != Time{} && now - refused_at_ < kRefusalMemory) return;
   up_ = true;
   health_.came_up(now);

@@ -42,13 +42,14 @@ class Collected final : public Answers {
 
 class StoreOnRedis {
  public:
-  explicit StoreOnRedis(std::uint16_t port, RedisStore::Options options = {}) : options_(std::move(options)) {
-    thread_.run([&] {
-      store_ =
-          std::make_unique<RedisStore>(thread_.loop(), options_, health_, [port](Loop&, const MakeNode& make_node) {
-            return std::make_unique<SingleTopology>(make_node, Target{"127.0.0.1", port, {}});
-          });
-    });
+  explicit StoreOnRedis(std::uint16_t port, RedisStore::Options options = {})
+      : StoreOnRedis(
+            [port](Loop&, const MakeNode& make_node) {
+              return std::make_unique<SingleTopology>(make_node, Target{"127.0.0.1", port, {}});
+            },
+            std::move(options)) {}
+  StoreOnRedis(const MakeTopology& make_topology, RedisStore::Options options) : options_(std::move(options)) {
+    thread_.run([&] { store_ = std::make_unique<RedisStore>(thread_.loop(), options_, health_, make_topology); });
   }
   ~StoreOnRedis() {
     thread_.run([&] { store_.reset(); });

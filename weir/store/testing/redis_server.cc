@@ -137,7 +137,10 @@ void RedisServer::start() {
                                     directory_,
                                     "--logfile",
                                     directory_ + "/log"};
-  words.insert(words.end(), arguments_.begin(), arguments_.end());
+  // A file comes before everything else.
+  const bool has_file = !arguments_.empty() && !arguments_.front().starts_with("--");
+  if (has_file) words.insert(words.begin() + 1, arguments_.front());
+  words.insert(words.end(), arguments_.begin() + (has_file ? 1 : 0), arguments_.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

@@ -36,7 +36,7 @@ class RedisConnection {
 
 class RedisServer {
  public:
-  // More arguments of its command line: {"--requirepass", "secret"}.
+  // More arguments of its command line: {"--requirepass", "secret"}; a file of its configuration may be the first.
   explicit RedisServer(std::vector<std::string> arguments = {});
   ~RedisServer();
   RedisServer(const RedisServer&) = delete;

@@ -62,7 +62,7 @@ class Requests(unittest.TestCase):
         self.assertEqual(self.check(server, request("/healthz"))[2], {"allowed": True, "decisions": []})
         self.assertEqual(self.check(server, request(ip="203.0.113.10"))[0], 200, "another client")
         self.assertEqual(self.check(server, request(), "/v1/reset")[0], 204)
-        self.assertEqual(self.check(server, request(), "/v1/peek")[2]["remaining"], 1)
+        self.assertEqual(self.check(server, request(), "/v1/peek")[2]["remaining"], 2)
         self.assertEqual(self.check(server, {**request(), "cost": 2})[0], 200)
         self.assertEqual(self.check(server, request(), "/v1/refund")[2]["remaining"], 1)
 

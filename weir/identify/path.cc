@@ -41,6 +41,10 @@ std::string_view without_authority(std::string_view target) noexcept {
 }
 
 void append_segment(std::string_view segment, std::string& out) {
+  if (segment.find('%') == std::string_view::npos) {
+    out += segment;
+    return;
+  }
   for (std::size_t i = 0; i < segment.size(); ++i) {
     const std::optional<char> byte = segment[i] == '%' ? escaped(segment.substr(i)) : std::nullopt;
     if (segment[i] == '%' && !byte) {

@@ -42,6 +42,14 @@ Result<PathPattern> PathPattern::parse(std::string_view text) {
   return pattern;
 }
 
+std::string_view PathPattern::prefix() const noexcept {
+  const std::string_view text = text_;
+  const std::size_t star = text.find('*');
+  if (star == std::string_view::npos) return text;
+  // The rest may be nothing, not even the slash before it.
+  return text.substr(0, text.substr(star).starts_with("**") ? star - 1 : star);
+}
+
 bool PathPattern::matches(std::string_view path) const noexcept {
   if (literal_) return path == text_;
   std::string_view pattern = text_;
@@ -91,7 +99,7 @@ RouteTable::RouteTable(std::vector<Route> routes) : routes_(std::move(routes)) {
     if (path.is_literal()) {
       literal_[path.text()].push_back(i);
     } else {
-      wild_.push_back(i);
+      wild_.push_back({std::string(path.prefix()), i});
     }
   }
 }
@@ -103,10 +111,12 @@ const Route* RouteTable::find(const Request& request) const noexcept {
         same->second, [&](std::uint32_t i) { return routes_[i].match.fits_besides_path(request); });
     if (first != same->second.end()) found = &routes_[*first];
   }
-  for (const std::uint32_t i : wild_) {
-    const Route& route = routes_[i];
+  const std::string_view path = request.path();
+  for (const Wild& wild : wild_) {
+    if (!path.starts_with(wild.prefix)) continue;
+    const Route& route = routes_[wild.index];
     if (found != nullptr && found < &route) break;  // it was written first
-    if (route.match.path.matches(request.path()) && route.match.fits_besides_path(request)) return &route;
+    if (route.match.path.matches(path) && route.match.fits_besides_path(request)) return &route;
   }
   return found;
 }

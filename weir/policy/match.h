@@ -30,6 +30,8 @@ class PathPattern {
   // No wildcard: it matches text() and nothing else.
   bool is_literal() const noexcept { return literal_; }
   const std::string& text() const noexcept { return text_; }  // normalised
+  // What every path that matches begins with.
+  std::string_view prefix() const noexcept;
 
  private:
   std::string text_ = "/**";
@@ -88,7 +90,12 @@ class RouteTable {
 
   std::vector<Route> routes_;
   std::map<std::string, Indexes, std::less<>> literal_;  // by path
-  Indexes wild_;
+  // A few bytes decide about most routes: they lie together.
+  struct Wild {
+    std::string prefix;
+    std::uint32_t index;
+  };
+  std::vector<Wild> wild_;
 };
 
 // Of two modes the laxer wins.

@@ -66,6 +66,15 @@ TEST(PathPattern, AStarIsOneSegmentAndTwoAreTheRest) {
   EXPECT_TRUE(path_matches("/a/../sign%69n", "/signin")) << "patterns are normalised too";
 }
 
+TEST(PathPattern, KnowsWhatEveryPathThatMatchesBeginsWith) {
+  const auto prefix = [](std::string_view pattern) { return std::string(PathPattern::parse(pattern)->prefix()); };
+  EXPECT_EQ(prefix("/a/b"), "/a/b");
+  EXPECT_EQ(prefix("/a/*/b"), "/a/");
+  EXPECT_EQ(prefix("/a/**"), "/a");
+  EXPECT_EQ(prefix("/**"), "");
+  EXPECT_EQ(PathPattern().prefix(), "");
+}
+
 TEST(HostPattern, AStarAtTheStartIsOneLabelOrMore) {
   EXPECT_TRUE(host_matches("Example.com", "example.com"));
   EXPECT_FALSE(host_matches("example.com", "www.example.com"));

@@ -254,6 +254,7 @@ TEST_F(ListedTest, AnAdjustmentHoldsForTheNextQuestionAndTheBucketKeepsWhatItSpe
   ask("orders", "7", Mode::reset);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask("orders", "7").allowed) << "it outlives a reset";
   clock_.advance(1h);
+  ask("orders", "7", Mode::reset);
   EXPECT_TRUE(ask("orders", "7").allowed);
   EXPECT_FALSE(ask("orders", "7").allowed) << "it has ended, before anybody forgot it";
 }

@@ -43,13 +43,14 @@ class AuthorizeTest : public ::testing::Test {
     Answer answer;
     answer.verdict.all.push_back(decision);
     answer.verdict.allowed = decision.allowed;
-    answer.labels[0] = {"per-ip", "203.0.113.9", "per-ip:203.0.113.9", "limit", "ip", false, 1s, 50ms};
+    answer.labels[0] = {"per-ip", "203.0.113.9", "per-ip:203.0.113.9", "limit", "ip", false, false, 1s, 50ms};
     answer.labelled = 1;
     return answer;
   }
 
   Health health_;
-  HttpFront front_{health_};
+  Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
+  HttpFront front_{health_, options_};
   HttpSession session_{front_, "10.0.0.1"};
 };
 
@@ -124,7 +125,7 @@ TEST_F(AuthorizeTest, ContentOfTheRequestIsReadAndForgotten) {
 TEST_F(AuthorizeTest, ExplainNamesTheRouteAndTheLimits) {
   Answer answer = answer_of({true, 20, 19, 0ns, 50ms});
   answer.route = "signin";
-  answer.labels[1] = {"per-ip", "203.0.113.9", "per-ip:203.0.113.9", "limit", "ip", false, 1s, 50ms};
+  answer.labels[1] = {"per-ip", "203.0.113.9", "per-ip:203.0.113.9", "limit", "ip", false, false, 1s, 50ms};
   answer.labels[2].limit = "everyone";
   answer.labelled = 3;
   const std::string body = R"({"request":{"path":"/signin"}})";

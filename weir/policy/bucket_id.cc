@@ -53,6 +53,9 @@ bool is_hash(std::string_view id) noexcept {
 }  // namespace
 
 Result<Identity> identify(const NamedLimit& limit, std::string_view id, int ipv6_prefix) {
+  // One bucket for everybody, whatever a caller names it.
+  constexpr std::string_view kGlobal = "global";
+  if (limit.key.size() == 1 && limit.key.front() == kGlobal) id = kGlobal;
   if (limit.id_kind == IdKind::shaped) {
     Result<std::string> canonical = limit.id.canonical(id);
     if (!canonical) return refuse_id(limit, canonical.error());

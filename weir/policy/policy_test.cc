@@ -67,6 +67,12 @@ TEST(Policy, KeyBeginsWithTheNumberOrElseTheName) {
   EXPECT_EQ(charges(*policy, {{{"b", "x", 3}}}), "6:x 5 per 1s, burst 5 x3\n");
 }
 
+TEST(Policy, AGlobalLimitHasOneBucketWhateverIdIsNamed) {
+  const auto policy = make("limits: {a: {key: global, rate: 5/s}}\noverrides: {a:global: {rate: 7/s}}");
+  EXPECT_EQ(charges(*policy, {{{"a", "x"}}}), "a:global 7 per 1s, burst 7 x1\n");
+  EXPECT_EQ(charges(*policy, {{{"a", ""}, {"a", "y"}}}), "a:global 7 per 1s, burst 7 x2\n");
+}
+
 TEST(Policy, NumbersComeFromTheOverrideThenTheScheduleThenTheLimit) {
   const auto policy = make(
       "limits: {a: {rate: 5/s, schedule: [{days: fri, count: 6}]}}\n"

@@ -73,7 +73,8 @@ Result<void> KnownKeeper::load(Wall now) {
     entries_.insert_or_assign(std::move(key), std::move(one));
   }
   (void)forget_ended(now);
-  publish(adjustments_part | entries_part);
+  // Nothing to say is not worth a file.
+  if (!adjustments_.empty() || !entries_.empty()) publish(adjustments_part | entries_part);
   return {};
 }
 

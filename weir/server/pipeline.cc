@@ -96,7 +96,9 @@ void Pipeline::flush(Now now) {
   if (batch_.empty()) return;
   // An answer may lead to new questions; they belong to the next batch.
   std::vector<Question> batch = std::exchange(batch_, {});
+  flushing_ = true;
   store_.charge(batch, now, *this);
+  flushing_ = false;
   // One reading for all that were answered.
   const Time done = clock_.now().time;
   for (const Time asked : answered_) metrics_.decision_seconds.add(done - asked);
@@ -115,7 +117,11 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     Answer answer;
     answer.verdict = *verdict;
     answer.now = pending.now;
-    answered_.push_back(pending.now.time);
+    if (flushing_) {
+      answered_.push_back(pending.now.time);
+    } else {
+      metrics_.decision_seconds.add(clock_.now().time - pending.now.time);
+    }
     label(pending, answer);
     if (pending.mode == Mode::spend) count(pending, answer);
     if (asker != nullptr) asker->answered(pending.sequence, answer);

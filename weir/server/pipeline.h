@@ -73,6 +73,7 @@ class Pipeline final : private Answers {
   const Clock& clock_;
   DenialWatch* watch_;
   std::vector<Question> batch_;
+  bool flushing_ = false;       // else an answer comes from a store elsewhere, on its own
   std::vector<Time> answered_;  // when those were asked that this flush has answered
 };
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -170,15 +171,16 @@ class Cluster : public testing::Test {
     return store;
   }
   static std::size_t third_of(std::string_view key) { return slot_of("weir:b:" + std::string(key)) * 3 / kSlots; }
-  // The n-th key that lives in a third of the slots.
-  static std::string key_in(std::size_t third, int n = 0) {
+  // The n-th key that lives in a third of the slots; charges point to it, so it is kept.
+  const std::string& key_in(std::size_t third, int n = 0) {
     for (int i = 0;; ++i) {
-      const std::string key = "key-" + std::to_string(i);
-      if (third_of(key) == third && n-- == 0) return key;
+      std::string key = "key-" + std::to_string(i);
+      if (third_of(key) == third && n-- == 0) return kept_.emplace_back(std::move(key));
     }
   }
   std::string id_of(std::size_t node) { return nodes_[node]->ask({"CLUSTER", "MYID"}); }
 
+  std::deque<std::string> kept_;
   std::array<std::string, 3> buses_;
   std::vector<std::unique_ptr<RedisServer>> nodes_;
 };

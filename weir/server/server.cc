@@ -86,10 +86,11 @@ class Server::Worker {
       if (!accepted->socket) return;
       listener.complained = false;
       if (connections_.size() >= bounds::connections_max) continue;  // closed at once: the others go on
+      const Endpoint& endpoint = listener.endpoint;
       const std::uint64_t id = next_id_++;
-      connections_.emplace(
-          id, std::make_unique<Connection>(id, turn_, std::move(accepted->socket),
-                                           listener.endpoint.session(*loop_, accepted->peer), listener.endpoint.speak));
+      auto channel = endpoint.tls ? endpoint.tls->accept(loop_->now().time) : nullptr;
+      connections_.emplace(id, std::make_unique<Connection>(id, turn_, std::move(accepted->socket), std::move(channel),
+                                                            endpoint.session(*loop_, accepted->peer), endpoint.speak));
     }
   }
 
@@ -129,7 +130,7 @@ class Server::Worker {
   std::unique_ptr<Store> store_;
   LoopMetrics metrics_;
   Pipeline pipeline_;
-  Turn turn_{*loop_, pipeline_, metrics_, {}, {}, {}};
+  Turn turn_{*loop_, pipeline_, metrics_, {}, {}, {}, {}};
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::uint64_t next_id_ = 1;
@@ -213,6 +214,14 @@ void Server::run() {
 
 void Server::stop() noexcept {
   for (const auto& worker : workers_) worker->drain();
+}
+
+void Server::reload_certificates() {
+  for (const Endpoint& endpoint : endpoints_) {
+    if (endpoint.tls == nullptr) continue;
+    if (const auto read = endpoint.tls->reload(); !read)
+      options_.log(read.error().detail + "; the certificate in use stays in use");
+  }
 }
 
 void Server::use(std::shared_ptr<const Policy> policy) {

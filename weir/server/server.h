@@ -16,6 +16,7 @@
 #include "weir/base/result.h"
 #include "weir/net/loop.h"
 #include "weir/net/socket.h"
+#include "weir/net/tls.h"
 #include "weir/observe/metrics.h"
 #include "weir/policy/policy.h"
 #include "weir/server/connection.h"
@@ -30,6 +31,8 @@ struct Endpoint {
   Speak speak = Speak::http;
   // Called in a loop's thread for every connection; `peer` is its address.
   std::function<std::unique_ptr<Session>(Loop& loop, std::string_view peer)> session;
+  // Null where the endpoint speaks in the clear.
+  std::shared_ptr<TlsServer> tls;
   // A socket that systemd opened for us; otherwise -1.
   int inherited_fd = -1;
 };
@@ -58,6 +61,9 @@ class Server {
   void run();
   // From any thread, but not from a signal handler.
   void stop() noexcept;
+  // From any thread: reads the certificates of all endpoints now. Those that cannot be used are logged and change
+  // nothing.
+  void reload_certificates();
   // All loops use it from their next turn on.
   void use(std::shared_ptr<const Policy> policy);
 

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
-from serving import POLICY, WEIR, Server
+from serving import POLICY, SOURCE, Server, WEIR
 
 
 class DecisionApi(unittest.TestCase):
@@ -188,7 +188,7 @@ class Crowd(unittest.TestCase):
 
 class Readme(unittest.TestCase):
     def test_its_transcripts_are_what_happens(self):
-        source = os.environ["WEIR_SOURCE"]
+        source = SOURCE
         with open(os.path.join(source, "README.md"), encoding="utf-8") as file:
             readme = file.read()
         with open(os.path.join(source, "examples", "quickstart.yaml"), encoding="utf-8") as file:
@@ -236,7 +236,7 @@ class Life(unittest.TestCase):
         code, rest = server.end()
         idle.close()
         self.assertEqual(code, 0)
-        self.assertIn("weir: stopped", rest)
+        self.assertIn(" info stopped", rest)
 
     def test_a_reload_applies_whole_or_not_at_all(self):
         server = Server(self)
@@ -248,7 +248,7 @@ class Life(unittest.TestCase):
         self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "1"})[0], 429)
         server.write(POLICY.replace("burst: 5", "burst: 6"))
         server.process.send_signal(signal.SIGHUP)
-        while "reloaded:" not in server.process.stderr.readline():
+        while "info reloaded" not in server.process.stderr.readline():
             pass
         # Every loop takes the new policy in its next turn.
         while server.post("/v1/check", {"limit": "orders", "id": "2", "cost": 6})[0] != 200:

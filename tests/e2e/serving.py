@@ -12,6 +12,10 @@ import urllib.error
 import urllib.request
 
 WEIR = os.environ["WEIR"]
+SOURCE = os.environ.get("WEIR_SOURCE", "")
+# Any other WEIR_* variable would be configuration, or refused as a mistyped one.
+for name in [name for name in os.environ if name.startswith("WEIR_")]:
+    del os.environ[name]
 
 POLICY = """
 listen:
@@ -29,14 +33,25 @@ limits:
 class Server:
     """One `weir serve`, ended with the test."""
 
-    def __init__(self, test, policy=POLICY, directory=None):
+    def __init__(self, test, policy=POLICY, directory=None, files=None, start=True):
+        """`files`: name to text, beside the configuration. Without `start` call start() yourself."""
         self.directory = directory or tempfile.mkdtemp()
         if directory is None:
             test.addCleanup(shutil.rmtree, self.directory)
         self.config = os.path.join(self.directory, "weir.yaml")
         self.write(policy)
+        for name, text in (files or {}).items():
+            path = os.path.join(self.directory, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        self.test = test
+        if start:
+            self.start()
+
+    def start(self):
         self.process = subprocess.Popen([WEIR, "serve", "--config", self.config], stderr=subprocess.PIPE, text=True)
-        test.addCleanup(self.end)
+        self.test.addCleanup(self.end)
         self.ports = {}
         while not self.ports:
             line = self.process.stderr.readline()

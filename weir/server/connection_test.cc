@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <mutex>
@@ -65,7 +64,7 @@ class ConnectionTest : public testing::Test {
   ~ConnectionTest() override {
     if (!thread_.joinable()) return;
     answer();
-    server_->stop();
+    server_->stop(30s);
     thread_.join();
   }
 
@@ -74,13 +73,12 @@ class ConnectionTest : public testing::Test {
     Endpoint endpoint;
     endpoint.address = {"127.0.0.1", 0, {}};
     endpoint.speak = Speak::resp;
-    endpoint.session = [this](Loop& loop, std::string_view) {
-      loop_.store(&loop);
-      return std::make_unique<RespSession>(options_);
+    endpoint.sessions = [this](Loop& loop) -> Sessions {
+      loop_ = &loop;
+      return [this](std::string_view) { return std::make_unique<RespSession>(options_); };
     };
     endpoint.tls = std::move(tls);
     server_ = std::move(*Server::make({.threads = 1,
-                                       .drain_timeout = 30s,
                                        .store =
                                            [this] {
                                              auto store = std::make_unique<LateStore>();
@@ -94,7 +92,7 @@ class ConnectionTest : public testing::Test {
     thread_ = std::thread([this] { server_->run(); });
   }
   void answer() {
-    if (loop_.load() != nullptr) loop_.load()->post([this] { store_->answer(); });
+    loop_->post([this] { store_->answer(); });
   }
 
   Socket connect() const {
@@ -135,7 +133,7 @@ class ConnectionTest : public testing::Test {
   BootClock clock_;
   RespOptions options_;
   LateStore* store_ = nullptr;
-  std::atomic<Loop*> loop_{nullptr};
+  Loop* loop_ = nullptr;
   std::unique_ptr<Server> server_;
   std::thread thread_;
 };
@@ -184,7 +182,7 @@ TEST_F(ConnectionTest, CommandsThatWereReadBeforeTheDrainAreAnswered) {
   say(socket, commands);
   run();
   ASSERT_TRUE(store_->wait_for(bounds::owed_max));
-  server_->stop();
+  server_->stop(30s);
   answer();
   const std::string replies = hear(socket);
   EXPECT_EQ(static_cast<std::size_t>(std::count(replies.begin(), replies.end(), '\n')), count);
@@ -278,7 +276,7 @@ TEST_F(SecureConnectionTest, AnUnfinishedHandshakeDoesNotKeepTheServerFromEnding
   Socket half = connect();
   say(half, "\x16\x03\x01");
   EXPECT_TRUE(open_connections(2));
-  server_->stop();
+  server_->stop(30s);
   EXPECT_EQ(hear(silent), "");
   EXPECT_EQ(hear(half), "");
   silent = Socket();

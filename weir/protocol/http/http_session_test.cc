@@ -109,7 +109,8 @@ class HttpSessionTest : public ::testing::Test {
   }
 
   Health health_;
-  HttpFront front_{health_};
+  Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
+  HttpFront front_{health_, options_};
   HttpSession session_{front_};
   std::string pending_;
   Queries queries_;
@@ -203,7 +204,7 @@ TEST_F(HttpSessionTest, SaysWhatIsWrongWithARequestAndGoesOn) {
 }
 
 TEST_F(HttpSessionTest, TellsFaultsByTheirKind) {
-  front_.options.failure_code = 503;
+  options_.publish(std::make_shared<const HttpOptions>(HttpOptions{{}, 503}));
   const auto told = [&](Fault fault, std::string_view target = "/v1/check", std::string_view content = kCheck) {
     const Reply reply = ask(post(target, content), Error{fault, "a reason"});
     return std::to_string(reply.status) + " " + reply.content;

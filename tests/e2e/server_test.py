@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import socket
@@ -11,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from serving import POLICY, SOURCE, Server, WEIR
+from serving import ENVIRONMENT, POLICY, WEIR, Server
 
 
 class DecisionApi(unittest.TestCase):
@@ -97,105 +96,16 @@ class Resp(unittest.TestCase):
         self.assertEqual(answer, b"".join(b"$%d\r\n%d\r\n" % (len(str(i)), i) for i in range(5000)))
 
 
-class Hostility(unittest.TestCase):
-    def test_garbage_half_requests_and_slow_readers_disturb_nobody(self):
-        server = Server(self)
-        idle = [server.connect("http") for _ in range(200)]
-        for connection in idle[:100]:
-            connection.sendall(b"POST /v1/check HTTP/1.1\r\nHost: a\r\nContent-Le")
-        slow = server.connect("resp")
-        slow.setblocking(False)
-        try:
-            # Asks without end and never reads: the server stops reading it.
-            for _ in range(2000):
-                slow.send(b"*1\r\n$4\r\nPING\r\n" * 1000)
-        except BlockingIOError:
-            pass
-        with server.connect("http") as garbage:
-            garbage.sendall(b"\x16\x03\x01\x00\xff not http at all\r\n\r\n")
-            self.assertIn(b"400", garbage.recv(4096))
-        for _ in range(3):
-            self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "x"})[0], 200)
-        for connection in [*idle, slow]:
-            connection.close()
-
-    def test_an_array_whose_last_byte_comes_alone_is_answered_like_any_other(self):
-        server = Server(self)
-        body = json.dumps([{"limit": "orders", "id": str(i)} for i in range(1000)]).encode()
-        with server.connect("http") as connection:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection.sendall(b"POST /v1/check HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\n"
-                               b"Content-Length: %d\r\n\r\n%s" % (len(body), body[:-1]))
-            # The server has read all the rest when another connection was served after it.
-            for _ in range(20):
-                server.get("http", "/healthz")
-            connection.sendall(body[-1:])
-            answer = b""
-            while piece := connection.recv(1 << 20):
-                answer += piece
-        self.assertTrue(answer.startswith(b"HTTP/1.1 200"), answer[:200])
-        self.assertEqual(answer.count(b'"remaining":4,'), 2000)
-
-    def test_the_last_words_arrive_though_the_peer_goes_on_talking(self):
-        server = Server(self)
-        with server.connect("http") as connection:
-            connection.sendall(b"POST /v1/check HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
-                               b"Content-Length: 9999999\r\n\r\n" + b"x" * 300_000)
-            answer = b""
-            while piece := connection.recv(65536):
-                answer += piece
-        self.assertIn(b"413", answer[:20])
-
-    def test_a_thousand_busy_connections_admit_exactly_the_burst(self):
-        server = Server(self)
-        connections = [server.connect("http") for _ in range(1000)]
-        body = b'{"key":"k","burst":400,"count":1,"period":"1h"}'
-        for connection in connections:
-            connection.sendall(b"POST /v1/throttle HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
-                               b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-        answers = [connection.recv(4096)[:12] for connection in connections]
-        for connection in connections:
-            connection.close()
-        self.assertEqual(answers.count(b"HTTP/1.1 200"), 400)
-        self.assertEqual(answers.count(b"HTTP/1.1 429"), 600)
-
-
-class Crowd(unittest.TestCase):
-    def test_ten_thousand_idle_connections_cost_little_and_disturb_nobody(self):
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = min(hard, 12_000)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
-        count = min(10_000, wanted - 500)
-        server = Server(self)
-        before = server.resident_bytes()
-        idle = [server.connect("http") for _ in range(count)]
-        body = b'{"key":"k","burst":1000000,"count":1000,"period":"1s"}'
-        request = (b"POST /v1/throttle HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
-                   b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-        busy = idle[:1000]
-        for _ in range(3):
-            for connection in busy:
-                connection.sendall(request)
-            for connection in busy:
-                self.assertEqual(connection.recv(4096)[:12], b"HTTP/1.1 200")
-        self.assertIn(f'weir_connections{{speak="http"}} {count}\n', server.get("admin", "/metrics"))
-        each = (server.resident_bytes() - before) / count
-        print(f"\n{count} connections of {hard} descriptors, 1000 of them busy: {each:.0f} resident bytes each")
-        for connection in idle:
-            connection.close()
-
-
 class Readme(unittest.TestCase):
     def test_its_transcripts_are_what_happens(self):
-        source = SOURCE
+        source = os.environ["WEIR_SOURCE"]
         with open(os.path.join(source, "README.md"), encoding="utf-8") as file:
             readme = file.read()
         with open(os.path.join(source, "examples", "quickstart.yaml"), encoding="utf-8") as file:
             quickstart = file.read()
         server = Server(self, POLICY[:POLICY.index("limits:")] + quickstart)
         shutil.copy(os.path.join(source, "examples", "quickstart.yaml"), server.directory)
-        environment = {**os.environ, "PATH": os.path.dirname(os.path.abspath(WEIR)) + ":" + os.environ["PATH"]}
+        environment = {**ENVIRONMENT, "PATH": os.path.dirname(os.path.abspath(WEIR)) + ":" + os.environ["PATH"]}
         steps = 0
         for transcript in re.findall(r"^```console\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL):
             parts = re.split(r"^\$ (.*)\n", transcript, flags=re.MULTILINE)
@@ -275,7 +185,8 @@ class Life(unittest.TestCase):
         path = os.path.join(first.directory, "second.yaml")
         with open(path, "w", encoding="utf-8") as file:
             file.write(second)
-        ended = subprocess.run([WEIR, "serve", "--config", path], capture_output=True, text=True, timeout=30, check=False)
+        ended = subprocess.run([WEIR, "serve", "--config", path], capture_output=True, text=True, timeout=30, check=False,
+                               env=ENVIRONMENT)
         self.assertEqual(ended.returncode, 1, ended.stderr)
         self.assertIn("Address already in use", ended.stderr)
 
@@ -298,7 +209,8 @@ class Life(unittest.TestCase):
                 path = os.path.join(directory, "weir.yaml")
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
-                ended = subprocess.run([WEIR, "serve", "--config", path], capture_output=True, text=True, timeout=30, check=False)
+                ended = subprocess.run([WEIR, "serve", "--config", path], capture_output=True, text=True, timeout=30, check=False,
+                                       env=ENVIRONMENT)
                 self.assertEqual(ended.returncode, code, ended.stderr)
                 self.assertIn(sentence, ended.stderr)
 

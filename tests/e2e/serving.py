@@ -8,14 +8,13 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.request
 
 WEIR = os.environ["WEIR"]
-SOURCE = os.environ.get("WEIR_SOURCE", "")
-# Any other WEIR_* variable would be configuration, or refused as a mistyped one.
-for name in [name for name in os.environ if name.startswith("WEIR_")]:
-    del os.environ[name]
+# A WEIR_* variable would be configuration, or refused as a mistyped one.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("WEIR_")}
 
 POLICY = """
 listen:
@@ -50,7 +49,8 @@ class Server:
             self.start()
 
     def start(self):
-        self.process = subprocess.Popen([WEIR, "serve", "--config", self.config], stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([WEIR, "serve", "--config", self.config], stderr=subprocess.PIPE, text=True,
+                                        env=ENVIRONMENT)
         self.test.addCleanup(self.end)
         self.ports = {}
         while not self.ports:
@@ -90,6 +90,10 @@ class Server:
     def get(self, speak, path):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[speak]}{path}", timeout=20) as answer:
             return answer.read().decode()
+
+    def wait_for_metric(self, line):
+        while line not in self.get("admin", "/metrics"):
+            time.sleep(0.01)
 
     def connect(self, speak):
         return socket.create_connection(("127.0.0.1", self.ports[speak]), timeout=20)

@@ -42,6 +42,7 @@ Connection::Connection(std::uint64_t id, Turn& turn, Socket socket, std::unique_
 }
 
 Connection::~Connection() {
+  turn_.loop.cancel(alarm_);
   turn_.loop.forget(socket_.fd(), *this);
   turn_.pipeline.forget(*this);
   turn_.metrics.connections[static_cast<std::size_t>(speak_)].subtract();
@@ -124,7 +125,7 @@ std::size_t Connection::decode(std::string_view bytes) {
     Queries& queries = turn_.queries;
     queries.clear();
     const Now now = turn_.loop.now();
-    session_->at(now.time);
+    session_->at(now);
     const auto taken = session_->receive(bytes, queries, out_);
     owed_ += queries.all().size();
     for (const Asked& asked : queries.all()) turn_.pipeline.ask(asked.sequence, asked.query, *this, now);
@@ -186,7 +187,7 @@ bool Connection::settle() {
   }
   if (draining_ && !drained_) drain_session();
   const bool over = broken_ || hung_up_ || session_->finished();
-  if (!dirty_ && over && owed_ == 0 && unsent().empty()) {
+  if (!dirty_ && over && owed_ == 0 && unsent().empty() && !session_->working()) {
     if (tls_) {
       out_.clear();  // there is something only if nobody could be told
       tls_->channel->close(tls_->sealed);
@@ -198,6 +199,7 @@ bool Connection::settle() {
   give_back(out_);
   if (tls_) give_back(tls_->sealed);
   watch();
+  set_alarm();
   return true;
 }
 
@@ -230,6 +232,17 @@ void Connection::watch() {
   if (wanted == watching_) return;
   watching_ = wanted;
   turn_.loop.change(socket_.fd(), watching_, *this);
+}
+
+void Connection::set_alarm() {
+  if (alarm_ != 0 || lingering_) return;
+  const Time when = session_->wake_at();
+  if (when == Time::max()) return;
+  alarm_ = turn_.loop.at(when, [this] {
+    alarm_ = 0;
+    session_->wake(turn_.loop.now().time, out_);
+    touch();
+  });
 }
 
 void Connection::check_deadline(Time now) {

@@ -73,6 +73,7 @@ class Connection final : public Loop::Handler, public Asker {
   bool may_read() const noexcept;
   const std::string& unsent() const noexcept { return tls_ ? tls_->sealed : out_; }
   void watch();
+  void set_alarm();
   void touch();
 
   std::uint64_t id_;
@@ -85,13 +86,14 @@ class Connection final : public Loop::Handler, public Asker {
   std::string out_;       // not yet written, or not yet encrypted
   std::size_t owed_ = 0;  // questions without an answer
   std::uint32_t watching_ = 0;
-  Time last_progress_{};    // of writing, while something is to be written
-  bool hung_up_ = false;    // the peer will send no more
-  bool broken_ = false;     // close as soon as out_ is gone
-  bool dead_ = false;       // close now
-  bool lingering_ = false;  // nothing more to say; what the peer still sends is not for us
-  bool draining_ = false;   // the server is going away
-  bool drained_ = false;    // and the session knows
+  Loop::TimerId alarm_ = 0;  // of what the session does by itself
+  Time last_progress_{};     // of writing, while something is to be written
+  bool hung_up_ = false;     // the peer will send no more
+  bool broken_ = false;      // close as soon as out_ is gone
+  bool dead_ = false;        // close now
+  bool lingering_ = false;   // nothing more to say; what the peer still sends is not for us
+  bool draining_ = false;    // the server is going away
+  bool drained_ = false;     // and the session knows
   bool dirty_ = false;
 };
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -117,6 +118,8 @@ struct HttpResponse {
 };
 void write_response(const HttpResponse& response, std::string& out);
 void write_field(std::string_view name, std::string_view value, std::string& out);
+// "Date: Sun, 06 Nov 1994 08:49:37 GMT" with its CRLF (RFC 9110 §5.6.7). REQUIRES: from the year 0 to 9999.
+void write_date_field(std::chrono::sys_seconds when, std::string& out);
 inline constexpr std::string_view kHttpContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 // A client's request with its Host and, when there is content, its length and type.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -376,6 +377,18 @@ TEST(HttpWrite, LeavesTheContentOutForHeadAndNothingFor204) {
   text.clear();
   write_response({204, "", "Allow: GET\r\n", "", false, true, false}, text);
   EXPECT_EQ(text, "HTTP/1.1 204 No Content\r\nAllow: GET\r\nConnection: keep-alive\r\n\r\n");
+}
+
+TEST(HttpWrite, WritesDatesAsRfc9110Does) {
+  const auto date = [](std::int64_t seconds) {
+    std::string text;
+    write_date_field(std::chrono::sys_seconds{std::chrono::seconds{seconds}}, text);
+    return text;
+  };
+  EXPECT_EQ(date(784'111'777), "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+  EXPECT_EQ(date(0), "Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n");
+  EXPECT_EQ(date(1'709'251'199), "Date: Thu, 29 Feb 2024 23:59:59 GMT\r\n");
+  EXPECT_EQ(date(253'402'300'799), "Date: Fri, 31 Dec 9999 23:59:59 GMT\r\n");
 }
 
 TEST(HttpWrite, WritesARequestThatTheReaderReads) {

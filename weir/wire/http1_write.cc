@@ -53,6 +53,30 @@ void write_field(std::string_view name, std::string_view value, std::string& out
   out.append(name).append(": ").append(value).append("\r\n");
 }
 
+void write_date_field(std::chrono::sys_seconds when, std::string& out) {
+  constexpr std::string_view kDays = "SunMonTueWedThuFriSat";
+  constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  const auto day = std::chrono::floor<std::chrono::days>(when);
+  const std::chrono::year_month_day date{day};
+  const std::chrono::hh_mm_ss time{when - day};
+  // The leading 1 keeps the zeros in front; it becomes what stands before the number.
+  const auto two_digits = [&](char before, std::int64_t number) {
+    const std::size_t place = out.size();
+    append_integer(100 + number, out);
+    out[place] = before;
+  };
+  out.append("Date: ").append(kDays.substr(std::chrono::weekday{day}.c_encoding() * 3, 3)).append(1, ',');
+  two_digits(' ', unsigned{date.day()});
+  out.append(1, ' ').append(kMonths.substr((unsigned{date.month()} - 1) * 3, 3));
+  const std::size_t year = out.size();
+  append_integer(10'000 + int{date.year()}, out);
+  out[year] = ' ';
+  two_digits(' ', time.hours().count());
+  two_digits(':', time.minutes().count());
+  two_digits(':', time.seconds().count());
+  out += " GMT\r\n";
+}
+
 void write_response(const HttpResponse& response, std::string& out) {
   if (response.status == 200) {
     out += "HTTP/1.1 200 OK\r\n";

@@ -54,6 +54,14 @@ const HttpSession::Route* HttpSession::find_route(std::string_view path) noexcep
   return route == kRoutes.end() ? nullptr : &*route;
 }
 
+void HttpFront::at(Wall wall) {
+  const auto second = std::chrono::floor<std::chrono::seconds>(wall);
+  if (second == dated_ && !date.empty()) return;
+  dated_ = second;
+  date.clear();
+  write_date_field(second, date);
+}
+
 // --- bytes in ---
 
 Result<std::size_t> HttpSession::receive(std::string_view bytes, Queries& queries, std::string& out) {
@@ -287,7 +295,9 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, const Result<Ans
   if (!answer) {
     const Fault fault = answer.error().fault;
     FaultStatus status = status_of(fault);
-    if (status.status == 0) status.status = front_.options.get()->failure_code;
+    if (status.status == 0) {
+      status.status = answer.error().code != 0 ? answer.error().code : front_.options.get()->failure_code;
+    }
     // Whoever brings the numbers along has no id that could be bad.
     if (fault == Fault::invalid && slot.route->call == Call::throttle) status.code = "bad_value";
     if (fault == Fault::internal) return ApiError{status.status, status.code, "the server failed; its log says why"};
@@ -351,7 +361,7 @@ void HttpSession::refuse(Slot& slot, const ApiError& error, std::string& out) {
 // Writes the answer to where it belongs, with the fields on the workbench.
 void HttpSession::send(Slot& slot, int status, std::string_view content_type, std::string_view content,
                        std::string& out) {
-  if (!front_.date.empty()) write_field("Date", front_.date, front_.fields);
+  front_.fields += front_.date;
   const bool next = &slot == &slots_[first_];
   if (next && std::exchange(slot.interim, false)) out += kHttpContinue;
   write_response({status, content_type, front_.fields, content, slot.head_only, slot.keep_alive, slot.http11},

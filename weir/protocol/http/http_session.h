@@ -41,21 +41,30 @@ struct HttpFront {
       : options(published), health(health_given) {}
 
   Reader<HttpOptions> options;  // looked at anew before anything is decoded
-  std::string date;             // "Sun, 06 Nov 1994 08:49:37 GMT", kept by the owner; empty: no Date header
+  std::string date;             // the Date field of answers; empty until a session was told the time
   const Health& health;
+
+  // Keeps the date: written anew when the second is another.
+  void at(Wall wall);
 
   // The sessions' workbench: nothing on it survives a call.
   RequestHead head;
   JsonReader json;
   std::string fields;
   std::string content;
+
+ private:
+  std::chrono::sys_seconds dated_{};
 };
 
 class HttpSession final : public Session {
  public:
   explicit HttpSession(HttpFront& front) noexcept : front_(front), reader_(front.head) {}
 
-  void at(Time now) noexcept override { now_ = now; }
+  void at(Now now) override {
+    now_ = now.time;
+    front_.at(now.wall);
+  }
   Result<std::size_t> receive(std::string_view bytes, Queries& queries, std::string& out) override;
   void reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) override;
   bool finished() const noexcept override { return closing_ && first_ == slots_.size(); }

@@ -496,15 +496,15 @@ TEST_F(HttpSessionTest, RefusesInsteadOfSayingContinue) {
 
 TEST_F(HttpSessionTest, GivesAPeerTenSecondsForAHeadAndThirtyForContent) {
   const Time start{1000s};
-  session_.at(start);
+  session_.at({start, {}});
   EXPECT_EQ(session_.deadline(), Time::max());
   EXPECT_EQ(send("POST /v1/check HT"), "");
-  session_.at(start + 9s);
+  session_.at({start + 9s, {}});
   EXPECT_EQ(send("TP/1.1\r\nHost: h\r\n"), "");
   EXPECT_EQ(session_.deadline(), start + 10s);
   EXPECT_EQ(send("Content-Length: 37\r\n\r\n{"), "");
   EXPECT_EQ(session_.deadline(), start + 39s);
-  session_.at(start + 20s);
+  session_.at({start + 20s, {}});
   EXPECT_EQ(send("\"limit\""), "");
   EXPECT_EQ(session_.deadline(), start + 39s);
   std::string out;
@@ -518,12 +518,12 @@ TEST_F(HttpSessionTest, GivesAPeerTenSecondsForAHeadAndThirtyForContent) {
 }
 
 TEST_F(HttpSessionTest, CountsEachRequestsTimeAnew) {
-  session_.at(Time{100s});
+  session_.at({Time{100s}, {}});
   send("GET /hea");
-  session_.at(Time{105s});
+  session_.at({Time{105s}, {}});
   send("lthz HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_EQ(session_.deadline(), Time::max());
-  session_.at(Time{106s});
+  session_.at({Time{106s}, {}});
   send("GET /");
   EXPECT_EQ(session_.deadline(), Time{116s});
   std::string out;
@@ -533,7 +533,7 @@ TEST_F(HttpSessionTest, CountsEachRequestsTimeAnew) {
 }
 
 TEST_F(HttpSessionTest, DoesNotHurryAPeerThatWaitsForItsAnswer) {
-  session_.at(Time{100s});
+  session_.at({Time{100s}, {}});
   std::string out;
   Queries queries;
   const std::string bytes = post("/v1/check", kCheck);
@@ -553,10 +553,15 @@ TEST_F(HttpSessionTest, FinishesARequestItHasBegunToReadBeforeItDrains) {
   EXPECT_TRUE(session_.finished());
 }
 
-TEST_F(HttpSessionTest, WritesADateOnlyIfItIsTold) {
+TEST_F(HttpSessionTest, DatesItsAnswersOnceItWasToldTheTime) {
   EXPECT_EQ(ask(get("/healthz")).field("Date"), "");
-  front_.date = "Sun, 06 Nov 1994 08:49:37 GMT";
-  EXPECT_EQ(ask(get("/healthz")).field("Date"), front_.date);
+  session_.at({Time{1s}, Wall{784'111'777s + 999ms}});
+  EXPECT_EQ(ask(get("/healthz")).field("Date"), "Sun, 06 Nov 1994 08:49:37 GMT");
+  EXPECT_EQ(ask(get("/nowhere")).field("Date"), "Sun, 06 Nov 1994 08:49:37 GMT");
+  session_.at({Time{1s}, Wall{784'111'778s}});
+  EXPECT_EQ(ask(get("/healthz")).field("Date"), "Sun, 06 Nov 1994 08:49:38 GMT");
+  session_.at({Time{1s}, Wall{784'111'770s}});  // the wall clock may be set back
+  EXPECT_EQ(ask(get("/healthz")).field("Date"), "Sun, 06 Nov 1994 08:49:30 GMT");
 }
 
 TEST_F(HttpSessionTest, IgnoresAnswersToWhatWasNeverAsked) {

@@ -101,7 +101,9 @@ TEST_F(ReloaderTest, NamesWhatOnlyARestartChangesAndKeepsItsValue) {
   // Still not in force the next time, and named again.
   EXPECT_THAT(reloader_->reload().needs_restart, Contains("threads"));
   for (const policy::Setting& setting : reloader_->current()->origins) {
-    if (setting.path == "threads") EXPECT_EQ(setting.value, "auto");
+    if (setting.path == "threads") {
+      EXPECT_EQ(setting.value, "auto");
+    }
   }
 }
 

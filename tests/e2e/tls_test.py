@@ -13,13 +13,13 @@ import tempfile
 import time
 import unittest
 
-from serving import WEIR, Server
+from serving import ENVIRONMENT, WEIR, Server
 
 LIMITS = """
 threads: 2
 memory: {max_buckets: 100000}
 limits:
-  orders: {burst: 1000000, count: 1, period: 1h}
+  orders: {burst: 1000000, count: 1000000, period: 1h}
 """
 
 
@@ -193,7 +193,8 @@ class Change(TlsTest):
                               ("{cert: a.pem, key: other.key}", "other.key: is not the private key of the certificate in")):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(policy(tls))
-            ended = subprocess.run([WEIR, "serve", "--config", path], capture_output=True, text=True, timeout=30, check=False)
+            ended = subprocess.run([WEIR, "serve", "--config", path], capture_output=True, text=True, timeout=30, check=False,
+                                   env=ENVIRONMENT)
             self.assertEqual(ended.returncode, 2, ended.stderr)
             self.assertIn(sentence, ended.stderr)
 

@@ -80,7 +80,7 @@ class ConnectionTest : public testing::Test {
     endpoint.tls = std::move(tls);
     server_ = std::move(*Server::make({.threads = 1,
                                        .store =
-                                           [this] {
+                                           [this](Loop&) {
                                              auto store = std::make_unique<LateStore>();
                                              store_ = store.get();
                                              return store;

@@ -16,7 +16,9 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/clock.h"
+#include "weir/base/published.h"
 #include "weir/net/certificates_test.h"
+#include "weir/policy/known.h"
 #include "weir/policy/parse.h"
 #include "weir/protocol/resp/resp_session.h"
 #include "weir/server/server.h"
@@ -69,7 +71,6 @@ class ConnectionTest : public testing::Test {
   }
 
   void make(std::shared_ptr<TlsServer> tls = nullptr) {
-    auto outcome = policy::parse("limits: {}", "test.yaml", {});
     Endpoint endpoint;
     endpoint.address = {"127.0.0.1", 0, {}};
     endpoint.speak = Speak::resp;
@@ -86,7 +87,7 @@ class ConnectionTest : public testing::Test {
                                              return store;
                                            },
                                        .log = {}},
-                                      {endpoint}, std::get<policy::Loaded>(outcome).policy, clock_));
+                                      {endpoint}, policy_, known_, clock_));
   }
   void run() {
     thread_ = std::thread([this] { server_->run(); });
@@ -130,7 +131,14 @@ class ConnectionTest : public testing::Test {
     return false;
   }
 
+  static std::shared_ptr<const Policy> no_limits() {
+    auto outcome = policy::parse("limits: {}", "test.yaml", {});
+    return std::get<policy::Loaded>(outcome).policy;
+  }
+
   BootClock clock_;
+  Published<Policy> policy_{no_limits()};
+  Published<Known> known_{std::make_shared<const Known>()};
   RespOptions options_;
   LateStore* store_ = nullptr;
   Loop* loop_ = nullptr;
@@ -291,8 +299,7 @@ TEST_F(SecureConnectionTest, AHandshakeHasItsTimeAndNoMore) {
   const auto loop = std::move(*Loop::make(clock));
   LateStore store;
   LoopMetrics metrics;
-  auto outcome = policy::parse("limits: {}", "test.yaml", {});
-  Pipeline pipeline(std::get<policy::Loaded>(outcome).policy, store, metrics, clock);
+  Pipeline pipeline(policy_, known_, store, metrics, clock);
   Turn turn{*loop, pipeline, metrics, {}, {}, {}, {}};
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);

@@ -131,8 +131,8 @@ bool Connection::settle() {
       if ((watching_ & EPOLLOUT) == 0) last_progress_ = turn_.loop.now().time;
       break;
     }
-    last_progress_ = turn_.loop.now().time;
     out_.erase(0, static_cast<std::size_t>(sent));
+    if (!out_.empty()) last_progress_ = turn_.loop.now().time;
   }
   // What was held back while answers were owed or unsent can go on now.
   if (!in_.empty() && !paused() && out_.empty() && !broken_) {

@@ -96,7 +96,7 @@ void Pipeline::flush(Now now) {
   std::vector<Question> batch = std::exchange(batch_, {});
   store_.charge(batch, now, *this);
   // One reading for all that were answered.
-  const Time done = clock_.now().time;
+  const Time done = clock_.time();
   for (const Time asked : answered_) metrics_.decision_seconds.add(done - asked);
   answered_.clear();
   batch.clear();
@@ -110,13 +110,13 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     metrics_.store_failed();
     if (asker != nullptr) asker->answered(pending.sequence, verdict.error());
   } else {
-    Answer answer;
+    Answer& answer = *answer_;
     answer.verdict = *verdict;
     answer.now = pending.now;
     answered_.push_back(pending.now.time);
     label(pending, answer);
     if (pending.mode == Mode::spend) metrics_.record(answer);
-    if (asker != nullptr) asker->answered(pending.sequence, answer);
+    if (asker != nullptr) asker->answered(pending.sequence, answer_);
   }
   pending.policy.reset();
   free_.push_back(ticket);
@@ -124,6 +124,7 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
 
 void Pipeline::label(const Pending& pending, Answer& answer) {
   Verdict& verdict = answer.verdict;
+  for (std::size_t i = 0; i < verdict.all.size(); ++i) answer.labels[i] = {};
   if (pending.own) {
     answer.labels[0].id = std::string_view(pending.own_text).substr(kOwnPrefix.size());
     measure(pending.own_charge, answer.labels[0]);
@@ -157,8 +158,8 @@ void Pipeline::label(const Pending& pending, Answer& answer) {
     verdict.all.push_back(never);
   } else {
     verdict.all[verdict.strictest] = never;
-    answer.labels[verdict.strictest] = {};
   }
+  answer.labels[verdict.strictest] = {};
   write(verdict.strictest, *blocked);
 }
 

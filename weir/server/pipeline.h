@@ -61,7 +61,8 @@ class Pipeline final : private Answers {
   std::vector<Ticket> free_;
   const Clock& clock_;
   std::vector<Question> batch_;
-  std::vector<Time> answered_;  // when those were asked that this flush has answered
+  Result<Answer> answer_{Answer{}};  // the one being given: a few kilobytes that need not be made anew for each
+  std::vector<Time> answered_;       // when those were asked that this flush has answered
 };
 
 }  // namespace weir

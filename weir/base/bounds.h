@@ -19,6 +19,13 @@ inline constexpr Duration time_max = std::chrono::days{16'436};  // 45 years
 // A calendar quota's size and what is used of it share one word with the window's end (algorithm/calendar.h).
 inline constexpr std::int64_t quota_max = (std::int64_t{1} << 36) - 1;
 
+// Servers that may divide a limit's numbers among themselves while the store cannot be asked.
+inline constexpr std::int64_t share_max = 10'000;
+
+// Redis: a server's host name, masters of a cluster.
+inline constexpr std::size_t redis_host_bytes_max = 253;
+inline constexpr std::size_t redis_nodes_max = 1000;
+
 // Buckets of one memory table.
 inline constexpr std::uint64_t buckets_max = 1'000'000'000;
 
@@ -129,5 +136,19 @@ inline constexpr std::size_t http_pipeline_max = 256;
 // How long a peer may take to send a head, and then the content.
 inline constexpr Duration http_head_time_max = std::chrono::seconds{10};
 inline constexpr Duration http_body_time_max = std::chrono::seconds{30};
+
+// Clients that a loop keeps in each of its two sketches, and the denials that it remembers of each of them.
+inline constexpr std::size_t top_keys_max = 1024;
+inline constexpr std::size_t denials_kept = 8;
+
+// Those who watch decisions, and what waits for one of them.
+inline constexpr std::size_t event_subscribers_max = 64;
+inline constexpr std::size_t event_queue_bytes_max = 256u << 10;
+
+// Clients in one page of a list, and in one list of heavy hitters.
+inline constexpr std::size_t admin_page_max = 1000;
+
+// Reloads and replaced configurations that wait for their turn.
+inline constexpr std::size_t errands_max = 8;
 
 }  // namespace weir::bounds

@@ -23,6 +23,7 @@ enum class Fault {
 struct Error {
   Fault fault;
   std::string detail;  // one sentence that names the field, the value and the rule
+  int code = 0;        // the number the configuration wants said instead of the protocol's own; 0: none
 
   friend bool operator==(const Error&, const Error&) = default;
 };

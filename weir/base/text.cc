@@ -313,6 +313,21 @@ void append_integer(std::int64_t number, std::string& out) {
   out.append(digits, end);
 }
 
+std::string print_instant(Wall wall) {
+  const auto day = std::chrono::floor<std::chrono::days>(wall);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss time(std::chrono::floor<std::chrono::milliseconds>(wall - day));
+  const auto digits = [](std::int64_t number, std::size_t width) {
+    const std::string text = std::to_string(number);
+    return std::string(width - std::min(width, text.size()), '0') + text;
+  };
+  std::string out = digits(int{date.year()}, 4) + '-' + digits(unsigned{date.month()}, 2) + '-' +
+                    digits(unsigned{date.day()}, 2) + 'T' + digits(time.hours().count(), 2) + ':' +
+                    digits(time.minutes().count(), 2) + ':' + digits(time.seconds().count(), 2);
+  if (time.subseconds().count() != 0) out += '.' + digits(time.subseconds().count(), 3);
+  return out + 'Z';
+}
+
 std::string print_duration(Duration d) {
   if (d == Duration::zero()) return "0s";
   std::string out = d < Duration::zero() ? "-" : "";

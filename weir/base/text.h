@@ -47,6 +47,9 @@ void append_integer(std::int64_t number, std::string& out);
 // fraction: "3h", "1m30s", "1500us", "0s". parse_duration() reads it back, unless it is negative.
 std::string print_duration(Duration d);
 
+// "2027-01-01T00:00:00Z", with milliseconds where there are any: RFC 3339, in UTC.
+std::string print_instant(Wall wall);
+
 // The value in double quotes for an error sentence: what could garble a terminal or a log line is escaped, and a long
 // value is cut.
 std::string quote(std::string_view value);

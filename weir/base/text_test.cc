@@ -259,5 +259,13 @@ TEST(AppendSeconds, WritesBehindWhatIsThere) {
   EXPECT_EQ(out, "1000.1-9223372036854775808-0.000000001");
 }
 
+TEST(PrintInstant, WritesRfc3339InUtc) {
+  EXPECT_EQ(print_instant(Wall{}), "1970-01-01T00:00:00Z");
+  EXPECT_EQ(print_instant(Wall{std::chrono::sys_days{std::chrono::year{2027} / 2 / 3}} + std::chrono::hours{4} +
+                          std::chrono::milliseconds{5}),
+            "2027-02-03T04:00:00.005Z");
+  EXPECT_EQ(print_instant(Wall{std::chrono::nanoseconds{999'999}}), "1970-01-01T00:00:00Z");
+}
+
 }  // namespace
 }  // namespace weir

@@ -18,6 +18,7 @@ struct Label {
   std::string_view source;  // where the numbers came from: limit, schedule, override, …
   std::string_view key;     // what kind of client it counts: ip, apikey, header, …; empty: ids that callers name
   bool shadow = false;
+  bool secret = false;                   // the id holds an API key: only its owner sees it in full
   Duration window = Duration::zero();    // from empty to full, or a quota's whole window
   Duration interval = Duration::zero();  // one token's time; zero: everything comes back at once, as a quota does
 };

@@ -5,7 +5,9 @@
 #include <span>
 #include <string_view>
 
+#include "weir/core/key.h"
 #include "weir/core/limit.h"
+#include "weir/core/quota.h"
 
 namespace weir {
 
@@ -42,6 +44,8 @@ struct Query {
   std::span<const NamedCharge> charges;   // or limits by name
   std::string_view key;                   // or a bucket of the caller's own
   std::optional<Limit> limit;             //   with numbers it brings along
+  std::optional<Kind> stored;             // or any bucket: `key` is its whole key in the store; for operators
+  std::optional<Quota> quota;             //   its numbers if it is a quota
   Count cost = 1;
   Mode mode = Mode::spend;
   Order order = Order::together;

@@ -147,6 +147,12 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
   };
   gauge("weir_store_up", "1 while the store answers.", gauges.store_up ? 1 : 0);
   counter("weir_store_errors_total", "Questions that the store could not answer.", "{kind=\"unavailable\"}", errors);
+  head(out, "weir_store_fallback_total", "counter", "Requests that got a failure policy instead of the store.");
+  constexpr std::array<std::string_view, 3> kPolicies = {"passThrough", "failClosed", "inMemoryFallback"};
+  for (std::size_t i = 0; i < kPolicies.size(); ++i) {
+    line(out, "weir_store_fallback_total", "{policy=\"" + std::string(kPolicies[i]) + "\"}",
+         std::to_string(gauges.store_fallbacks[i]));
+  }
   gauge("weir_buckets", "Buckets in memory, expired ones included until they are cleaned.", gauges.buckets);
   counter("weir_buckets_evicted_total", "Buckets forgotten before they were full, for want of room.", "",
           gauges.buckets_evicted);

@@ -90,6 +90,7 @@ struct Gauges {
   std::uint64_t table_bytes = 0;
   bool store_up = true;
   std::string store = "memory";
+  std::array<std::uint64_t, 3> store_fallbacks{};  // requests that got a policy instead of the store, by FailurePolicy
   std::uint64_t reloads_ok = 0;
   std::uint64_t reloads_failed = 0;
   std::string version;

@@ -37,5 +37,14 @@ TEST(Exposition, SumsTheLoopsAndNamesTheKey) {
   EXPECT_EQ(text.back(), '\n');
 }
 
+TEST(Exposition, CountsWhatGotAFailurePolicyInsteadOfTheStore) {
+  Gauges gauges;
+  gauges.store_fallbacks = {1, 2, 3};
+  const std::string text = exposition({}, gauges);
+  EXPECT_THAT(text, HasSubstr(R"(weir_store_fallback_total{policy="passThrough"} 1)"));
+  EXPECT_THAT(text, HasSubstr(R"(weir_store_fallback_total{policy="failClosed"} 2)"));
+  EXPECT_THAT(text, HasSubstr(R"(weir_store_fallback_total{policy="inMemoryFallback"} 3)"));
+}
+
 }  // namespace
 }  // namespace weir

@@ -231,6 +231,8 @@ std::optional<std::string> check_value(const Field& field, std::string_view text
       return check_parsed(field, parse_days(text));
     case Type::hours:
       return check_parsed(field, parse_hours(text));
+    case Type::share:
+      return check_parsed(field, parse_share(text));
   }
   return std::nullopt;
 }

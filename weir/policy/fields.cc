@@ -329,6 +329,10 @@ constexpr std::array kRedis = std::to_array<Field>({
      .fallback = "65536",
      .doc = "Buckets kept in memory while Redis is away.",
      .min = 1},
+    {.name = "share",
+     .type = share,
+     .fallback = "1/1",
+     .doc = "What this server gives of a limit while Redis is away: 1/N of N servers."},
 });
 
 constexpr std::array kEnvoy = std::to_array<Field>({

@@ -28,6 +28,7 @@ enum class Type : unsigned char {
   zone,        // "Europe/London"
   days,        // "mon-fri", "sat,sun"
   hours,       // "09:00-18:00"
+  share,       // "1/4"
   section,     // a map with `fields`
 };
 

@@ -1,6 +1,7 @@
 // One limit of a policy: its name, its numbers, and what may change them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -69,6 +70,11 @@ struct NamedLimit {
   Duration idle_min{};  // idle buckets are kept at least this long
   OverrideTable overrides;
   PrefixMap<std::uint32_t> override_prefixes;  // indexes into overrides; for ids that are addresses
+
+  // Its ids are API keys, or have one in them, in clear.
+  bool holds_api_key() const {
+    return !hashed && std::any_of(key.begin(), key.end(), [](const std::string& part) { return part == "apikey"; });
+  }
 
   // What bucket keys begin with, before the ':'.
   std::string prefix() const { return number ? std::to_string(*number) : name; }

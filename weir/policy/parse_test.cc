@@ -231,6 +231,7 @@ TEST(Parse, SettingsHaveTheirDefaults) {
   EXPECT_EQ(settings.redis.timeout, 250ms);
   EXPECT_EQ(settings.redis.key_prefix, "weir:");
   EXPECT_EQ(settings.redis.fallback_buckets, 65536);
+  EXPECT_EQ(settings.redis.share, 1);
   EXPECT_EQ(settings.failure_code, 429);
   EXPECT_EQ(settings.ipv6_prefix, 64);
   EXPECT_EQ(settings.proxy.header_max, 65536);

@@ -232,6 +232,7 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count 
   charge.cost = cost;
   charge.shadow = limit.mode == Enforcement::shadow;
   charge.on_failure = limit.failure_policy.value_or(parts_.failure_policy);
+  charge.failure_code = limit.failure_code.value_or(0);
   if (numbers.bucket != nullptr) {
     charge.key = {key, Kind::bucket};
     charge.limit = *numbers.bucket;

@@ -100,6 +100,7 @@ class Policy {
   const NamedLimit* find(std::string_view name) const noexcept;  // null if there is none
   std::size_t override_count() const noexcept { return override_count_; }
   const std::string& overrides_file() const noexcept { return parts_.overrides_file; }
+  FailurePolicy failure_policy() const noexcept { return parts_.failure_policy; }
   int ipv6_prefix() const noexcept { return parts_.ipv6_prefix; }
 
   // Some limit is `hashed` and there is no key to hash with: give Options::made_hash_key (parse.h).

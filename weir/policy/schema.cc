@@ -141,6 +141,9 @@ void write_scalar(Writer& json, const Field& field) {
     case Type::hours:
       json.field("type", "string");
       return json.field("pattern", "^[0-2][0-9]:[0-5][0-9]-[0-2][0-9]:[0-5][0-9]$");
+    case Type::share:
+      json.field("type", "string");
+      return json.field("pattern", "^1/[1-9][0-9]*$");
     case Type::instant:
       json.field("type", "string");
       return json.field("pattern", "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$");

@@ -8,6 +8,7 @@
 #include "weir/identify/ip.h"
 #include "weir/policy/check.h"
 #include "weir/policy/fields.h"
+#include "weir/policy/values.h"
 
 namespace weir::policy {
 namespace {
@@ -113,7 +114,8 @@ Redis read_redis(const Section& section) {
           .timeout = section.duration("timeout"),
           .key_prefix = section.text("key_prefix"),
           .hash_tag = section.text("hash_tag"),
-          .fallback_buckets = section.size("fallback_buckets")};
+          .fallback_buckets = section.size("fallback_buckets"),
+          .share = parse_share(section.text("share")).value()};
 }
 
 Proxy read_proxy(const Section& section) {

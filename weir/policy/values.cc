@@ -140,6 +140,12 @@ std::string print_quota(const QuotaText& quota) {
   return std::to_string(quota.size) + " per " + std::string(kCalendars[static_cast<std::size_t>(quota.calendar)]);
 }
 
+Result<Count> parse_share(std::string_view text) {
+  const Result<std::int64_t> servers = text.starts_with("1/") ? parse_integer(text.substr(2)) : 0;
+  if (servers && *servers >= 1 && *servers <= bounds::share_max) return *servers;
+  return refuse("share", text, "must read like 1/4, for one of 1 to " + std::to_string(bounds::share_max) + " servers");
+}
+
 Result<void> check_key_source(std::string_view text) {
   constexpr std::array<std::string_view, 6> alone{"ip", "apikey", "path", "method", "host", "global"};
   if (std::find(alone.begin(), alone.end(), text) != alone.end()) return {};

@@ -38,6 +38,9 @@ struct QuotaText {
 Result<QuotaText> parse_quota(std::string_view text);
 std::string print_quota(const QuotaText& quota);
 
+// "1/4": one of four servers that divide a limit's numbers; 1 to bounds::share_max of them.
+Result<Count> parse_share(std::string_view text);
+
 // "ip", "apikey", "header:NAME", "cookie:NAME", "query:NAME", "form:FIELD", "path", "path:N", "method", "host",
 // "descriptor:KEY", "global".
 Result<void> check_key_source(std::string_view text);

@@ -50,6 +50,15 @@ TEST(Values, QuotasHoldAtTheirBoundsAndNotOnePastThem) {
   }
 }
 
+TEST(Values, AShareIsOneOfSoManyServers) {
+  EXPECT_EQ(*parse_share("1/1"), 1);
+  EXPECT_EQ(*parse_share("1/" + std::to_string(bounds::share_max)), bounds::share_max);
+  for (const std::string bad :
+       {"", "1", "1/", "1/0", "1/-1", "2/4", "1/4 ", "0.25", "1/10001", "1/99999999999999999999"}) {
+    EXPECT_FALSE(parse_share(bad)) << bad;
+  }
+}
+
 TEST(Values, KeySourcesAreThoseOfTheModel) {
   for (const char* good : {"ip", "apikey", "header:x-tenant-id", "cookie:idx", "query:q", "form:email", "path",
                            "path:1", "path:64", "method", "host", "descriptor:user", "global"}) {

@@ -103,6 +103,17 @@ class Session {
     (void)out;
   }
 
+  // When the session has something to do although nothing came: long work that goes on, a stream to write. The
+  // connection calls wake() then. A peer may be slow: wake() adds nothing while `out` is over its bound. Time::max():
+  // never.
+  virtual Time wake_at() const noexcept { return Time::max(); }
+  virtual void wake(Time now, std::string& out) {
+    (void)now;
+    (void)out;
+  }
+  // An answer is still to come that is not among the questions asked: not over yet, even if the peer sends no more.
+  virtual bool working() const noexcept { return false; }
+
   // The server is going away: finish what was asked, take no more.
   virtual void drain(std::string& out) { (void)out; }
 };

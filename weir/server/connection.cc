@@ -37,6 +37,7 @@ Connection::Connection(std::uint64_t id, Turn& turn, Socket socket, std::unique_
 }
 
 Connection::~Connection() {
+  turn_.loop.cancel(alarm_);
   turn_.loop.forget(socket_.fd(), *this);
   turn_.pipeline.forget(*this);
   turn_.metrics.connections[static_cast<std::size_t>(speak_)].subtract();
@@ -141,10 +142,11 @@ bool Connection::settle() {
     if (in_.size() != before || broken_) touch();
   }
   const bool over = broken_ || hung_up_ || session_->finished();
-  if (!dirty_ && out_.empty() && owed_ == 0 && over && !linger()) return false;
+  if (!dirty_ && out_.empty() && owed_ == 0 && over && !session_->working() && !linger()) return false;
   give_back(in_);
   give_back(out_);
   watch();
+  set_alarm();
   return true;
 }
 
@@ -168,6 +170,17 @@ void Connection::watch() {
   if (wanted == watching_) return;
   watching_ = wanted;
   turn_.loop.change(socket_.fd(), watching_, *this);
+}
+
+void Connection::set_alarm() {
+  if (alarm_ != 0 || lingering_) return;
+  const Time when = session_->wake_at();
+  if (when == Time::max()) return;
+  alarm_ = turn_.loop.at(when, [this] {
+    alarm_ = 0;
+    session_->wake(turn_.loop.now().time, out_);
+    touch();
+  });
 }
 
 void Connection::check_deadline(Time now) {

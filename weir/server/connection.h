@@ -56,6 +56,7 @@ class Connection final : public Loop::Handler, public Asker {
   bool linger();
   bool paused() const noexcept;
   void watch();
+  void set_alarm();
   void touch();
 
   std::uint64_t id_;
@@ -67,11 +68,12 @@ class Connection final : public Loop::Handler, public Asker {
   std::string out_;       // not yet written
   std::size_t owed_ = 0;  // questions without an answer
   std::uint32_t watching_ = 0;
-  Time last_progress_{};    // of writing, while something is to be written
-  bool hung_up_ = false;    // the peer will send no more
-  bool broken_ = false;     // close as soon as out_ is gone
-  bool dead_ = false;       // close now
-  bool lingering_ = false;  // nothing more to say; what the peer still sends is not for us
+  Loop::TimerId alarm_ = 0;  // of what the session does by itself
+  Time last_progress_{};     // of writing, while something is to be written
+  bool hung_up_ = false;     // the peer will send no more
+  bool broken_ = false;      // close as soon as out_ is gone
+  bool dead_ = false;        // close now
+  bool lingering_ = false;   // nothing more to say; what the peer still sends is not for us
   bool dirty_ = false;
 };
 

@@ -68,6 +68,7 @@ Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
   pending.own_charge = Charge{};
   pending.own_charge.key = Key{pending.own_text};
   pending.own_charge.cost = query.cost;
+  pending.own_charge.on_failure = policy_->failure_policy();
   // A reset needs no numbers.
   if (query.limit) pending.own_charge.limit = *query.limit;
   return {};

@@ -16,7 +16,7 @@ namespace weir {
 // Names one question until it is answered. Whoever asks gives it a meaning; a store only hands it back.
 using Ticket = std::uint64_t;
 
-// Views must outlive the call it is passed to.
+// Views must live until the question is answered: a store may need them again when asking elsewhere.
 struct Question {
   Ticket ticket = 0;
   std::span<const Charge> charges;  // at most bounds::charges_max

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weir/base/text_writer.h"
+#include "weir/core/identifier.h"
 #include "weir/protocol/http/ratelimit_headers.h"
 #include "weir/wire/json.h"
 
@@ -128,14 +129,6 @@ void write_denial_problem(const Answer& answer, std::string& out) {
 
 void write_error(std::string_view code, std::string_view message, std::string& out) {
   JsonWriter(out).begin_object().key("error").string(code).key("message").string(message).end_object();
-}
-
-std::string identifier_of(const Label& label) {
-  if (label.key == "global") return "global";
-  if (label.limit.empty()) return std::string(label.id);
-  const std::string_view kind = label.key == "ip" || label.key == "apikey" ? label.key : label.limit;
-  std::string identifier(kind);
-  return identifier.append(":").append(label.id);
 }
 
 }  // namespace weir

@@ -23,7 +23,4 @@ void write_denial_problem(const Answer& answer, std::string& out);
 
 void write_error(std::string_view code, std::string_view message, std::string& out);
 
-// "ip:203.0.113.9", "apikey:…", "global", "per-tenant:acme"; of a bucket of the caller's own, its key.
-std::string identifier_of(const Label& label);
-
 }  // namespace weir

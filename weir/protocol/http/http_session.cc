@@ -294,7 +294,9 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, const Result<Ans
   if (!answer) {
     const Fault fault = answer.error().fault;
     FaultStatus status = status_of(fault);
-    if (status.status == 0) status.status = front_.options.failure_code;
+    if (status.status == 0) {
+      status.status = answer.error().code != 0 ? answer.error().code : front_.options.failure_code;
+    }
     // Whoever brings the numbers along has no id that could be bad.
     if (fault == Fault::invalid && slot.route->call == Call::throttle) status.code = "bad_value";
     if (fault == Fault::internal) return ApiError{status.status, status.code, "the server failed; its log says why"};

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "weir/core/identifier.h"
 #include "weir/protocol/http/answer_json.h"
 
 namespace weir {

@@ -139,6 +139,8 @@ class Table {
   // `visit` must not call the table.
   void visit(std::size_t group, const std::function<void(const Bucket&)>& visit) const;
   std::size_t groups() const noexcept { return groups_count_; }
+  // The group of a hash: it never falls as the hash rises, so that lists may go by hash.
+  std::size_t group_of(std::uint64_t h) const noexcept { return index_of(h); }
   // Puts back what visit() showed. Only into a table under the same seed, before it serves.
   void restore(const Bucket& bucket, Now now) noexcept;
   // Before that: room for so many at once. In the order of visit() they would crowd the front of every group that is

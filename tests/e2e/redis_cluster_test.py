@@ -1,0 +1,168 @@
+"""More than one Redis: a replicated master that moves, sentinels that say so, and a cluster that loses nodes and moves
+slots under load."""
+
+import collections
+import subprocess
+import threading
+import unittest
+
+from redis_failover_test import Failing
+from redis_servers import Redis, RedisError, free_port, until
+
+
+def replica_of(test, master):
+    replica = Redis(test, "--replicaof", "127.0.0.1", str(master.port))
+    until("the replica has caught up", lambda: replica("ROLE")[3] == "connected")
+    return replica
+
+
+class Replication(Failing):
+    def test_follows_the_master_to_another_server(self):
+        first = Redis(self)
+        second = replica_of(self, first)
+        server = self.serve(second.port, first.port, mode="replication")
+        self.assert_healthy(server)
+        who = self.fresh()
+        self.assertEqual(self.ask(server, "open", who)[1]["remaining"], 2)
+        until("the spend is replicated", lambda: second("DBSIZE") == first("DBSIZE"))
+        second("REPLICAOF", "NO", "ONE")
+        first("REPLICAOF", "127.0.0.1", second.port)
+        self.until_recovered(server)
+        self.assertEqual(self.ask(server, "open", who)[1]["remaining"], 1, "the new master knows of the spend")
+        self.assert_healthy(server)
+        second.kill()
+        self.until_degraded(server)
+        self.assert_policies(server)
+        first("REPLICAOF", "NO", "ONE")
+        self.until_recovered(server)
+        self.assert_healthy(server)
+
+    def test_finds_a_master_that_only_a_replica_names(self):
+        master = Redis(self)
+        server = self.serve(replica_of(self, master).port, mode="replication")
+        self.until_recovered(server)
+        self.assert_healthy(server)
+
+
+class Sentinels(Failing):
+    def test_follow_a_failover(self):
+        master = Redis(self)
+        replica = replica_of(self, master)
+        sentinels = []
+        for _ in range(3):
+            port = free_port()
+            sentinels.append(Redis(self, "--sentinel", port=port, config=(
+                f"port {port}\nbind 127.0.0.1\nsentinel monitor main 127.0.0.1 {master.port} 2\n"
+                "sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 5000\n")))
+        for sentinel in sentinels:
+            until("sentinels know each other and the replica", lambda s=sentinel: known(s))
+        # The first of them is not there: the others are asked.
+        server = self.serve(free_port(), *(s.port for s in sentinels), mode="sentinel", more="master_name: main")
+        self.until_recovered(server)
+        self.assert_healthy(server)
+        who = self.fresh()
+        self.assertEqual(self.ask(server, "open", who)[1]["remaining"], 2)
+        until("the spend is replicated", lambda: replica("DBSIZE") == master("DBSIZE"))
+        master.kill()
+        self.until_degraded(server)
+        self.assert_policies(server)
+        until("the replica is promoted", lambda: replica("ROLE")[0] == "master")
+        self.until_recovered(server)
+        self.assertEqual(self.ask(server, "open", who)[1]["remaining"], 1, "the new master knows of the spend")
+        self.assert_healthy(server)
+        self.assert_metrics(server, 1)
+
+
+def known(sentinel):
+    state = sentinel("SENTINEL", "MASTER", "main")
+    fields = dict(zip(state[::2], state[1::2]))
+    return fields["num-other-sentinels"] == "2" and fields["num-slaves"] == "1"
+
+
+def cluster_of_six(test):
+    nodes = [Redis(test, "--cluster-enabled", "yes", "--cluster-node-timeout", "1500") for _ in range(6)]
+    subprocess.run(["redis-cli", "--cluster", "create", *(node.address for node in nodes), "--cluster-replicas", "1",
+                    "--cluster-yes"], check=True, capture_output=True, timeout=120)
+    for node in nodes:
+        until("the cluster is there for every node", lambda n=node: "cluster_state:ok" in n("CLUSTER", "INFO"))
+    return nodes
+
+
+def masters_of(nodes):
+    return [node for node in nodes if node.process.poll() is None and node("ROLE")[0] == "master"]
+
+
+class Cluster(Failing):
+    def test_spreads_buckets_and_survives_a_lost_node(self):
+        nodes = cluster_of_six(self)
+        server = self.serve(nodes[5].port, mode="cluster")
+        self.until_recovered(server)
+        self.assert_healthy(server)
+        for who in range(40):
+            self.assertEqual(self.ask(server, "open", f"spread-{who}")[1]["remaining"], 2)
+        self.assertTrue(all(master("DBSIZE") > 5 for master in masters_of(nodes)), "every master has some of them")
+        self.together(server)
+        lost = masters_of(nodes)[0]
+        lost.kill()
+        answers = [self.ask(server, "open", f"spread-{who}")[1] for who in range(40)]
+        self.assertTrue(any("degraded" in answer for answer in answers), "its slots get the policy")
+        self.assertTrue(any("degraded" not in answer for answer in answers), "the others go on")
+        until("a replica takes over", lambda: len(masters_of(nodes)) == 3)
+        until("all slots are served again", lambda: all(
+            "degraded" not in self.ask(server, "open", f"again-{who}")[1] for who in range(40)))
+        self.assert_healthy(server)
+
+    def together(self, server):
+        """All or none, though every bucket is on a server of its own: what was spent in vain is given back."""
+        for turn in range(10):
+            charges = [{"limit": "open", "id": f"{turn}-a"}, {"limit": "closed", "id": f"{turn}-b"},
+                       {"limit": "teapot", "id": f"{turn}-c"}]
+            self.assertEqual(server.post("/v1/check", {"limit": "closed", "id": f"{turn}-b", "cost": 2})[0], 200)
+            self.assertEqual(server.post("/v1/check", {"charges": charges})[0], 200)
+            self.assertEqual(server.post("/v1/check", {"charges": charges})[0], 429)
+            for name, left in (("open", 2), ("closed", 0), ("teapot", 2)):
+                which = dict(open="a", closed="b", teapot="c")[name]
+                until("what was spent in vain is given back",
+                      lambda n=name, i=f"{turn}-{which}", l=left: self.peek(server, n, i) == l)
+
+    def peek(self, server, limit, who):
+        import json
+        return json.loads(server.post("/v1/peek", {"limit": limit, "id": who})[2])["remaining"]
+
+    def test_never_admits_too_much_while_slots_move(self):
+        nodes = cluster_of_six(self)
+        server = self.serve(nodes[0].port, mode="cluster")
+        self.until_recovered(server)
+        admitted = collections.Counter()
+        asked = collections.Counter()
+        moved = threading.Event()
+
+        def hammer(thread):
+            turn = 0
+            while not moved.is_set() or turn < 600:
+                who = f"key-{turn % 200}"
+                status, _ = self.ask(server, "closed", who)
+                asked[(thread, who)] += 1
+                if status == 200:
+                    admitted[(thread, who)] += 1
+                turn += 1
+        threads = [threading.Thread(target=hammer, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        source, target = masters_of(nodes)[:2]
+        try:
+            subprocess.run(["redis-cli", "--cluster", "reshard", source.address, "--cluster-from",
+                            source("CLUSTER", "MYID"), "--cluster-to", target("CLUSTER", "MYID"), "--cluster-slots", "600",
+                            "--cluster-yes"], check=True, capture_output=True, timeout=120)
+        finally:
+            moved.set()
+            for thread in threads:
+                thread.join()
+        for key in range(200):
+            total = sum(admitted[(thread, f"key-{key}")] for thread in range(4))
+            self.assertLessEqual(total, 3, f"key-{key}")
+        self.assertGreater(sum(admitted.values()), 500, "nearly everybody got what is theirs")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,193 @@
+"""What requests get while Redis cannot be asked, and that everything mends itself: real redis-server processes killed,
+paused, emptied, made replicas, filled up, cut off mid-reply."""
+
+import json
+import time
+import unittest
+import urllib.error
+
+from redis_servers import Proxy, Redis, free_port, until
+from serving import Server
+
+POLICY = """
+listen:
+  - {{address: "127.0.0.1:0", speak: http}}
+  - {{address: "127.0.0.1:0", speak: resp}}
+  - {{address: "127.0.0.1:0", speak: admin}}
+threads: 2
+store: redis
+redis: {{endpoints: [{endpoints}], mode: {mode}, timeout: 250ms, fallback_buckets: 1000, {more}}}
+failure_code: 503
+limits:
+  open: {{burst: 3, count: 3, period: 1h}}
+  closed: {{burst: 3, count: 3, period: 1h, failure_policy: failClosed}}
+  teapot: {{burst: 3, count: 3, period: 1h, failure_policy: failClosed, failure_code: 418}}
+  local: {{burst: 3, count: 3, period: 1h, failure_policy: inMemoryFallback}}
+"""
+
+
+def policy(*ports, mode="single", more=""):
+    return POLICY.format(endpoints=", ".join(f'"127.0.0.1:{port}"' for port in ports), mode=mode, more=more)
+
+
+class Failing(unittest.TestCase):
+    """A server on a Redis that a test breaks and mends."""
+
+    def serve(self, *ports, **settings):
+        self.ids = 0
+        return Server(self, policy(*ports, **settings))
+
+    def ask(self, server, limit, who):
+        """Status and answer of one check. Nobody waits for longer than a timeout and what a busy machine adds."""
+        begin = time.monotonic()
+        status, _, body = server.post("/v1/check", {"limit": limit, "id": who})
+        self.assertLess(time.monotonic() - begin, 5)
+        return status, json.loads(body)
+
+    def fresh(self):
+        self.ids += 1
+        return f"client-{self.ids}"
+
+    def assert_healthy(self, server):
+        who = self.fresh()
+        for limit in ("open", "closed", "local"):
+            for left in (2, 1, 0):
+                status, answer = self.ask(server, limit, who)
+                self.assertEqual((status, answer["remaining"]), (200, left), answer)
+                self.assertNotIn("degraded", answer)
+            self.assertEqual(self.ask(server, limit, who)[0], 429)
+
+    def assert_policies(self, server):
+        who = self.fresh()
+        for _ in range(5):
+            status, answer = self.ask(server, "open", who)
+            self.assertEqual((status, answer["allowed"], answer["degraded"]), (200, True, True))
+            status, answer = self.ask(server, "closed", who)
+            self.assertEqual((status, answer["error"]), (503, "store_unavailable"))
+            status, answer = self.ask(server, "teapot", who)
+            self.assertEqual((status, answer["error"]), (418, "store_unavailable"))
+        for expected in (200, 200, 200, 429, 429):
+            status, answer = self.ask(server, "local", who)
+            self.assertEqual(status, expected)
+            self.assertNotIn("degraded", answer)
+        self.assertTrue(server.resp("WEIR.CHECK", "closed", who).startswith("-UNAVAILABLE "))
+
+    def until_degraded(self, server):
+        until("requests get the policy", lambda: "degraded" in self.ask(server, "open", self.fresh())[1])
+
+    def until_recovered(self, server):
+        def healthy():
+            return "degraded" not in self.ask(server, "open", self.fresh())[1]
+        until("requests are decided by Redis again", lambda: all(healthy() for _ in range(8)))
+
+    def assert_metrics(self, server, up):
+        def told():
+            text = server.get("admin", "/metrics")
+            return f"\nweir_store_up {up}\n" in text
+        until(f"weir_store_up is {up}", told)
+        try:
+            deep = json.loads(server.get("http", "/readyz?deep=true"))["status"]
+        except urllib.error.HTTPError as error:
+            with error:
+                self.assertEqual(error.code, 503)
+                deep = json.loads(error.read())["status"]
+        self.assertEqual(deep, "ready" if up else "store unavailable")
+
+    def assert_logged_once(self, server, times=1):
+        code, rest = server.end()
+        self.assertEqual(code, 0)
+        self.assertEqual(rest.count("does not answer"), times, rest)
+        self.assertEqual(rest.count("answers again"), times, rest)
+
+    def break_and_mend(self, server, broken, mended):
+        self.assert_healthy(server)
+        broken()
+        self.until_degraded(server)
+        self.assert_policies(server)
+        self.assert_metrics(server, 0)
+        mended()
+        self.until_recovered(server)
+        self.assert_healthy(server)
+        self.assert_metrics(server, 1)
+        self.assert_logged_once(server)
+
+
+class Single(Failing):
+    def test_killed_and_restarted_empty(self):
+        redis = Redis(self)
+        server = self.serve(redis.port)
+        self.assertEqual(self.ask(server, "open", "spent")[1]["remaining"], 2)
+        self.break_and_mend(server, redis.kill, redis.start)
+
+    def test_paused(self):
+        redis = Redis(self)
+        self.break_and_mend(self.serve(redis.port), redis.pause, redis.resume)
+
+    def test_out_of_memory(self):
+        redis = Redis(self, "--maxmemory-policy", "noeviction")
+        self.break_and_mend(self.serve(redis.port), lambda: redis("CONFIG", "SET", "maxmemory", 1),
+                            lambda: redis("CONFIG", "SET", "maxmemory", 0))
+
+    def test_made_a_replica(self):
+        redis = Redis(self)
+        self.break_and_mend(self.serve(redis.port), lambda: redis("REPLICAOF", "127.0.0.1", free_port()),
+                            lambda: redis("REPLICAOF", "NO", "ONE"))
+
+    def test_loading(self):
+        redis = Redis(self, "--enable-debug-command", "yes")
+        server = self.serve(redis.port)
+        redis("DEBUG", "POPULATE", 4000)
+        redis("SAVE")
+
+        def reload_slowly():
+            redis.kill()
+            redis.options += ["--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"]
+            redis.start()
+        redis.answers_while_loading = True
+        self.break_and_mend(server, reload_slowly, lambda: None)
+
+    def test_slower_than_the_timeout(self):
+        redis = Redis(self)
+        proxy = Proxy(self, redis.port)
+
+        def slow(seconds):
+            proxy.delay = seconds
+        server = self.serve(proxy.port)
+        slow(0.1)
+        self.assert_healthy(server)
+        slow(0)
+        self.break_and_mend(server, lambda: slow(1), lambda: slow(0))
+
+    def test_cut_mid_reply(self):
+        redis = Redis(self)
+        proxy = Proxy(self, redis.port)
+        server = self.serve(proxy.port)
+        self.assert_healthy(server)
+        for kept in (0, 1, 5, 9):
+            who = self.fresh()
+            proxy.cut_after = kept
+            status, answer = self.ask(server, "open", who)
+            # It may have been applied, so it is not sent again.
+            self.assertEqual((status, answer.get("degraded")), (200, True))
+            self.until_recovered(server)
+            self.assertEqual(self.ask(server, "open", who)[1]["remaining"], 1, "applied once, before the cut")
+
+    def test_unreachable_at_the_start(self):
+        port = free_port()
+        server = self.serve(port)
+        self.assert_policies(server)
+        self.assert_metrics(server, 0)
+        Redis(self, port=port)
+        self.until_recovered(server)
+        self.assert_healthy(server)
+        self.assert_metrics(server, 1)
+        self.assert_logged_once(server)
+
+    def test_a_share_divides_the_numbers(self):
+        server = self.serve(free_port(), more="share: 1/3")
+        who = self.fresh()
+        self.assertEqual([self.ask(server, "local", who)[0] for _ in range(3)], [200, 429, 429])
+
+
+if __name__ == "__main__":
+    unittest.main()

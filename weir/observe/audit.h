@@ -1,0 +1,23 @@
+// A record of what operators changed: who, what, to whom, how it was before and how it is now. One line of JSON behind
+// the word "audit", for the log. The caller shortens what is secret.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "weir/base/time.h"
+
+namespace weir {
+
+struct AuditEntry {
+  Wall time{};
+  std::string_view who;     // the caller's address, or "local"
+  std::string_view action;  // "adjust", "reset", "reload", …
+  std::string_view target;  // "per-ip:203.0.113.9", "deny ip 203.0.113.0/24"; empty: the whole server
+  std::string_view before;  // JSON; empty: nothing
+  std::string_view after;   // the same
+};
+
+std::string audit_line(const AuditEntry& entry);
+
+}  // namespace weir

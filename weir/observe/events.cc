@@ -1,0 +1,105 @@
+#include "weir/observe/events.h"
+
+#include <utility>
+
+#include "weir/base/bounds.h"
+#include "weir/base/text.h"
+#include "weir/core/identifier.h"
+#include "weir/wire/json.h"
+
+namespace weir {
+namespace {
+
+std::string describe(const Label& label, const Decision& decision, Wall wall) {
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().key("time").string(print_instant(wall));
+  json.key("limit").string(label.limit).key("id").string(shown_id(label));
+  json.key("identifier").string(shown_identifier(label)).key("allowed").boolean(decision.allowed);
+  json.key("burst").number(decision.burst).key("remaining").number(decision.remaining);
+  json.key("retry_after");
+  decision.retry_after == kNever ? json.number("-1") : json.number(print_seconds(decision.retry_after));
+  json.key("reset_after").number(print_seconds(decision.reset_after));
+  json.key("shadow").boolean(label.shadow).key("source").string(label.source).end_object();
+  return text;
+}
+
+}  // namespace
+
+bool EventQueue::wants(std::string_view limit, bool allowed) noexcept {
+  if (!filter_.limit.empty() && filter_.limit != limit) return false;
+  if (filter_.allowed && *filter_.allowed != allowed) return false;
+  return matched_.fetch_add(1, std::memory_order_relaxed) % filter_.sample == 0;
+}
+
+void EventQueue::push(const std::string& event) {
+  const std::lock_guard lock(mutex_);
+  if (bytes_ + event.size() > bounds::event_queue_bytes_max) {
+    ++dropped_;
+    return;
+  }
+  bytes_ += event.size();
+  events_.push_back(event);
+}
+
+EventQueue::Taken EventQueue::take(std::size_t bytes_max) {
+  Taken taken;
+  const std::lock_guard lock(mutex_);
+  for (std::size_t bytes = 0; !events_.empty() && bytes < bytes_max; events_.pop_front()) {
+    bytes += events_.front().size();
+    bytes_ -= events_.front().size();
+    taken.events.push_back(std::move(events_.front()));
+  }
+  taken.dropped = std::exchange(dropped_, 0);
+  return taken;
+}
+
+// Those who are still there. REQUIRES: mutex_ is held.
+std::vector<std::shared_ptr<EventQueue>> Events::live() {
+  std::vector<std::shared_ptr<EventQueue>> all;
+  std::erase_if(queues_, [&](const std::weak_ptr<EventQueue>& weak) {
+    std::shared_ptr<EventQueue> queue = weak.lock();
+    if (queue == nullptr) return true;
+    all.push_back(std::move(queue));
+    return false;
+  });
+  subscribers_.store(queues_.size(), std::memory_order_relaxed);
+  return all;
+}
+
+Result<std::shared_ptr<EventQueue>> Events::subscribe(EventFilter filter) {
+  const std::lock_guard lock(mutex_);
+  if (live().size() >= bounds::event_subscribers_max) {
+    return Error{Fault::unavailable, std::to_string(bounds::event_subscribers_max) + " watch already"};
+  }
+  auto queue = std::make_shared<EventQueue>(std::move(filter));
+  queues_.push_back(queue);
+  subscribers_.store(queues_.size(), std::memory_order_relaxed);
+  return queue;
+}
+
+void Events::publish(const Answer& answer) {
+  std::vector<std::shared_ptr<EventQueue>> queues;
+  {
+    const std::lock_guard lock(mutex_);
+    queues = live();
+  }
+  const Decisions& all = answer.verdict.all;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Label& label = answer.labels[i];
+    // A limit's rate and its quota are one decision, of which the stricter half speaks.
+    std::size_t speaks = i;
+    while (i + 1 < all.size() && !label.bucket.empty() && answer.labels[i + 1].bucket == label.bucket) {
+      ++i;
+      if (stricter(all[i], all[speaks])) speaks = i;
+    }
+    std::string text;
+    for (const std::shared_ptr<EventQueue>& queue : queues) {
+      if (!queue->wants(label.limit, all[speaks].allowed)) continue;
+      if (text.empty()) text = describe(label, all[speaks], answer.now.wall);
+      queue->push(text);
+    }
+  }
+}
+
+}  // namespace weir

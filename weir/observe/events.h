@@ -1,0 +1,69 @@
+// Decisions as they happen, for those who watch: each subscriber has a filter and a bounded queue. Nobody watches most
+// of the time, and then a decision costs one load.
+//
+// Thread safety: all of it. Loops publish; whoever subscribed takes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/result.h"
+#include "weir/core/answer.h"
+
+namespace weir {
+
+struct EventFilter {
+  std::string limit;            // empty: all
+  std::optional<bool> allowed;  // absent: both
+  std::uint32_t sample = 1;     // one in so many
+};
+
+// One subscriber's events, each a line of JSON, oldest first. What finds no room is dropped, and counted.
+class EventQueue {
+ public:
+  explicit EventQueue(EventFilter filter) : filter_(std::move(filter)) {}
+
+  bool wants(std::string_view limit, bool allowed) noexcept;
+  void push(const std::string& event);
+
+  // The events that waited, up to about `bytes_max`, and how many were dropped since the last time.
+  struct Taken {
+    std::vector<std::string> events;
+    std::uint64_t dropped = 0;
+  };
+  Taken take(std::size_t bytes_max);
+
+ private:
+  const EventFilter filter_;
+  std::atomic<std::uint64_t> matched_{0};
+  std::mutex mutex_;
+  std::deque<std::string> events_;
+  std::size_t bytes_ = 0;
+  std::uint64_t dropped_ = 0;
+};
+
+class Events {
+ public:
+  // Lasts as long as the queue is held. An Error: there are bounds::event_subscribers_max already.
+  Result<std::shared_ptr<EventQueue>> subscribe(EventFilter filter);
+
+  // Somebody is watching.
+  bool wanted() const noexcept { return subscribers_.load(std::memory_order_relaxed) != 0; }
+  void publish(const Answer& answer);
+
+ private:
+  std::vector<std::shared_ptr<EventQueue>> live();
+
+  std::atomic<std::size_t> subscribers_{0};
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<EventQueue>> queues_;
+};
+
+}  // namespace weir

@@ -1,0 +1,69 @@
+// The heaviest keys of a stream in bounded memory: the Space-Saving sketch (Metwally, Agrawal and El Abbadi, 2005). In:
+// the hash of a key, once per occurrence. Out: for each key that is kept, a count that is never too low, and by how
+// much it may be too high.
+//
+// A key that is not kept takes the place of the one with the lowest count and inherits that count as its error. So with
+// m places every key that makes up more than 1/m of the stream is kept, however many different keys there are.
+//
+// Holds no texts: the owner keeps what belongs to a key in an array of its own, by place.
+// Thread safety: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace weir {
+
+class TopKeys {
+ public:
+  struct Place {
+    std::uint32_t number = 0;  // 0 <= number < places
+    bool fresh = false;        // somebody else's until now, or nobody's
+  };
+  struct Estimate {
+    std::uint64_t count = 0;  // at least the truth
+    std::uint64_t error = 0;  // and at most this much above it
+
+    friend bool operator==(const Estimate&, const Estimate&) = default;
+  };
+
+  // `places` is at least 1.
+  explicit TopKeys(std::size_t places);
+
+  // One more of this key. `hash` is its identity: keyed, and of 64 bits. Logarithmic in the number of places at worst.
+  Place add(std::uint64_t hash) noexcept;
+
+  // Places 0 .. size() - 1 are taken.
+  std::size_t size() const noexcept { return heap_.size(); }
+  Estimate estimate(std::uint32_t place) const noexcept;
+  // No key that is not kept occurred more often than this.
+  std::uint64_t floor() const noexcept { return heap_.size() < places_ ? 0 : heap_.front().count; }
+
+ private:
+  static constexpr std::uint32_t kNobody = 0xffff'ffff;
+
+  // The lowest count is in front.
+  struct Item {
+    std::uint64_t count;
+    std::uint32_t place;
+  };
+  struct Tenant {
+    std::uint64_t hash = 0;
+    std::uint64_t error = 0;
+    std::uint32_t position = 0;  // in the heap
+  };
+
+  std::size_t find(std::uint64_t hash) const noexcept;  // its slot of the index, or the free one where it belongs
+  void vacate(std::size_t slot) noexcept;
+  void sink(std::size_t position) noexcept;
+  void rise(std::size_t position) noexcept;
+  void put(std::size_t position, Item item) noexcept;
+
+  std::size_t places_;
+  std::vector<Item> heap_;
+  std::vector<Tenant> tenants_;       // by place
+  std::vector<std::uint32_t> index_;  // places by hash, open addressing, at most a quarter full
+};
+
+}  // namespace weir

@@ -1,0 +1,43 @@
+// A Store around a store that may be out of reach. Every question is asked of it; what it fails to answer gets the
+// failure policies of its limits (fallback.h).
+//
+// Everything else is the wrapped store's own work: to answer within its timeout, at once while it knows that it cannot
+// be asked, to come back by itself, and to tell of both.
+//
+// Thread safety: none; every loop has its own. They share the table and the counts behind the Fallback.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "weir/base/clock.h"
+#include "weir/store/failover/fallback.h"
+#include "weir/store/store.h"
+
+namespace weir {
+
+class FailoverStore final : public Store, private Answers {
+ public:
+  // The clock must outlive the store.
+  FailoverStore(std::unique_ptr<Store> primary, Fallback fallback, const Clock& clock)
+      : primary_(std::move(primary)), fallback_(fallback), clock_(clock) {}
+
+  void charge(std::span<const Question> batch, Now now, Answers& answers) override;
+
+ private:
+  struct Asked {
+    Question question;
+    Answers* answers = nullptr;
+  };
+
+  void answer(Ticket ticket, const Result<Verdict>& verdict) override;
+
+  std::unique_ptr<Store> primary_;
+  Fallback fallback_;
+  const Clock& clock_;
+  std::vector<Asked> asked_;  // by the ticket given to the primary; as many as it holds unanswered at once
+  std::vector<Ticket> free_;
+  std::vector<Question> batch_;
+};
+
+}  // namespace weir

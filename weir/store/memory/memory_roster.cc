@@ -1,0 +1,116 @@
+#include "weir/store/memory/memory_roster.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weir {
+namespace {
+
+// A step's work: whichever comes first. A group is looked at whole.
+constexpr std::size_t kBucketsPerStep = 1024;
+constexpr std::size_t kGroupsPerStep = 1024;
+
+// A cursor is the hash that comes next, in hex.
+std::string print_cursor(std::uint64_t h) {
+  char text[16];
+  const auto [end, fault] = std::to_chars(text, text + sizeof text, h, 16);
+  static_cast<void>(fault);  // 16 digits hold every hash
+  return std::string(text, end);
+}
+
+std::optional<std::uint64_t> read_cursor(std::string_view text) {
+  std::uint64_t h = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), h, 16);
+  if (fault != std::errc{} || end != text.data() + text.size()) return {};
+  return h;
+}
+
+Error no_such_cursor() {
+  return Error{Fault::invalid, "the cursor is not one that this server gave"};
+}
+
+Roster::Step step_at(std::uint64_t next) {
+  // The hashes are spread evenly: what lies before one is as much as it is of the largest.
+  return {print_cursor(next), static_cast<std::uint32_t>(scale(next, 1'000'000)), 0};
+}
+
+// The lowest hash of a group.
+std::uint64_t begin_of(const Table& table, std::size_t group) {
+  std::uint64_t low = 0;
+  std::uint64_t high = ~std::uint64_t{0};
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (table.group_of(middle) < group) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+struct Copy {
+  std::uint64_t h;
+  Kind kind;
+  State state;
+  std::string name;
+};
+
+// A copy, because visitors may take their time and the group is locked meanwhile.
+std::vector<Copy> copy_group(const Table& table, std::size_t group, std::uint64_t from) {
+  std::vector<Copy> all;
+  table.visit(group, [&](const Table::Bucket& bucket) {
+    if (bucket.h >= from && bucket.state != 0) {
+      all.push_back({bucket.h, bucket.kind, bucket.state, std::string(bucket.name)});
+    }
+  });
+  std::ranges::sort(all, {}, &Copy::h);
+  return all;
+}
+
+}  // namespace
+
+void MemoryRoster::visit(std::string_view cursor, Now now, const Visit& visit, const Done& done) {
+  const std::optional<std::uint64_t> from = cursor.empty() ? 0 : read_cursor(cursor);
+  if (!from) return done(no_such_cursor());
+  std::size_t seen = 0;
+  std::size_t group = table_.group_of(*from);
+  for (std::size_t groups = 0; group < table_.groups(); ++group, ++groups) {
+    if (seen >= kBucketsPerStep || groups >= kGroupsPerStep) return done(step_at(begin_of(table_, group)));
+    for (const Copy& bucket : copy_group(table_, group, *from)) {
+      ++seen;
+      const bool quota = bucket.kind == Kind::quota;
+      const Duration backlog = Time{Duration{static_cast<std::int64_t>(bucket.state)}} - now.time;
+      const bool more = visit(
+          {Key{bucket.name, bucket.kind}, quota ? Duration::zero() : backlog, quota ? bucket.state : std::uint64_t{0}});
+      if (!more && bucket.h == ~std::uint64_t{0}) return done(Step{});
+      if (!more) return done(step_at(bucket.h + 1));
+    }
+  }
+  done(Step{{}, 1'000'000, 0});
+}
+
+void MemoryRoster::forget(std::string_view cursor, Now now, const Done& done) {
+  const std::optional<std::uint64_t> from = cursor.empty() ? 0 : read_cursor(cursor);
+  if (!from) return done(no_such_cursor());
+  std::size_t seen = 0;
+  std::uint64_t forgotten = 0;
+  std::size_t group = table_.group_of(*from);
+  for (std::size_t groups = 0; group < table_.groups(); ++group, ++groups) {
+    if (seen >= kBucketsPerStep || groups >= kGroupsPerStep) {
+      Step step = step_at(begin_of(table_, group));
+      step.forgotten = forgotten;
+      return done(step);
+    }
+    for (const Copy& bucket : copy_group(table_, group, *from)) {
+      ++seen;
+      if (table_.reset(bucket.h, bucket.kind, now)) ++forgotten;
+    }
+  }
+  done(Step{{}, 1'000'000, forgotten});
+}
+
+}  // namespace weir

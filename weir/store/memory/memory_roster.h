@@ -1,0 +1,23 @@
+// The buckets of the memory table in the order of their hashes, so that a list may stop anywhere and go on there,
+// whatever the table has been rebuilt into in between.
+#pragma once
+
+#include "weir/store/memory/table.h"
+#include "weir/store/roster.h"
+
+namespace weir {
+
+// Answers before each call returns. One step looks at about a thousand buckets, or at a thousand small groups.
+class MemoryRoster final : public Roster {
+ public:
+  // The table must outlive the roster.
+  explicit MemoryRoster(Table& table) noexcept : table_(table) {}
+
+  void visit(std::string_view cursor, Now now, const Visit& visit, const Done& done) override;
+  void forget(std::string_view cursor, Now now, const Done& done) override;
+
+ private:
+  Table& table_;
+};
+
+}  // namespace weir

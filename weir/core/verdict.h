@@ -2,54 +2,14 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 
-#include "weir/base/assert.h"
 #include "weir/base/bounds.h"
+#include "weir/base/inline_list.h"
 #include "weir/core/decision.h"
 
 namespace weir {
 
-// Inline: an answer allocates nothing. Room that is not used is neither written nor copied: most requests have one
-// decision, and sixteen of them would cost more than the decision itself.
-class Decisions {
- public:
-  constexpr Decisions() noexcept {}
-  constexpr Decisions(const Decisions& other) noexcept { assign(other); }
-  constexpr Decisions& operator=(const Decisions& other) noexcept {
-    if (this != &other) assign(other);
-    return *this;
-  }
-  constexpr ~Decisions() = default;
-
-  constexpr void push_back(const Decision& decision) noexcept {
-    WEIR_ASSERT(size_ < bounds::charges_max);
-    std::construct_at(&items_[size_++], decision);
-  }
-  constexpr std::size_t size() const noexcept { return size_; }
-  constexpr bool empty() const noexcept { return size_ == 0; }
-  constexpr const Decision& operator[](std::size_t i) const noexcept {
-    WEIR_ASSERT(i < size_);
-    return items_[i];
-  }
-  constexpr Decision& operator[](std::size_t i) noexcept {
-    WEIR_ASSERT(i < size_);
-    return items_[i];
-  }
-  constexpr const Decision* begin() const noexcept { return items_; }
-  constexpr const Decision* end() const noexcept { return items_ + size_; }
-
- private:
-  constexpr void assign(const Decisions& other) noexcept {
-    size_ = 0;
-    for (const Decision& decision : other) push_back(decision);
-  }
-
-  union {
-    Decision items_[bounds::charges_max];  // alive up to size_
-  };
-  std::size_t size_ = 0;
-};
+using Decisions = InlineList<Decision, bounds::charges_max>;
 
 struct Verdict {
   Decisions all;  // in order; with in_order charging, only those that were asked

@@ -37,6 +37,7 @@ Connection::Connection(std::uint64_t id, Turn& turn, Socket socket, std::unique_
 }
 
 Connection::~Connection() {
+  if (dirty_) std::erase(turn_.dirty, this);
   turn_.loop.cancel(alarm_);
   turn_.loop.forget(socket_.fd(), *this);
   turn_.pipeline.forget(*this);
@@ -46,7 +47,7 @@ Connection::~Connection() {
 void Connection::touch() {
   if (dirty_) return;
   dirty_ = true;
-  turn_.dirty.push_back(id_);
+  turn_.dirty.push_back(this);
 }
 
 bool Connection::paused() const noexcept {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,13 +45,14 @@ class Pipeline final : private Answers {
   // The asker is gone: its answers are dropped, its charges stand.
   void forget(const Asker& asker) noexcept;
 
-  void use(std::shared_ptr<const Policy> policy) noexcept { policy_ = std::move(policy); }
+  void use(std::shared_ptr<const Policy> policy) noexcept;
 
  private:
   struct Pending;
 
   Pending& take();
   Result<void> resolve(const Query& query, Now now, Pending& pending);
+  void hold_policy(std::span<const Question> batch);
   void answer(Ticket ticket, const Result<Verdict>& verdict) override;
   static void label(const Pending& pending, Answer& answer);
 
@@ -61,8 +63,7 @@ class Pipeline final : private Answers {
   std::vector<Ticket> free_;
   const Clock& clock_;
   std::vector<Question> batch_;
-  Result<Answer> answer_{Answer{}};  // the one being given: a few kilobytes that need not be made anew for each
-  std::vector<Time> answered_;       // when those were asked that this flush has answered
+  std::vector<Time> answered_;  // when those were asked that this flush has answered
 };
 
 }  // namespace weir

@@ -109,9 +109,8 @@ class Server::Worker {
     for (int pass = 0; pass < 4 && !turn_.dirty.empty(); ++pass) {
       settling_.clear();
       settling_.swap(turn_.dirty);
-      for (const std::uint64_t id : settling_) {
-        const auto found = connections_.find(id);
-        if (found != connections_.end() && !found->second->settle()) connections_.erase(found);
+      for (Connection* const connection : settling_) {
+        if (!connection->settle()) connections_.erase(connection->id());
       }
       pipeline_.flush(loop_->now());
     }
@@ -134,7 +133,7 @@ class Server::Worker {
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::uint64_t next_id_ = 1;
-  std::vector<std::uint64_t> settling_;  // of end_turn(), kept for its memory
+  std::vector<Connection*> settling_;  // of end_turn(), kept for its memory
   bool draining_ = false;
 };
 

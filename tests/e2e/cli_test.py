@@ -89,6 +89,8 @@ class Usage(ProgramTest):
         self.assertIn("--config", self.refused("simulate", "--trace", "-"))
         self.assertIn("FILE", self.refused("config", "check"))
         self.assertIn("--colour", self.refused("config", "check", "x", "--colour"))
+        self.assertEqual(self.refused("serve", "--cofnig", "weir.yaml"),
+                         'weir: there is no option "--cofnig"; did you mean "--config"?\n')
         self.assertIn('"xml" must be table or json', self.refused("config", "check", "x", "--output", "xml"))
 
 

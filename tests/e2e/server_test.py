@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from serving import POLICY, WEIR, Server
+from serving import ENVIRONMENT, POLICY, WEIR, Server
 
 
 class DecisionApi(unittest.TestCase):
@@ -105,7 +105,7 @@ class Readme(unittest.TestCase):
             quickstart = file.read()
         server = Server(self, POLICY[:POLICY.index("limits:")] + quickstart)
         shutil.copy(os.path.join(source, "examples", "quickstart.yaml"), server.directory)
-        environment = {**os.environ, "PATH": os.path.dirname(os.path.abspath(WEIR)) + ":" + os.environ["PATH"]}
+        environment = {**ENVIRONMENT, "PATH": os.path.dirname(os.path.abspath(WEIR)) + ":" + os.environ["PATH"]}
         steps = 0
         for transcript in re.findall(r"^```console\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL):
             parts = re.split(r"^\$ (.*)\n", transcript, flags=re.MULTILINE)
@@ -146,7 +146,7 @@ class Life(unittest.TestCase):
         code, rest = server.end()
         idle.close()
         self.assertEqual(code, 0)
-        self.assertIn("weir: stopped", rest)
+        self.assertIn(" info stopped", rest)
 
     def test_a_reload_applies_whole_or_not_at_all(self):
         server = Server(self)
@@ -158,7 +158,7 @@ class Life(unittest.TestCase):
         self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "1"})[0], 429)
         server.write(POLICY.replace("burst: 5", "burst: 6"))
         server.process.send_signal(signal.SIGHUP)
-        while "reloaded:" not in server.process.stderr.readline():
+        while "info reloaded" not in server.process.stderr.readline():
             pass
         # Every loop takes the new policy in its next turn.
         while server.post("/v1/check", {"limit": "orders", "id": "2", "cost": 6})[0] != 200:
@@ -185,7 +185,8 @@ class Life(unittest.TestCase):
         path = os.path.join(first.directory, "second.yaml")
         with open(path, "w", encoding="utf-8") as file:
             file.write(second)
-        ended = subprocess.run([WEIR, "serve", "--config", path], capture_output=True, text=True, timeout=30, check=False)
+        ended = subprocess.run([WEIR, "serve", "--config", path], capture_output=True, text=True, timeout=30, check=False,
+                               env=ENVIRONMENT)
         self.assertEqual(ended.returncode, 1, ended.stderr)
         self.assertIn("Address already in use", ended.stderr)
 
@@ -208,7 +209,8 @@ class Life(unittest.TestCase):
                 path = os.path.join(directory, "weir.yaml")
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
-                ended = subprocess.run([WEIR, "serve", "--config", path], capture_output=True, text=True, timeout=30, check=False)
+                ended = subprocess.run([WEIR, "serve", "--config", path], capture_output=True, text=True, timeout=30, check=False,
+                                       env=ENVIRONMENT)
                 self.assertEqual(ended.returncode, code, ended.stderr)
                 self.assertIn(sentence, ended.stderr)
 

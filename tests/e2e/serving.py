@@ -13,6 +13,8 @@ import urllib.error
 import urllib.request
 
 WEIR = os.environ["WEIR"]
+# A WEIR_* variable would be configuration, or refused as a mistyped one.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("WEIR_")}
 
 POLICY = """
 listen:
@@ -30,14 +32,26 @@ limits:
 class Server:
     """One `weir serve`, ended with the test."""
 
-    def __init__(self, test, policy=POLICY, directory=None):
+    def __init__(self, test, policy=POLICY, directory=None, files=None, start=True):
+        """`files`: name to text, beside the configuration. Without `start` call start() yourself."""
         self.directory = directory or tempfile.mkdtemp()
         if directory is None:
             test.addCleanup(shutil.rmtree, self.directory)
         self.config = os.path.join(self.directory, "weir.yaml")
         self.write(policy)
-        self.process = subprocess.Popen([WEIR, "serve", "--config", self.config], stderr=subprocess.PIPE, text=True)
-        test.addCleanup(self.end)
+        for name, text in (files or {}).items():
+            path = os.path.join(self.directory, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        self.test = test
+        if start:
+            self.start()
+
+    def start(self):
+        self.process = subprocess.Popen([WEIR, "serve", "--config", self.config], stderr=subprocess.PIPE, text=True,
+                                        env=ENVIRONMENT)
+        self.test.addCleanup(self.end)
         self.ports = {}
         while not self.ports:
             line = self.process.stderr.readline()

@@ -128,16 +128,35 @@ std::string unknown_command(const std::vector<std::string_view>& words) {
   return {};
 }
 
-// The command the words begin with, as a place to look for help.
-std::string help_command(const std::vector<std::string_view>& words) {
+// The command the words begin with, or null.
+const Command* find_command(const std::vector<std::string_view>& words) {
   for (const Command& command : commands()) {
     const std::string_view name = command.name;
     const std::size_t space = name.find(' ');
     const bool first = !words.empty() && words[0] == name.substr(0, space);
     const bool second = space == std::string_view::npos || (words.size() > 1 && words[1] == name.substr(space + 1));
-    if (first && second) return "weir " + std::string(name) + " --help";
+    if (first && second) return &command;
   }
-  return "weir --help";
+  return nullptr;
+}
+
+// The sentence for the first word that looks like an option and is none of the command's; otherwise what CLI11 says.
+std::string refusal(const std::vector<std::string_view>& words, const Command* command, const std::string& otherwise) {
+  if (command == nullptr) return otherwise + "; see weir --help";
+  const std::string help = "; see weir " + std::string(command->name) + " --help";
+  std::vector<std::string_view> known{"--help"};
+  for (const Option& option : command->options) {
+    if (!option.positional()) known.push_back(option.name);
+  }
+  for (const std::string_view word : words) {
+    const std::string_view name = word.substr(0, word.find('='));
+    if (!name.starts_with("--") || name == "--") continue;
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string_view meant = weir::policy::nearest_word(known, name);
+    return "there is no option \"" + std::string(name) + "\"" +
+           (meant.empty() ? help : "; did you mean \"" + std::string(meant) + "\"?");
+  }
+  return otherwise + help;
 }
 
 Exit run(int argc, const char* const* argv, Console& console) {
@@ -156,7 +175,7 @@ Exit run(int argc, const char* const* argv, Console& console) {
     console.out.write(line.help());
     return kOk;
   } catch (const CLI::ParseError& error) {
-    console.complain(std::string(error.what()) + "; see " + help_command(words));
+    console.complain(refusal(words, find_command(words), error.what()));
     return kUsage;
   }
 }

@@ -102,6 +102,12 @@ inline constexpr std::size_t prefixes_max = 1u << 20;
 inline constexpr std::size_t config_bytes_max = 256u << 20;
 inline constexpr int config_depth_max = 32;
 
+// Symbolic links followed on the way to a file, as the kernel does.
+inline constexpr int symlinks_max = 40;
+
+// Changes by the admin API on top of each other, until a reload or a whole policy takes their place.
+inline constexpr std::size_t amendments_max = 64;
+
 // A JSON text, a line of a trace among them, and how deep it may nest.
 inline constexpr std::size_t json_bytes_max = 1u << 20;
 inline constexpr std::size_t json_depth_max = 64;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace weir::cli {
 namespace {
@@ -20,13 +21,43 @@ policy::Environment process_environment() {
   return environment;
 }
 
+// Settings that would change who may pass and that nothing acts on yet. Ignoring one would be a promise broken in
+// silence.
+policy::Problems unbuilt(const std::vector<policy::Setting>& settings) {
+  policy::Problems problems;
+  for (const policy::Setting& setting : settings) {
+    if (setting.origin == "default" || setting.value == "[]" || setting.value == "\"\"") continue;
+    for (const std::string_view section :
+         {"routes", "access.allow", "access.deny", "access.block", "access.trusted_proxies", "admin.read_token",
+          "admin.write_token", "external", "envoy", "cache_redis"}) {
+      if (!setting.path.starts_with(section)) continue;
+      problems.push_back({setting.origin, 0, 0, setting.path + " is not built yet, and the server must not ignore it"});
+      break;
+    }
+  }
+  return problems;
+}
+
 }  // namespace
 
-policy::Outcome load(const std::string& path, std::string_view hash_key) {
+policy::Outcome load(const std::string& path) {
   policy::Options options;
   options.environment = process_environment();
-  options.made_hash_key = hash_key;
+  options.made_hash_key = kOfflineHashKey;
   return policy::load(path, options);
+}
+
+policy::Outcome load_to_serve(const std::string& path, const ServeOptions& serve) {
+  policy::Options options;
+  options.environment = process_environment();
+  options.made_hash_key = serve.hash_key;
+  options.amendments = serve.amendments;
+  options.reading = serve.reading;
+  policy::Outcome outcome = policy::load(path, options);
+  const auto* const loaded = std::get_if<policy::Loaded>(&outcome);
+  if (loaded == nullptr) return outcome;
+  if (policy::Problems problems = unbuilt(loaded->origins); !problems.empty()) return problems;
+  return outcome;
 }
 
 void complain(const policy::Problems& problems, const std::string& path, Console& console) {

@@ -1,9 +1,11 @@
 // What every command that reads a configuration does first.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weir/cli/output.h"
 #include "weir/policy/parse.h"
@@ -14,9 +16,16 @@ namespace weir::cli {
 // nothing, because nothing leaves an offline command that its input did not already say. A server has its own.
 inline constexpr std::string_view kOfflineHashKey = "weir offline";
 
-// The file with the process's environment on top; an empty path is the environment alone. `hash_key` is that of hashed
-// limits where the configuration gives none.
-policy::Outcome load(const std::string& path, std::string_view hash_key = kOfflineHashKey);
+// The file with the process's environment on top; an empty path is the environment alone.
+policy::Outcome load(const std::string& path);
+
+// The same for a server: it refuses what it would have to ignore.
+struct ServeOptions {
+  std::string hash_key{kOfflineHashKey};  // of hashed limits, where the configuration gives none
+  std::vector<policy::Amendment> amendments{};
+  std::function<void(const std::string& path)> reading{};  // told each path before it is read
+};
+policy::Outcome load_to_serve(const std::string& path, const ServeOptions& options = {});
 
 // One line per problem on err, and a last one that counts them.
 void complain(const policy::Problems& problems, const std::string& path, Console& console);

@@ -54,14 +54,14 @@ void diff_limits(const Policy& before, const Policy& after, std::vector<Change>&
     const std::string what = "limit " + old_limit.name;
     const std::string old_words = words(old_limit);
     if (now == nullptr) {
-      changes.push_back({Kind::removed, what, old_words, "", true});
+      changes.push_back({Kind::removed, what, "", old_words, "", true});
     } else if (const std::string new_words = words(*now); new_words != old_words) {
-      changes.push_back({Kind::changed, what, old_words, new_words, true});
+      changes.push_back({Kind::changed, what, "", old_words, new_words, true});
     }
   }
   for (const NamedLimit& limit : after.limits()) {
     if (before.find(limit.name) != nullptr) continue;
-    changes.push_back({Kind::added, "limit " + limit.name, "", words(limit), true});
+    changes.push_back({Kind::added, "limit " + limit.name, "", "", words(limit), true});
   }
 }
 
@@ -72,14 +72,15 @@ void diff_overrides(const std::string& name, const OverrideTable& before, const 
     const std::string what = "override " + name + ":" + std::string(before.id(i));
     const Override* now = after.find(before.id(i));
     if (now == nullptr) {
-      changes.push_back({Kind::removed, what, print(before[i]), "", true});
+      changes.push_back({Kind::removed, what, "", print(before[i]), "", true});
     } else if (!(*now == before[i])) {
-      changes.push_back({Kind::changed, what, print(before[i]), print(*now), true});
+      changes.push_back({Kind::changed, what, "", print(before[i]), print(*now), true});
     }
   }
   for (std::uint32_t i = 0; i < after.size(); ++i) {
     if (before.find(after.id(i)) != nullptr) continue;
-    changes.push_back({Kind::added, "override " + name + ":" + std::string(after.id(i)), "", print(after[i]), true});
+    changes.push_back(
+        {Kind::added, "override " + name + ":" + std::string(after.id(i)), "", "", print(after[i]), true});
   }
 }
 
@@ -94,10 +95,6 @@ void diff_all_overrides(const Policy& before, const Policy& after, std::vector<C
   }
 }
 
-bool is_live(std::string_view path) {
-  return path != "store" && path != "listen" && !path.starts_with("listen[");
-}
-
 std::map<std::string_view, const Setting*> by_path(const Loaded& loaded) {
   std::map<std::string_view, const Setting*> out;
   for (const Setting& setting : loaded.origins) {
@@ -105,24 +102,6 @@ std::map<std::string_view, const Setting*> by_path(const Loaded& loaded) {
     if (!limit) out.emplace(setting.path, &setting);
   }
   return out;
-}
-
-void diff_settings(const Loaded& before, const Loaded& after, std::vector<Change>& changes) {
-  const auto old_settings = by_path(before);
-  const auto new_settings = by_path(after);
-  for (const auto& [path, setting] : old_settings) {
-    const auto now = new_settings.find(path);
-    const std::string what = "setting " + setting->path;
-    if (now == new_settings.end()) {
-      changes.push_back({Kind::removed, what, setting->value, "", is_live(path)});
-    } else if (now->second->value != setting->value || now->second->secret_hash != setting->secret_hash) {
-      changes.push_back({Kind::changed, what, setting->value, now->second->value, is_live(path)});
-    }
-  }
-  for (const auto& [path, setting] : new_settings) {
-    if (old_settings.contains(path)) continue;
-    changes.push_back({Kind::added, "setting " + setting->path, "", setting->value, is_live(path)});
-  }
 }
 
 }  // namespace
@@ -143,11 +122,56 @@ std::string Change::text() const {
   return live ? out : out + " (only after a restart)";
 }
 
+bool can_change_live(std::string_view path) {
+  for (const std::string_view fixed :
+       {"threads", "store", "memory.max_buckets", "memory.names", "state.live", "state.snapshot"}) {
+    if (path == fixed) return false;
+  }
+  for (const std::string_view section : {"listen", "redis.", "cache_redis"}) {
+    if (path.starts_with(section)) return false;
+  }
+  return true;
+}
+
+void keep_fixed(const Settings& running, Settings& next) {
+  next.listen = running.listen;
+  next.threads = running.threads;
+  next.store = running.store;
+  next.memory.max_buckets = running.memory.max_buckets;
+  next.memory.names = running.memory.names;
+  next.state.live = running.state.live;
+  next.state.snapshot = running.state.snapshot;
+  next.redis = running.redis;
+  next.has_cache_redis = running.has_cache_redis;
+  next.cache_redis = running.cache_redis;
+}
+
+std::vector<Change> diff_settings(const Loaded& before, const Loaded& after) {
+  std::vector<Change> changes;
+  const auto old_settings = by_path(before);
+  const auto new_settings = by_path(after);
+  const auto add = [&](Kind kind, const Setting& setting, const std::string& was, const std::string& is) {
+    changes.push_back({kind, "setting " + setting.path, setting.path, was, is, can_change_live(setting.path)});
+  };
+  for (const auto& [path, setting] : old_settings) {
+    const auto now = new_settings.find(path);
+    if (now == new_settings.end()) {
+      add(Kind::removed, *setting, setting->value, "");
+    } else if (now->second->value != setting->value || now->second->secret_hash != setting->secret_hash) {
+      add(Kind::changed, *setting, setting->value, now->second->value);
+    }
+  }
+  for (const auto& [path, setting] : new_settings) {
+    if (!old_settings.contains(path)) add(Kind::added, *setting, "", setting->value);
+  }
+  return changes;
+}
+
 std::vector<Change> diff(const Loaded& before, const Loaded& after) {
   std::vector<Change> changes;
   diff_limits(*before.policy, *after.policy, changes);
   diff_all_overrides(*before.policy, *after.policy, changes);
-  diff_settings(before, after, changes);
+  for (Change& change : diff_settings(before, after)) changes.push_back(std::move(change));
   return changes;
 }
 

@@ -1,7 +1,8 @@
-// What a reload would change, as plain data for `config diff`.
+// What a reload would change, as plain data for `config diff` and for the server's own reload.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weir/policy/parse.h"
@@ -12,6 +13,7 @@ struct Change {
   enum class Kind : unsigned char { added, removed, changed };
   Kind kind = Kind::changed;
   std::string what;    // "limit per-ip", "override per-ip:10.0.0.2", "setting redis.mode"
+  std::string path;    // of a setting; otherwise empty
   std::string before;  // empty when added
   std::string after;   // empty when removed
   bool live = true;    // false: takes effect only after a restart
@@ -24,5 +26,12 @@ struct Change {
 // Empty when a reload would change nothing. Limits in the order of `before`, then of `after`; then overrides; then
 // settings.
 std::vector<Change> diff(const Loaded& before, const Loaded& after);
+// Settings only: everything but limits, names and overrides.
+std::vector<Change> diff_settings(const Loaded& before, const Loaded& after);
+
+// Whether a reload applies a change of this setting; otherwise it takes a restart.
+bool can_change_live(std::string_view path);
+// Gives those settings that cannot change live the values they have in `running`.
+void keep_fixed(const Settings& running, Settings& next);
 
 }  // namespace weir::policy

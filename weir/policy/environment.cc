@@ -14,7 +14,34 @@ namespace weir::policy {
 namespace {
 
 constexpr std::string_view kPrefix = "WEIR_";
-constexpr std::string_view kAlone = "WEIR_RATE_LIMIT_";
+
+constexpr std::string_view kEnabled = "WEIR_RATE_LIMIT_ENABLED";
+constexpr std::string_view kPerSecond = "WEIR_RATE_LIMIT_REQUESTS_PER_SEC";
+constexpr std::string_view kBurst = "WEIR_RATE_LIMIT_BURST";
+constexpr std::string_view kByIp = "WEIR_RATE_LIMIT_BY_IP";
+constexpr std::string_view kByApikey = "WEIR_RATE_LIMIT_BY_APIKEY";
+constexpr std::string_view kCleanup = "WEIR_RATE_LIMIT_CLEANUP";
+
+// Ours, but no settings: the six of a server without a file, and those that tell other commands where a server is.
+constexpr std::array kOthers = {kEnabled,
+                                kPerSecond,
+                                kBurst,
+                                kByIp,
+                                kByApikey,
+                                kCleanup,
+                                std::string_view("WEIR_SERVER"),
+                                std::string_view("WEIR_ADMIN"),
+                                std::string_view("WEIR_TOKEN")};
+
+// Kubernetes tells every container about services, and one may be called weir: WEIR_SERVICE_HOST, WEIR_PORT_80_TCP.
+bool is_service_link(std::string_view variable) {
+  for (const std::string_view end :
+       {"_SERVICE_HOST", "_SERVICE_PORT", "_PORT", "_TCP", "_UDP", "_SCTP", "_TCP_PROTO", "_TCP_PORT", "_TCP_ADDR",
+        "_UDP_PROTO", "_UDP_PORT", "_UDP_ADDR", "_SCTP_PROTO", "_SCTP_PORT", "_SCTP_ADDR"}) {
+    if (variable.ends_with(end)) return true;
+  }
+  return variable.find("_SERVICE_PORT_") != std::string_view::npos;
+}
 
 std::string join(std::string_view path, std::string_view name) {
   return path.empty() ? std::string(name) : std::string(path) + "." + std::string(name);
@@ -60,26 +87,45 @@ class Overlay {
     }
   }
 
-  void complain(Complaints& complaints, std::vector<std::string>& warnings) {
+  // A setting that lay_paths() lays.
+  void know(std::string_view path) { known_[variable_name(path)].emplace_back(path); }
+
+  void complain(Complaints& complaints) {
     for (const auto& [path, value] : options_.flags) {
       if (std::find(flags_used_.begin(), flags_used_.end(), path) != flags_used_.end()) continue;
       complaints.add({document_.add_file("flag " + path), 0, 0}, "there is no setting " + quote(path));
     }
-    std::vector<std::string_view> names;
     for (const auto& [variable, paths] : known_) {
-      names.push_back(variable);
       if (paths.size() < 2 || !options_.environment.contains(variable)) continue;
       complaints.add({document_.add_file(variable), 0, 0}, "could mean " + paths[0] + " or " + paths[1]);
     }
-    for (const auto& [variable, value] : options_.environment) {
-      if (!variable.starts_with(kPrefix) || variable.starts_with(kAlone) || known_.contains(variable)) continue;
-      const std::string_view near = nearest_word(names, variable);
-      if (near.empty()) continue;
-      warnings.push_back("variable " + variable + " is no setting; did you mean " + std::string(near) + "?");
+    for (auto found = options_.environment.lower_bound(kPrefix);
+         found != options_.environment.end() && found->first.starts_with(kPrefix); ++found) {
+      complain_unknown(found->first, complaints);
     }
   }
 
  private:
+  // A variable that looks like ours and is not would be a setting that silently does nothing.
+  void complain_unknown(const std::string& variable, Complaints& complaints) {
+    if (known_.contains(variable) || std::ranges::find(kOthers, variable) != kOthers.end()) return;
+    if (is_service_link(variable) || is_secret(variable)) return;
+    std::vector<std::string_view> names(kOthers.begin(), kOthers.end());
+    for (const auto& [name, paths] : known_) names.push_back(name);
+    const std::string_view near = nearest_word(names, variable);
+    complaints.add({document_.add_file(variable), 0, 0},
+                   "is no setting" + (near.empty() ? std::string() : "; did you mean " + std::string(near) + "?"));
+  }
+
+  // Whether the configuration asks for it as `env:NAME`.
+  bool is_secret(std::string_view variable) const {
+    for (NodeId id = 0; id < document_.size(); ++id) {
+      const std::string_view value = document_.value(id);
+      if (value.starts_with("env:") && value.substr(4) == variable) return true;
+    }
+    return false;
+  }
+
   // Whether any variable or flag begins like something below this path: most maps are large and untouched.
   bool mentions(std::string_view path) const {
     const std::string variable = variable_name(path);
@@ -168,19 +214,31 @@ class Sketch {
     add(node, parent, key, environment_.contains(variable) ? document_.add_file(std::string(variable)) : here_);
   }
 
-  std::string value(const std::string& name, std::string_view fallback) const {
+  std::string value(std::string_view name, std::string_view fallback) const {
     const auto found = environment_.find(name);
     return found == environment_.end() ? std::string(fallback) : found->second;
   }
 
-  bool flag(const std::string& name, bool fallback) {
+  bool flag(std::string_view name, bool fallback) {
     const std::string text = value(name, fallback ? "true" : "false");
     if (text == "true" || text == "false") return text == "true";
-    complaints_.add({document_.add_file(name), 0, 0}, "must be true or false, not " + quote(text));
+    complain(name, "must be true or false, not " + quote(text));
     return fallback;
   }
 
+  // A number of requests per second, as a rate.
+  std::string per_second(std::string_view name, std::string_view fallback) {
+    const std::string text = value(name, fallback);
+    if (parse_rate(text + "/s")) return text + "/s";
+    complain(name, "must be a number of requests per second above 0, such as 100 or 0.5, not " + quote(text));
+    return std::string(fallback) + "/s";
+  }
+
  private:
+  void complain(std::string_view name, std::string sentence) {
+    complaints_.add({document_.add_file(std::string(name)), 0, 0}, std::move(sentence));
+  }
+
   NodeId add(Node node, NodeId parent, std::string_view key, FileId file) {
     node.file = file;
     node.key = document_.keep(key);
@@ -213,27 +271,28 @@ void lay_paths(const Options& options, Document& document, NodeId root) {
   }
 }
 
-void lay_values(const Options& options, Document& document, NodeId root, Complaints& complaints,
-                std::vector<std::string>& warnings) {
+void lay_values(const Options& options, Document& document, NodeId root, Complaints& complaints) {
   Overlay overlay(options, document);
+  for (const Field& field : file_fields()) {
+    if (field.shape == Shape::map_or_path) overlay.know(field.name);
+  }
   overlay.lay_section(root, {}, file_fields());
   for (const std::string_view name : {"limits", "names"}) {
     overlay.lay_entries(root, *find_field(file_fields(), name));
   }
-  overlay.complain(complaints, warnings);
+  overlay.complain(complaints);
 }
 
 NodeId environment_alone(const Environment& environment, Document& document, Complaints& complaints) {
-  const std::string per_second = "WEIR_RATE_LIMIT_REQUESTS_PER_SEC";
-  const std::string burst = "WEIR_RATE_LIMIT_BURST";
   Sketch sketch(environment, document, complaints);
-  const bool enabled = sketch.flag("WEIR_RATE_LIMIT_ENABLED", true);
-  const bool by_ip = sketch.flag("WEIR_RATE_LIMIT_BY_IP", true);
-  const bool by_apikey = sketch.flag("WEIR_RATE_LIMIT_BY_APIKEY", false);
+  const bool enabled = sketch.flag(kEnabled, true);
+  const bool by_ip = sketch.flag(kByIp, true);
+  const bool by_apikey = sketch.flag(kByApikey, false);
   if (enabled && !by_ip && !by_apikey) {
-    complaints.add({document.add_file("WEIR_RATE_LIMIT_ENABLED"), 0, 0},
-                   "is true, but WEIR_RATE_LIMIT_BY_IP and WEIR_RATE_LIMIT_BY_APIKEY are both false");
+    complaints.add({document.add_file(std::string(kEnabled)), 0, 0},
+                   "is true, but " + std::string(kByIp) + " and " + std::string(kByApikey) + " are both false");
   }
+  const std::string rate = sketch.per_second(kPerSecond, "100.0");
   const NodeId root = sketch.map(kNoNode, "");
   const NodeId limits = sketch.map(root, "limits");
   struct Strategy {
@@ -245,14 +304,13 @@ NodeId environment_alone(const Environment& environment, Document& document, Com
     if (!strategy.on) continue;
     const NodeId limit = sketch.map(limits, strategy.name);
     sketch.scalar(limit, "key", strategy.key);
-    sketch.scalar(limit, "rate", sketch.value(per_second, "100.0") + "/s", per_second);
-    sketch.scalar(limit, "burst", sketch.value(burst, "20"), burst);
+    sketch.scalar(limit, "rate", rate, kPerSecond);
+    sketch.scalar(limit, "burst", sketch.value(kBurst, "20"), kBurst);
     // Switched off is not the same as absent: whoever names the limit is let through.
-    if (!enabled) sketch.scalar(limit, "mode", "off", "WEIR_RATE_LIMIT_ENABLED");
+    if (!enabled) sketch.scalar(limit, "mode", "off", kEnabled);
   }
   const NodeId memory = sketch.map(root, "memory");
-  const std::string cleanup = "WEIR_RATE_LIMIT_CLEANUP";
-  sketch.scalar(memory, "cleanup", sketch.value(cleanup, "5m"), cleanup);
+  sketch.scalar(memory, "cleanup", sketch.value(kCleanup, "5m"), kCleanup);
   return root;
 }
 

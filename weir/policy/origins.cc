@@ -1,6 +1,7 @@
 #include <functional>
 #include <string>
 
+#include "weir/policy/amend.h"
 #include "weir/policy/check.h"
 #include "weir/policy/fields.h"
 #include "weir/policy/settings_reader.h"
@@ -73,6 +74,7 @@ class OriginList {
 
   std::string origin(NodeId id) const {
     const std::string where = document_.where(document_.mark(id));
+    if (document_.file(document_.node(id).file) == kAmendmentName) return std::string(kAmendmentName);
     return where.starts_with("flag ") ? "flag" : where;
   }
 

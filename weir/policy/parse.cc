@@ -5,11 +5,13 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
+#include "weir/policy/amend.h"
 #include "weir/policy/check.h"
 #include "weir/policy/document.h"
 #include "weir/policy/environment.h"
 #include "weir/policy/fields.h"
 #include "weir/policy/limits.h"
+#include "weir/policy/listen.h"
 #include "weir/policy/secrets.h"
 #include "weir/policy/settings_reader.h"
 #include "weir/policy/yaml.h"
@@ -72,11 +74,13 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   Loaded loaded;
   lay_paths(options, document, root);
   include_all(options, directory, document, root, complaints);
-  lay_values(options, document, root, complaints, loaded.warnings);
+  lay_values(options, document, root, complaints);
+  amend(options.amendments, document, root, complaints);
   check_section(document, root, file_fields(), complaints);
   resolve_secrets(options, document, root, file_fields(), complaints);
   loaded.settings = read_settings(document, root);
   check_settings(document, root, loaded.settings, complaints);
+  check_addresses(document, root, complaints);
   Limits limits = read_limits(document, root, complaints, loaded.warnings);
   read_overrides(document, root, loaded.settings.ipv6_prefix, limits, complaints);
   if (!complaints.empty()) return complaints.sorted();

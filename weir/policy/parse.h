@@ -21,21 +21,34 @@ namespace weir::policy {
 
 using Environment = std::map<std::string, std::string, std::less<>>;
 
-// What a configuration is made of besides its file. Precedence: defaults < file < environment < flags.
+// What the admin API changes at run time, on top of everything else (amend.h).
+struct Amendment {
+  enum class Kind : unsigned char {
+    merge,    // {"limits": {NAME: {count, period, burst, …}}}: numbers of limits that there are
+    replace,  // a policy in YAML instead of the file's: limits, names, overrides, routes, access, headers, …
+  };
+  Kind kind = Kind::merge;
+  std::string text;
+};
+
+// What a configuration is made of besides its file. Precedence: defaults < file < environment < flags < amendments.
 struct Options {
   Environment environment;  // as data: nothing here reads the process's own
   Environment flags;        // dotted path to value, e.g. {"redis.mode", "cluster"}
+  std::vector<Amendment> amendments;
   // The key of `hashed` limits when `hash_key` is empty: whoever keeps the state makes one and gives it here.
   std::string made_hash_key;
   // How files are read: `limits: defaults.yaml`, `file:/run/secrets/x`. Empty: from disk.
   std::function<Result<std::string>(const std::string& path)> read;
+  // Told each path before it is read, whether it can be or not.
+  std::function<void(const std::string& path)> reading;
 };
 
 // One value in force, and where it came from.
 struct Setting {
   std::string path;    // "redis.mode", "limits.per-ip.count"
   std::string value;   // as it would be written; "(hidden)" for a secret that is set
-  std::string origin;  // "default", "weir.yaml:12:3", "WEIR_REDIS_MODE", "flag"
+  std::string origin;  // "default", "weir.yaml:12:3", "WEIR_REDIS_MODE", "flag", "api"
   // Tells two secrets apart without holding them; 0 for everything else.
   std::size_t secret_hash = 0;
 };

@@ -80,8 +80,10 @@ TEST(Parse, BadVariablesAreNamed) {
             "WEIR_RATE_LIMIT_BURST: burst must be a whole number, not \"lots\"\n");
   EXPECT_EQ(problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_ENABLED", "yes"}}))),
             "WEIR_RATE_LIMIT_ENABLED: must be true or false, not \"yes\"\n");
-  EXPECT_EQ(problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_REQUESTS_PER_SEC", "fast"}}))),
-            "WEIR_RATE_LIMIT_REQUESTS_PER_SEC: rate \"fast/s\" must begin with a decimal number\n");
+  EXPECT_EQ(
+      problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_REQUESTS_PER_SEC", "fast"}}))),
+      "WEIR_RATE_LIMIT_REQUESTS_PER_SEC: must be a number of requests per second above 0, such as 100 or 0.5, not "
+      "\"fast\"\n");
   EXPECT_EQ(problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_CLEANUP", "5"}}))),
             "WEIR_RATE_LIMIT_CLEANUP: cleanup: duration \"5\" lacks a unit (ns, us, ms, s, m, h, d or w)\n");
   EXPECT_EQ(
@@ -140,14 +142,37 @@ TEST(Parse, AFlagThatNamesNoSettingIsRefused) {
   EXPECT_EQ(problems_of(parse("", "t.yaml", options)), "flag redis.moed: there is no setting \"redis.moed\"\n");
 }
 
-TEST(Parse, AnAlmostKnownVariableIsAWarningAndAStrangerIsNot) {
-  const Loaded made = loaded(parse("", "t.yaml",
-                                   with_environment({{"WEIR_REDIS_MOED", "single"},
+TEST(Parse, AVariableThatLooksLikeOursAndIsNotIsRefused) {
+  EXPECT_EQ(problems_of(parse("", "t.yaml",
+                              with_environment({{"WEIR_REDIS_MOED", "single"},
+                                                {"WEIR_RATE_LIMIT_BRUST", "5"},
+                                                {"WEIR_LIMITS_NOBODY_BURST", "5"},
+                                                {"WEIR_FROBNICATION", "1"}}))),
+            "WEIR_FROBNICATION: is no setting\n"
+            "WEIR_LIMITS_NOBODY_BURST: is no setting\n"
+            "WEIR_RATE_LIMIT_BRUST: is no setting; did you mean WEIR_RATE_LIMIT_BURST?\n"
+            "WEIR_REDIS_MOED: is no setting; did you mean WEIR_REDIS_MODE?\n");
+  EXPECT_EQ(problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_BY_APIKEYS", "true"}}))),
+            "WEIR_RATE_LIMIT_BY_APIKEYS: is no setting; did you mean WEIR_RATE_LIMIT_BY_APIKEY?\n");
+}
+
+TEST(Parse, VariablesThatOthersSetAreLeftAlone) {
+  const Loaded made = loaded(parse("admin: {read_token: env:WEIR_MY_TOKEN}", "t.yaml",
+                                   with_environment({{"WEIR_SERVER", "http://127.0.0.1:1"},
+                                                     {"WEIR_ADMIN", "http://127.0.0.1:2"},
+                                                     {"WEIR_TOKEN", "t"},
+                                                     {"WEIR_MY_TOKEN", "mine"},
+                                                     // Kubernetes, of services called weir and weir-admin.
                                                      {"WEIR_SERVICE_HOST", "10.0.0.1"},
+                                                     {"WEIR_SERVICE_PORT_HTTP", "80"},
+                                                     {"WEIR_PORT", "tcp://10.0.0.1:8080"},
+                                                     {"WEIR_PORT_8080_TCP", "tcp://10.0.0.1:8080"},
                                                      {"WEIR_PORT_8080_TCP_ADDR", "10.0.0.1"},
+                                                     {"WEIR_ADMIN_SERVICE_PORT", "9090"},
+                                                     {"WEIRD", "1"},
                                                      {"HOME", "/"}})));
-  EXPECT_EQ(made.warnings,
-            std::vector<std::string>{"variable WEIR_REDIS_MOED is no setting; did you mean WEIR_REDIS_MODE?"});
+  EXPECT_EQ(made.settings.admin.read_token, "mine");
+  EXPECT_EQ(made.warnings, std::vector<std::string>{});
 }
 
 TEST(Parse, TheSixVariablesBesideAFileAreAWarning) {

@@ -47,6 +47,7 @@ void resolve_one(const Options& options, Document& document, NodeId id, const Fi
 }  // namespace
 
 Result<std::string> read_file(const Options& options, const std::string& path, std::size_t bytes_max) {
+  if (options.reading) options.reading(path);
   std::string content;
   if (options.read) {
     Result<std::string> read = options.read(path);

@@ -33,7 +33,8 @@ class Server::Worker {
   }
 
   Result<void> listen(Socket socket, const Endpoint& endpoint, bool shared) {
-    listeners_.push_back(std::make_unique<Listener>(*this, std::move(socket), endpoint));
+    sessions_.push_back(std::make_unique<Sessions>(endpoint.sessions(*loop_)));
+    listeners_.push_back(std::make_unique<Listener>(*this, std::move(socket), *sessions_.back(), endpoint.speak));
     Listener& listener = *listeners_.back();
     listener.events = shared ? EPOLLIN | EPOLLEXCLUSIVE : EPOLLIN;
     return loop_->watch(listener.socket.fd(), listener.events, listener);
@@ -46,8 +47,8 @@ class Server::Worker {
   }
 
   // Any thread.
-  void drain() {
-    loop_->post([this] {
+  void drain(Duration timeout) {
+    loop_->post([this, timeout] {
       for (const auto& listener : listeners_) {
         accept(*listener);  // those who are connected already are answered too
         loop_->forget(listener->socket.fd(), *listener);
@@ -55,7 +56,7 @@ class Server::Worker {
       draining_ = true;
       listeners_.clear();
       for (const auto& [id, connection] : connections_) connection->drain();
-      loop_->at(loop_->now().time + server_.options_.drain_timeout, [this] { loop_->stop(); });
+      loop_->at(loop_->now().time + timeout, [this] { loop_->stop(); });
     });
   }
   void use(std::shared_ptr<const Policy> policy) {
@@ -65,15 +66,17 @@ class Server::Worker {
 
  private:
   struct Listener final : Loop::Handler {
-    Listener(Worker& owner, Socket listening, const Endpoint& of)
-        : worker(owner), socket(std::move(listening)), endpoint(of) {}
+    Listener(Worker& owner, Socket listening, const Sessions& made, Speak spoken)
+        : worker(owner), socket(std::move(listening)), sessions(made), speak(spoken) {}
     void ready(std::uint32_t) override { worker.accept(*this); }
 
     Worker& worker;
     Socket socket;
-    const Endpoint& endpoint;
+    const Sessions& sessions;
+    Speak speak;
     std::uint32_t events = EPOLLIN;
     bool complained = false;
+    bool unwatched = false;  // and it was said
   };
 
   void accept(Listener& listener) {
@@ -87,9 +90,8 @@ class Server::Worker {
       listener.complained = false;
       if (connections_.size() >= bounds::connections_max) continue;  // closed at once: the others go on
       const std::uint64_t id = next_id_++;
-      connections_.emplace(
-          id, std::make_unique<Connection>(id, turn_, std::move(accepted->socket),
-                                           listener.endpoint.session(*loop_, accepted->peer), listener.endpoint.speak));
+      connections_.emplace(id, std::make_unique<Connection>(id, turn_, std::move(accepted->socket),
+                                                            listener.sessions(accepted->peer), listener.speak));
     }
   }
 
@@ -99,7 +101,16 @@ class Server::Worker {
     listener.complained = true;
     loop_->forget(listener.socket.fd(), listener);
     loop_->at(loop_->now().time + kAcceptPause, [this, &listener] {
-      if (!draining_) (void)loop_->watch(listener.socket.fd(), listener.events, listener);
+      if (draining_) return;
+      const auto watching = loop_->watch(listener.socket.fd(), listener.events, listener);
+      if (watching) {
+        listener.unwatched = false;
+        return;
+      }
+      if (!listener.unwatched)
+        server_.options_.log("a listener rests longer than it should: " + watching.error().detail);
+      listener.unwatched = true;
+      rest(listener, watching.error());
     });
   }
 
@@ -130,6 +141,7 @@ class Server::Worker {
   LoopMetrics metrics_;
   Pipeline pipeline_;
   Turn turn_{*loop_, pipeline_, metrics_, {}, {}, {}};
+  std::vector<std::unique_ptr<Sessions>> sessions_;  // outlive the connections; listeners go when draining begins
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::uint64_t next_id_ = 1;
@@ -212,8 +224,8 @@ void Server::run() {
   for (std::thread& thread : threads) thread.join();
 }
 
-void Server::stop() noexcept {
-  for (const auto& worker : workers_) worker->drain();
+void Server::stop(Duration drain_timeout) noexcept {
+  for (const auto& worker : workers_) worker->drain(drain_timeout);
 }
 
 void Server::use(std::shared_ptr<const Policy> policy) {

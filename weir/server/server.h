@@ -24,12 +24,16 @@
 
 namespace weir {
 
+// Makes the sessions of one loop's connections on one address; `peer` is the other side's. It owns what these sessions
+// share, and outlives them.
+using Sessions = std::function<std::unique_ptr<Session>(std::string_view peer)>;
+
 // One address to listen on and what is spoken there.
 struct Endpoint {
   Address address;
   Speak speak = Speak::http;
-  // Called in a loop's thread for every connection; `peer` is its address.
-  std::function<std::unique_ptr<Session>(Loop& loop, std::string_view peer)> session;
+  // Called once for every loop, before it runs. What it returns is called in that loop's thread.
+  std::function<Sessions(Loop& loop)> sessions;
   // A socket that systemd opened for us; otherwise -1.
   int inherited_fd = -1;
 };
@@ -38,7 +42,6 @@ class Server {
  public:
   struct Options {
     unsigned threads = 1;
-    Duration drain_timeout = std::chrono::seconds{30};
     // Makes the store of one loop.
     std::function<std::unique_ptr<Store>()> store;
     // Told what an operator should know, one sentence each.
@@ -56,8 +59,9 @@ class Server {
 
   // Serves until stop(), then drains: no new connections, questions already read are answered, idle connections close.
   void run();
-  // From any thread, but not from a signal handler.
-  void stop() noexcept;
+  // From any thread, but not from a signal handler. Draining takes no longer than `drain_timeout`; a second call with a
+  // shorter one shortens it.
+  void stop(Duration drain_timeout) noexcept;
   // All loops use it from their next turn on.
   void use(std::shared_ptr<const Policy> policy);
 

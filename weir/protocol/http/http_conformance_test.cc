@@ -23,7 +23,8 @@ class Alone final : public Session {
 
  private:
   Health health_;
-  HttpFront front_{health_};
+  Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
+  HttpFront front_{health_, options_};
   HttpSession session_{front_};
 };
 

@@ -65,6 +65,7 @@ void HttpFront::at(Wall wall) {
 // --- bytes in ---
 
 Result<std::size_t> HttpSession::receive(std::string_view bytes, Queries& queries, std::string& out) {
+  front_.options.refresh();
   std::size_t used = 0;
   while ((!closing_ || has_more_to_ask()) && step(bytes, used, queries, out)) {
   }
@@ -295,7 +296,7 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, const Result<Ans
     const Fault fault = answer.error().fault;
     FaultStatus status = status_of(fault);
     if (status.status == 0) {
-      status.status = answer.error().code != 0 ? answer.error().code : front_.options.failure_code;
+      status.status = answer.error().code != 0 ? answer.error().code : front_.options.get()->failure_code;
     }
     // Whoever brings the numbers along has no id that could be bad.
     if (fault == Fault::invalid && slot.route->call == Call::throttle) status.code = "bad_value";
@@ -317,7 +318,7 @@ void HttpSession::answer_one(Slot& slot, const Result<Answer>& answer, std::stri
   if (const auto error = error_in(slot, answer)) return refuse(slot, *error, out);
   if (slot.route->mode == Mode::reset) return send(slot, 204, {}, {}, out);
   const bool denied = slot.route->mode == Mode::spend && !answer->verdict.allowed;
-  write_rate_headers(*answer, front_.options.headers, front_.fields);
+  write_rate_headers(*answer, front_.options.get()->headers, front_.fields);
   front_.content.clear();
   if (denied && slot.problem) {
     write_denial_problem(*answer, front_.content);

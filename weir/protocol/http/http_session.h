@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/published.h"
 #include "weir/core/answer.h"
 #include "weir/protocol/http/fault_status.h"
 #include "weir/protocol/http/ratelimit_headers.h"
@@ -36,10 +37,11 @@ struct HttpOptions {
 
 // What the sessions of one loop share: a few kilobytes that would be idle in each of them. Must outlive them.
 struct HttpFront {
-  explicit HttpFront(const Health& health_given) noexcept : health(health_given) {}
+  HttpFront(const Health& health_given, const Published<HttpOptions>& published)
+      : options(published), health(health_given) {}
 
-  HttpOptions options;  // may be changed between two turns
-  std::string date;     // the Date field of answers; empty until a session was told the time
+  Reader<HttpOptions> options;  // looked at anew before anything is decoded
+  std::string date;             // the Date field of answers; empty until a session was told the time
   const Health& health;
 
   // Keeps the date: written anew when the second is another.

@@ -21,7 +21,7 @@ Answer answer_of(const Decision& decision) {
   Answer answer;
   answer.verdict.all.push_back(decision);
   answer.verdict.allowed = decision.allowed;
-  answer.labels[0] = {"per-ip", "203.0.113.9", "per-ip:203.0.113.9", "limit", "ip", false, 1s, 50ms};
+  answer.labels[0] = {"per-ip", "203.0.113.9", "per-ip:203.0.113.9", "limit", "ip", false, false, 1s, 50ms};
   answer.now.wall = Wall{1'700'000'000s};
   return answer;
 }
@@ -109,7 +109,8 @@ class HttpSessionTest : public ::testing::Test {
   }
 
   Health health_;
-  HttpFront front_{health_};
+  Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
+  HttpFront front_{health_, options_};
   HttpSession session_{front_};
   std::string pending_;
   Queries queries_;
@@ -203,7 +204,7 @@ TEST_F(HttpSessionTest, SaysWhatIsWrongWithARequestAndGoesOn) {
 }
 
 TEST_F(HttpSessionTest, TellsFaultsByTheirKind) {
-  front_.options.failure_code = 503;
+  options_.publish(std::make_shared<const HttpOptions>(HttpOptions{{}, 503}));
   const auto told = [&](Fault fault, std::string_view target = "/v1/check", std::string_view content = kCheck) {
     const Reply reply = ask(post(target, content), Error{fault, "a reason"});
     return std::to_string(reply.status) + " " + reply.content;
@@ -256,7 +257,7 @@ TEST_F(HttpSessionTest, AResetHasNoContent) {
 
 TEST_F(HttpSessionTest, NamesTheKeyOfAThrottle) {
   Answer own = denied();
-  own.labels[0] = {"", "user:42", "*:user:42", "caller", "", false, 1s, 50ms};
+  own.labels[0] = {"", "user:42", "*:user:42", "caller", "", false, false, 1s, 50ms};
   const Reply reply = ask(post("/v1/throttle", R"({"key":"user:42","burst":20,"count":20,"period":"1s"})"), own);
   const json content = json::parse(reply.content);
   EXPECT_EQ(reply.status, 429);
@@ -269,7 +270,7 @@ TEST_F(HttpSessionTest, NamesTheKeyOfAThrottle) {
 TEST_F(HttpSessionTest, TellsAllDecisionsAndExplainsThem) {
   Answer answer = denied();
   answer.verdict.all.push_back({true, 100, 99, 0ns, 36s});
-  answer.labels[1] = {"everyone", "", "everyone:", "override", "global", true, 3600s, 36s};
+  answer.labels[1] = {"everyone", "", "everyone:", "override", "global", true, false, 3600s, 36s};
   answer.verdict.degraded = true;
   const Reply plain = ask(post("/v1/check", kCheck), answer);
   EXPECT_EQ(json::parse(plain.content)["decisions"].size(), 2u);

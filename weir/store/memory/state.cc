@@ -108,11 +108,13 @@ class Opening {
 
 Result<OpenState> Opening::run() {
   if (!options_.live.empty()) {
+    const bool existed = access(options_.live.c_str(), F_OK) == 0;  // locking makes it
     auto file = LiveFile::lock(options_.live);
     if (!file) return file.error();
     state_.file = std::move(*file);
     const auto size = state_.file.bytes();
     if (!size) return size.error();
+    if (*size == 0 && existed) say(options_.live, "it is empty, nothing can be taken from it");
     if (*size != 0) {
       const auto taken = take_live(*size);
       if (!taken && taken.error().fault != Fault::invalid) return taken.error();

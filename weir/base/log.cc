@@ -1,0 +1,86 @@
+#include "weir/base/log.h"
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+
+#include "weir/base/clock.h"
+
+namespace weir {
+namespace {
+
+constexpr std::array<std::string_view, 6> kLevels = {"trace", "debug", "info", "warn", "error", "off"};
+
+// "2026-11-15T14:07:31.123Z".
+std::string print_instant(Wall wall) {
+  const auto days = std::chrono::floor<std::chrono::days>(wall);
+  const std::chrono::year_month_day date{days};
+  const std::chrono::hh_mm_ss time{std::chrono::floor<std::chrono::milliseconds>(wall - days)};
+  std::array<char, 64> text{};
+  const int size =
+      std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ", static_cast<int>(date.year()),
+                    static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                    static_cast<int>(time.hours().count()), static_cast<int>(time.minutes().count()),
+                    static_cast<int>(time.seconds().count()), static_cast<int>(time.subseconds().count()));
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+// JSON's escapes (RFC 8259 §7); good enough to keep a text line whole, too.
+void escape(std::string_view message, bool quoted, std::string& out) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  for (const char c : message) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      out += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += "\\u00";
+      out += hex[byte >> 4];
+      out += hex[byte & 15];
+    } else {
+      if (quoted && (c == '"' || c == '\\')) out += '\\';
+      out += c;
+    }
+  }
+}
+
+}  // namespace
+
+LogLevel log_level(std::string_view word) noexcept {
+  for (std::size_t i = 0; i < kLevels.size(); ++i) {
+    if (kLevels[i] == word) return static_cast<LogLevel>(i);
+  }
+  return LogLevel::info;
+}
+
+std::string_view print(LogLevel level) noexcept {
+  return kLevels[static_cast<std::size_t>(level)];
+}
+
+std::string log_line(LogFormat format, LogLevel level, Wall now, std::string_view message) {
+  std::string line;
+  if (format == LogFormat::json) {
+    line.append(R"({"time":")").append(print_instant(now)).append(R"(","level":")").append(print(level));
+    line += R"(","message":")";
+    escape(message, true, line);
+    line += "\"}\n";
+  } else {
+    line.append(print_instant(now)).append(" ").append(print(level)).append(" ");
+    escape(message, false, line);
+    line += '\n';
+  }
+  return line;
+}
+
+void Log::configure(LogLevel least, LogFormat format) noexcept {
+  least_.store(least);
+  format_.store(format);
+}
+
+void Log::write(LogLevel level, std::string_view message) {
+  if (level < least_.load() || level == LogLevel::off) return;
+  const std::string line = log_line(format_.load(), level, BootClock::wall(), message);
+  const std::lock_guard lock(writing_);
+  sink_(line);
+}
+
+}  // namespace weir

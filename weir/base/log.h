@@ -1,0 +1,49 @@
+// What an operator should know while a server runs: one line per event, with the time, the level and a sentence.
+//   text  2026-11-15T14:07:31.123Z warn not reloaded: what was in force stays in force
+//   json  {"time":"2026-11-15T14:07:31.123Z","level":"warn","message":"not reloaded: …"}
+//
+// Thread safety: all of it; lines never mix.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "weir/base/time.h"
+
+namespace weir {
+
+enum class LogLevel : unsigned char { trace, debug, info, warn, error, off };
+enum class LogFormat : unsigned char { text, json };
+
+// "trace", "debug", "info", "warn", "error", "off". An unknown word is `info`.
+LogLevel log_level(std::string_view word) noexcept;
+std::string_view print(LogLevel level) noexcept;
+
+// The line, with its line feed. Control characters in the message are escaped: it stays one line.
+std::string log_line(LogFormat format, LogLevel level, Wall now, std::string_view message);
+
+class Log {
+ public:
+  // Gets one whole line at a time.
+  using Sink = std::function<void(std::string_view line)>;
+  explicit Log(Sink sink) : sink_(std::move(sink)) {}
+
+  // What is written from now on: events of at least this level, in this form.
+  void configure(LogLevel least, LogFormat format) noexcept;
+
+  void write(LogLevel level, std::string_view message);
+  void info(std::string_view message) { write(LogLevel::info, message); }
+  void warn(std::string_view message) { write(LogLevel::warn, message); }
+  void error(std::string_view message) { write(LogLevel::error, message); }
+
+ private:
+  Sink sink_;
+  std::mutex writing_;
+  std::atomic<LogLevel> least_{LogLevel::info};
+  std::atomic<LogFormat> format_{LogFormat::text};
+};
+
+}  // namespace weir

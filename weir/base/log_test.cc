@@ -1,0 +1,48 @@
+#include "weir/base/log.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace weir {
+namespace {
+
+// 2026-11-15T14:07:31.123456789Z
+constexpr Wall kNow{std::chrono::sys_days{std::chrono::year{2026} / 11 / 15} + std::chrono::hours{14} +
+                    std::chrono::minutes{7} + std::chrono::nanoseconds{31'123'456'789}};
+
+TEST(Log, SaysWhenHowGraveAndWhat) {
+  EXPECT_EQ(log_line(LogFormat::text, LogLevel::warn, kNow, "a port is taken"),
+            "2026-11-15T14:07:31.123Z warn a port is taken\n");
+  EXPECT_EQ(log_line(LogFormat::json, LogLevel::info, kNow, "ready: \"x\" \\ y"),
+            R"({"time":"2026-11-15T14:07:31.123Z","level":"info","message":"ready: \"x\" \\ y"})"
+            "\n");
+}
+
+TEST(Log, KeepsAnEventOnOneLine) {
+  EXPECT_EQ(log_line(LogFormat::text, LogLevel::error, kNow, "a\nb\x1b[31m"),
+            "2026-11-15T14:07:31.123Z error a\\nb\\u001b[31m\n");
+  EXPECT_EQ(log_line(LogFormat::json, LogLevel::error, kNow, "a\nb\x01"),
+            R"({"time":"2026-11-15T14:07:31.123Z","level":"error","message":"a\nb\u0001"})"
+            "\n");
+}
+
+TEST(Log, WritesOnlyWhatIsGraveEnough) {
+  std::string seen;
+  Log log([&](std::string_view line) { seen += line.substr(line.find(' ') + 1); });
+  log.write(LogLevel::debug, "one");
+  log.info("two");
+  log.configure(LogLevel::warn, LogFormat::text);
+  log.info("three");
+  log.error("four");
+  log.configure(LogLevel::off, LogFormat::text);
+  log.error("five");
+  EXPECT_EQ(seen, "info two\nerror four\n");
+}
+
+TEST(Log, KnowsItsLevelsByName) {
+  for (const auto word : {"trace", "debug", "info", "warn", "error", "off"}) EXPECT_EQ(print(log_level(word)), word);
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,100 @@
+#include "weir/cli/endpoints.h"
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "weir/cli/systemd.h"
+#include "weir/protocol/resp/resp_session.h"
+#include "weir/server/admin_session.h"
+
+namespace weir::cli {
+namespace {
+
+bool has(const std::vector<std::string>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+// What cannot be spoken together, or not yet.
+Result<void> check(const policy::Listener& listener, const Address& address) {
+  const auto refuse = [](std::string sentence) { return Error{Fault::invalid, std::move(sentence)}; };
+  if (!listener.tls.empty()) return refuse("tls on " + listener.address + " is not built yet");
+  const bool alone = has(listener.speak, "resp") || has(listener.speak, "admin");
+  if (alone && listener.speak.size() > 1) {
+    return refuse("speak: resp and admin need an address of their own, " + listener.address + " has several");
+  }
+  if (!listener.password.empty() && !has(listener.speak, "resp")) {
+    return refuse("a password on " + listener.address + " protects nothing: only resp asks for one");
+  }
+  if (has(listener.speak, "proxy")) return refuse("speak: proxy on " + listener.address + " is not built yet");
+  if (has(listener.speak, "admin") && !address.is_loopback()) {
+    return refuse("the admin listener on " + listener.address +
+                  " must be on a loopback address: tokens are not built yet");
+  }
+  if (!alone && !has(listener.speak, "http")) return refuse("speak: grpc on " + listener.address + " is not built yet");
+  return {};
+}
+
+// Each of these makes, for one loop, what its sessions share, and then the sessions.
+
+Sessions admin_sessions(Surroundings& around) {
+  auto front = std::make_shared<AdminFront>();
+  front->metrics = around.metrics;
+  front->ready = [&around] { return around.health.ready.load(); };
+  return [front](std::string_view) { return std::make_unique<AdminSession>(*front); };
+}
+
+Sessions resp_sessions(const std::string& password, Surroundings& around) {
+  auto options = std::make_shared<RespOptions>();
+  options->password = password;
+  return [options, &around](std::string_view) {
+    return std::make_unique<RespSession>(*options, around.next_client.fetch_add(1));
+  };
+}
+
+Sessions http_sessions(Surroundings& around) {
+  auto front = std::make_shared<HttpFront>(around.health, around.http);
+  return [front](std::string_view) { return std::make_unique<HttpSession>(*front); };
+}
+
+Result<Endpoint> make_endpoint(const policy::Listener& listener, Surroundings& around) {
+  auto address = Address::parse(listener.address);
+  if (!address) return address.error();
+  if (auto fine = check(listener, *address); !fine) return fine.error();
+  Endpoint endpoint;
+  endpoint.address = std::move(*address);
+  if (has(listener.speak, "admin")) {
+    endpoint.speak = Speak::admin;
+    endpoint.sessions = [&around](Loop&) { return admin_sessions(around); };
+  } else if (has(listener.speak, "resp")) {
+    endpoint.speak = Speak::resp;
+    endpoint.sessions = [&around, password = listener.password](Loop&) { return resp_sessions(password, around); };
+  } else {
+    endpoint.speak = Speak::http;
+    endpoint.sessions = [&around](Loop&) { return http_sessions(around); };
+  }
+  return endpoint;
+}
+
+}  // namespace
+
+Result<std::vector<Endpoint>> make_endpoints(const std::vector<policy::Listener>& listeners, Surroundings& around) {
+  std::vector<Endpoint> all;
+  const int inherited = inherited_sockets();
+  for (const policy::Listener& listener : listeners) {
+    auto made = make_endpoint(listener, around);
+    if (!made) return made.error();
+    if (static_cast<int>(all.size()) < inherited) made->inherited_fd = kFirstInherited + static_cast<int>(all.size());
+    all.push_back(std::move(*made));
+  }
+  return all;
+}
+
+HttpOptions http_options(const policy::Settings& settings) {
+  const policy::Headers& headers = settings.headers;
+  return {{has(headers.ratelimit, "x-ratelimit"), has(headers.ratelimit, "ietf"), headers.reset == "epoch"},
+          settings.failure_code};
+}
+
+}  // namespace weir::cli

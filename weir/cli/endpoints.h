@@ -1,0 +1,33 @@
+// From the `listen` list of the configuration to what the server listens on: which sessions each address makes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weir/base/published.h"
+#include "weir/base/result.h"
+#include "weir/policy/settings.h"
+#include "weir/protocol/http/http_session.h"
+#include "weir/server/server.h"
+
+namespace weir::cli {
+
+// What sessions need to know of the process around them. Outlives the server.
+struct Surroundings {
+  const Health& health;
+  const Published<HttpOptions>& http;
+  // Prometheus text. Called in any loop's thread.
+  std::function<std::string()> metrics;
+  std::atomic<std::uint64_t> next_client{1};  // CLIENT ID of RESP connections
+};
+
+// In the order of the listeners. The Error names the address and what is wrong with it.
+Result<std::vector<Endpoint>> make_endpoints(const std::vector<policy::Listener>& listeners, Surroundings& around);
+
+// What HTTP answers look like, as the configuration says.
+HttpOptions http_options(const policy::Settings& settings);
+
+}  // namespace weir::cli

@@ -1,0 +1,318 @@
+#include "weir/cli/serving.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "weir/base/siphash.h"
+#include "weir/cli/configuration.h"
+#include "weir/cli/systemd.h"
+#include "weir/store/memory/memory_store.h"
+#include "weir/store/memory/snapshot.h"
+
+namespace weir::cli {
+namespace {
+
+// How often memory is made ready and given back, and expired buckets are looked for.
+constexpr std::chrono::milliseconds kMaintainEvery{50};
+
+// How long files must be quiet before they are read, and how long they may take to be.
+constexpr std::chrono::milliseconds kSettleFor{100};
+constexpr std::chrono::milliseconds kSettleAtMost{2000};
+
+// A connection is a descriptor: take as many as the system lets us have instead of what shells start programs with.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &limit);  // refused: then the lower number stays
+}
+
+// Signals as something to wait for together with other things. Before any thread exists, so that all of them leave
+// these signals to the one that reads.
+Socket take_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a full file is an error of the call, not our end
+  return Socket(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+void apply_log(const policy::Settings& settings, Log& log) {
+  log.configure(log_level(settings.log.level), settings.log.format == "json" ? LogFormat::json : LogFormat::text);
+}
+
+}  // namespace
+
+Serving::Serving(policy::Loaded loaded, std::string path, Console& console)
+    : loaded_(std::move(loaded)),
+      path_(std::move(path)),
+      console_(console),
+      log_([&console](std::string_view line) {
+        console.err.write(line);
+        console.err.flush();
+      }),
+      http_(std::make_shared<const HttpOptions>(http_options(loaded_.settings))),
+      around_{health_, http_, [this] { return exposition(server_->metrics(), gauges()); }} {}
+
+Exit Serving::run() {
+  signals_ = take_signals();
+  wakeup_ = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!signals_ || !wakeup_) {
+    console_.complain("cannot wait for signals: out of descriptors");
+    return kFailed;
+  }
+  raise_descriptor_limit();
+  auto endpoints = make_endpoints(loaded_.settings.listen, around_);
+  if (!endpoints) {
+    console_.complain(endpoints.error().detail);
+    return kUsage;
+  }
+  apply_log(loaded_.settings, log_);
+  if (auto opened = open_table(loaded_.settings); !opened) {
+    console_.complain(opened.error().detail);
+    return opened.error().fault == Fault::invalid ? kUsage : kFailed;
+  }
+  // Again, now that the state has given us a key.
+  auto outcome = load({});
+  if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
+    complain(*problems, path_, console_);
+    return kUsage;
+  }
+  loaded_.policy = std::get<policy::Loaded>(outcome).policy;
+  for (const std::string& warning : loaded_.warnings) log_.warn(warning);
+  reloader_ = std::make_unique<Reloader>(
+      std::move(loaded_),
+      Reloader::Options{.load = [this](const auto& amendments) { return load(amendments); },
+                        .log = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); }});
+  reloader_->on_change([this](const policy::Loaded& now) { apply(now); });
+  if (auto started = start_server(std::move(*endpoints)); !started) {
+    console_.complain(started.error().detail);
+    return kFailed;
+  }
+  std::thread control_thread([this] { control(); });
+  std::thread maintenance([this] { maintain(); });
+  announce();
+  server_->run();
+
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  (void)!eventfd_write(wakeup_.fd(), 1);
+  maintenance.join();
+  control_thread.join();
+  server_.reset();
+  save_snapshot();
+  if (auto sealed = state_.seal(clock_->now()); !sealed) log_.error(sealed.error().detail);
+  log_.info("stopped");
+  return kOk;
+}
+
+Result<void> Serving::open_table(const policy::Settings& settings) {
+  if (settings.store != policy::StoreKind::memory)
+    return Error{Fault::invalid, "store: redis is not built yet; use store: memory"};
+  if (!settings.state.live.empty() && settings.state.live == settings.state.snapshot) {
+    return Error{Fault::invalid,
+                 "state.live and state.snapshot are both \"" + settings.state.live + "\": they need a file each"};
+  }
+  auto state = open_state(
+      {settings.state.live,
+       settings.state.snapshot,
+       {.buckets_max = static_cast<std::uint64_t>(settings.memory.max_buckets), .names = settings.memory.names}});
+  if (!state) return state.error();
+  state_ = std::move(*state);
+  for (const std::string& sentence : state_.report) log_.info(sentence);
+  clock_ = std::make_unique<BootClock>(state_.boot_offset);
+  started_ = clock_->time();
+  return {};
+}
+
+policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) {
+  ServeOptions options;
+  options.amendments = amendments;
+  // The key of hashed limits is made from the table's secret seed: it lives as long as the buckets it names.
+  options.hash_key.clear();
+  for (const std::string_view part : {"hash key 1", "hash key 2", "hash key 3", "hash key 4"}) {
+    const std::uint64_t word = siphash13(state_.table->header().seed, part);
+    options.hash_key.append(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+  std::vector<SeenFile> read;
+  // Looked at before it is read: what changes in between is seen as a change.
+  options.reading = [&](const std::string& path) { read.push_back({path, FileLook::at(path)}); };
+  policy::Outcome outcome = load_to_serve(path_, options);
+  {
+    const std::lock_guard lock(mutex_);
+    read_ = std::move(read);
+  }
+  (void)!eventfd_write(wakeup_.fd(), 1);
+  return outcome;
+}
+
+// What others keep a copy of.
+void Serving::apply(const policy::Loaded& now) {
+  apply_log(now.settings, log_);
+  http_.publish(std::make_shared<const HttpOptions>(http_options(now.settings)));
+  server_->use(now.policy);
+}
+
+Result<void> Serving::start_server(std::vector<Endpoint> endpoints) {
+  const auto now = reloader_->current();
+  const auto threads = now->settings.threads > 0 ? static_cast<unsigned>(now->settings.threads)
+                                                 : std::max(std::thread::hardware_concurrency(), 1u);
+  auto server = Server::make({.threads = threads,
+                              .store = [this] { return std::make_unique<MemoryStore>(*state_.table, *clock_); },
+                              .log = [this](std::string_view sentence) { log_.warn(sentence); }},
+                             std::move(endpoints), now->policy, *clock_);
+  if (!server) return server.error();
+  server_ = std::move(*server);
+  return {};
+}
+
+void Serving::announce() {
+  std::string where;
+  const auto now = reloader_->current();
+  for (std::size_t i = 0; i < server_->addresses().size(); ++i) {
+    where += (i == 0 ? "" : ", ") + now->settings.listen[i].speak.front() + " on " + server_->addresses()[i].print();
+  }
+  health_.started = true;
+  health_.ready = true;
+  log_.info("ready: " + where);
+  notify("READY=1");
+}
+
+Gauges Serving::gauges() const {
+  const Table::Stats stats = state_.table->stats();
+  Gauges gauges;
+  gauges.buckets = stats.buckets;
+  gauges.buckets_evicted = stats.evicted;
+  gauges.table_bytes = stats.bytes;
+  gauges.reloads_ok = reloader_->reloads_ok();
+  gauges.reloads_failed = reloader_->reloads_failed();
+  gauges.version = WEIR_VERSION;
+  gauges.uptime = clock_->time() - started_;
+  return gauges;
+}
+
+// Waits for signals and for files that change. Editors and deployments touch several files, or one in several steps:
+// a reload comes when nothing has changed for a moment, or when that takes too long.
+void Serving::control() {
+  using Steady = std::chrono::steady_clock;
+  if (auto watched = WatchedFiles::make()) {
+    watched_ = std::move(*watched);
+  } else {
+    log_.warn(watched.error().detail + "; a changed configuration needs SIGHUP");
+  }
+  bool draining = false;
+  std::optional<Steady::time_point> first_change;
+  Steady::time_point last_change{};
+  for (;;) {
+    std::array<pollfd, 3> waiting{
+        {{signals_.fd(), POLLIN, 0}, {wakeup_.fd(), POLLIN, 0}, {watched_ ? watched_->fd() : -1, POLLIN, 0}}};
+    const int wait_ms = first_change ? static_cast<int>(kSettleFor.count()) : -1;
+    if (poll(waiting.data(), waiting.size(), wait_ms) < 0) continue;  // EINTR
+    const Steady::time_point now = Steady::now();
+    if (waiting[0].revents != 0) take_signal(draining);
+    if (waiting[1].revents != 0) {
+      eventfd_t ignored = 0;
+      (void)eventfd_read(wakeup_.fd(), &ignored);
+      watch_files();
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+    }
+    if ((waiting[1].revents != 0 || waiting[2].revents != 0) && watched_) {
+      // A file may have changed back, or have been read by somebody else's reload.
+      if (!watched_->changed()) {
+        first_change.reset();
+      } else {
+        if (!first_change) first_change = now;
+        last_change = now;
+      }
+    }
+    if (!first_change || draining) continue;
+    if (now - last_change < kSettleFor && now - *first_change < kSettleAtMost) continue;
+    first_change.reset();
+    reloader_->reload();
+  }
+}
+
+// The files of the last load instead of those before it.
+void Serving::watch_files() {
+  std::optional<std::vector<SeenFile>> read;
+  {
+    const std::lock_guard lock(mutex_);
+    read.swap(read_);
+  }
+  if (read && watched_) watched_->watch(std::move(*read));
+}
+
+void Serving::take_signal(bool& draining) {
+  signalfd_siginfo signal{};
+  if (read(signals_.fd(), &signal, sizeof signal) != static_cast<ssize_t>(sizeof signal)) return;
+  if (signal.ssi_signo == SIGHUP) {
+    reloader_->reload();
+    return;
+  }
+  if (draining) {
+    log_.warn("told to end a second time: not waiting any longer");
+    server_->stop(Duration::zero());
+    return;
+  }
+  draining = true;
+  log_.info("draining");
+  notify("STOPPING=1");
+  health_.ready = false;
+  server_->stop(reloader_->current()->settings.drain_timeout);
+}
+
+void Serving::save_snapshot() {
+  const std::string path = reloader_->current()->settings.state.snapshot;
+  if (path.empty()) return;
+  const auto written = write_snapshot(*state_.table, path, clock_->now());
+  if (!written) log_.error(written.error().detail);
+}
+
+void Serving::maintain() {
+  Time last_snapshot = clock_->time();
+  Time last_round = clock_->time();
+  bool in_round = true;
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kMaintainEvery, [&] { return stopping_; })) {
+    lock.unlock();
+    const Now now = clock_->now();
+    const auto loaded = reloader_->current();
+    // A whole round takes a while; the next one begins `cleanup` after this one ended.
+    if (!in_round && now.time - last_round >= loaded->settings.memory.cleanup) in_round = true;
+    if (in_round) {
+      if (state_.table->maintain(now)) {
+        in_round = false;
+        last_round = now.time;
+      }
+    } else {
+      state_.table->maintain(now, 0);
+    }
+    if (now.time - last_snapshot >= loaded->settings.state.every) {
+      save_snapshot();
+      last_snapshot = now.time;
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace weir::cli

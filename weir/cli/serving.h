@@ -1,0 +1,73 @@
+// A server from its configuration to its end: built top to bottom in run(), in reading order. Beside the event loops it
+// has two threads: one waits for signals and for changed files, and reloads; one keeps the table in order.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weir/base/clock.h"
+#include "weir/base/log.h"
+#include "weir/base/published.h"
+#include "weir/cli/command.h"
+#include "weir/cli/endpoints.h"
+#include "weir/cli/output.h"
+#include "weir/net/socket.h"
+#include "weir/net/watched_files.h"
+#include "weir/observe/metrics.h"
+#include "weir/policy/parse.h"
+#include "weir/protocol/http/http_session.h"
+#include "weir/server/reload.h"
+#include "weir/server/server.h"
+#include "weir/store/memory/state.h"
+
+namespace weir::cli {
+
+class Serving {
+ public:
+  // `path` is the file to read again at a reload; empty: the environment.
+  Serving(policy::Loaded loaded, std::string path, Console& console);
+
+  // Until a signal says so.
+  Exit run();
+
+ private:
+  Result<void> open_table(const policy::Settings& settings);
+  policy::Outcome load(const std::vector<policy::Amendment>& amendments);
+  void apply(const policy::Loaded& now);
+  Result<void> start_server(std::vector<Endpoint> endpoints);
+  void announce();
+  Gauges gauges() const;
+  void control();
+  void watch_files();
+  void take_signal(bool& draining);
+  void maintain();
+  void save_snapshot();
+
+  policy::Loaded loaded_;  // until the reloader has it
+  std::string path_;
+  Console& console_;
+  Log log_;
+
+  OpenState state_;
+  std::unique_ptr<BootClock> clock_;
+  Time started_{};
+  std::unique_ptr<Reloader> reloader_;
+  Published<HttpOptions> http_;
+  Health health_;
+  Surroundings around_;
+  std::unique_ptr<Server> server_;
+
+  Socket signals_;  // a signalfd
+  Socket wakeup_;   // an eventfd: something for the control thread to look at
+  std::unique_ptr<WatchedFiles> watched_;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::optional<std::vector<SeenFile>> read_;  // by the last load, if nobody has looked since
+};
+
+}  // namespace weir::cli

@@ -1,0 +1,186 @@
+#include "weir/policy/amend.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "weir/base/text.h"
+#include "weir/policy/fields.h"
+#include "weir/policy/nearest.h"
+#include "weir/policy/yaml.h"
+
+namespace weir::policy {
+namespace {
+
+using Words = std::initializer_list<std::string_view>;
+
+// What a policy is made of; the rest of a configuration is about the process it runs in.
+constexpr std::array<std::string_view, 10> kPolicyFields = {"limits",       "names",  "overrides", "routes",
+                                                            "access",       "envoy",  "external",  "failure_policy",
+                                                            "failure_code", "headers"};
+
+class Amender {
+ public:
+  Amender(Document& document, NodeId root, Complaints& complaints)
+      : document_(document), root_(root), complaints_(complaints) {}
+
+  // The body's fields instead of the policy's. What is about the process and not in the body stays.
+  void replace(NodeId body) {
+    for (const std::string_view name : kPolicyFields) drop(root_, name);
+    for (const NodeId entry : children(body)) {
+      const Field* const field = find_field(file_fields(), document_.key(entry));
+      if (field == nullptr || field->shape != Shape::map_or_path || document_.node(entry).kind != NodeKind::scalar) {
+        continue;
+      }
+      complaints_.add(document_.mark(entry), std::string(document_.key(entry)) + " must be a map here, not a file");
+      document_.node(entry).refused = true;
+    }
+    lay(root_, body);
+  }
+
+  // The numbers of limits that there are.
+  void merge(NodeId body) {
+    for (const NodeId section : children(body)) {
+      if (document_.key(section) == "limits" && document_.node(section).kind == NodeKind::map) {
+        for (const NodeId entry : children(section)) merge_limit(entry);
+        continue;
+      }
+      complaints_.add(document_.key_mark(section), quote(document_.key(section)) +
+                                                       " cannot be merged: only a map of limits can; a whole policy "
+                                                       "is sent as application/yaml");
+    }
+  }
+
+ private:
+  void merge_limit(NodeId entry) {
+    const std::string name(document_.key(entry));
+    const NodeId limits = document_.find(root_, "limits");
+    const NodeId names = document_.find(root_, "names");
+    const NodeId limit = document_.find(limits, name);
+    if (limit == kNoNode && limits != kNoNode && document_.find(names, name) != kNoNode) {
+      document_.node(entry).next = kNoNode;
+      return document_.append(limits, entry);
+    }
+    if (limit == kNoNode) return complain_unknown(entry, limits, names);
+    if (document_.node(entry).kind != NodeKind::map || document_.node(limit).kind != NodeKind::map) {
+      complaints_.add(document_.mark(entry), "limit " + quote(name) + " must be a map of numbers");
+      return;
+    }
+    make_room(limit, entry);
+    lay(limit, entry);
+  }
+
+  void complain_unknown(NodeId entry, NodeId limits, NodeId names) {
+    std::vector<std::string_view> known;
+    for (const NodeId section : {limits, names}) {
+      for (const NodeId limit : document_.children(section)) known.push_back(document_.key(limit));
+    }
+    const std::string_view near = nearest_word(known, document_.key(entry));
+    complaints_.add(document_.key_mark(entry),
+                    "there is no limit " + quote(document_.key(entry)) +
+                        (near.empty() ? std::string() : "; did you mean " + quote(near) + "?"));
+  }
+
+  // One thing has several spellings: what the limit says about it goes when the amendment says it in another.
+  void make_room(NodeId limit, NodeId entry) {
+    const auto says = [&](Words words) {
+      return std::ranges::any_of(words, [&](std::string_view w) { return document_.find(entry, w) != kNoNode; });
+    };
+    if (says({"rate", "addTokenMs"}) || (says({"count", "average"}) && says({"period"}))) {
+      for (const std::string_view word : {"rate", "addTokenMs", "count", "average", "period"}) drop(limit, word);
+    } else if (says({"count", "average", "period"})) {
+      spell_out(limit);
+      if (says({"period"})) {
+        drop(limit, "period");
+      } else {
+        for (const std::string_view word : {"count", "average"}) drop(limit, word);
+      }
+    }
+    if (says({"burst", "capacity"})) {
+      for (const std::string_view word : {"burst", "capacity"}) drop(limit, word);
+    }
+  }
+
+  // `rate` and `addTokenMs` as count and period, so that one of the two can change.
+  void spell_out(NodeId limit) {
+    for (const std::string_view word : {"rate", "addTokenMs"}) {
+      const NodeId at = document_.find(limit, word);
+      if (at == kNoNode) continue;
+      const std::string text(document_.value(at));
+      const Result<Rate> rate = parse_rate(word == "rate" ? text : "1/s");
+      const Result<Duration> period = word == "rate" ? parse_duration("1s") : parse_duration(text + "ms");
+      if (!rate || !period) continue;  // whoever checks the file says so
+      const Node place = document_.node(at);
+      drop(limit, word);
+      say(limit, place, "count", std::to_string(rate->count));
+      say(limit, place, "period", print_duration(word == "rate" ? rate->period : *period));
+    }
+  }
+
+  void say(NodeId section, const Node& place, std::string_view key, const std::string& value) {
+    Node node = place;
+    node.key = document_.keep(key);
+    node.value = document_.keep(value);
+    node.next = kNoNode;
+    document_.append(section, document_.add(node));
+  }
+
+  // The entries of `body` in `section`, in place of those with the same keys. All of them: a key written twice in the
+  // body stays twice, and is found by the check.
+  void lay(NodeId section, NodeId body) {
+    const std::vector<NodeId> entries = children(body);
+    for (const NodeId entry : entries) drop(section, std::string(document_.key(entry)));
+    for (const NodeId entry : entries) {
+      document_.node(entry).next = kNoNode;
+      document_.append(section, entry);
+    }
+  }
+
+  void drop(NodeId section, std::string_view key) {
+    NodeId before = kNoNode;
+    for (NodeId entry = document_.node(section).child; entry != kNoNode; entry = document_.node(entry).next) {
+      if (document_.key(entry) != key) {
+        before = entry;
+      } else if (before == kNoNode) {
+        document_.node(section).child = document_.node(entry).next;
+      } else {
+        document_.node(before).next = document_.node(entry).next;
+      }
+    }
+  }
+
+  // By value: the entries move while they are worked on.
+  std::vector<NodeId> children(NodeId id) const {
+    std::vector<NodeId> all;
+    for (const NodeId child : document_.children(id)) all.push_back(child);
+    return all;
+  }
+
+  Document& document_;
+  NodeId root_;
+  Complaints& complaints_;
+};
+
+}  // namespace
+
+void amend(std::span<const Amendment> amendments, Document& document, NodeId root, Complaints& complaints) {
+  for (const Amendment& amendment : amendments) {
+    const FileId file = document.add_file(std::string(kAmendmentName));
+    const NodeId body = read_yaml(amendment.text, file, document, complaints);
+    if (body == kNoNode) continue;
+    if (document.node(body).kind != NodeKind::map) {
+      complaints.add(document.mark(body), "a configuration must be a map of fields");
+      continue;
+    }
+    Amender amender(document, root, complaints);
+    if (amendment.kind == Amendment::Kind::replace) {
+      amender.replace(body);
+    } else {
+      amender.merge(body);
+    }
+  }
+}
+
+}  // namespace weir::policy

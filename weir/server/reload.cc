@@ -1,0 +1,95 @@
+#include "weir/server/reload.h"
+
+#include <utility>
+#include <variant>
+
+#include "weir/base/bounds.h"
+#include "weir/policy/diff.h"
+
+namespace weir {
+namespace {
+
+// What cannot change keeps the value it started with, in the settings and where they are listed.
+void keep_what_cannot_change(const policy::Loaded& running, policy::Loaded& next) {
+  policy::keep_fixed(running.settings, next.settings);
+  std::vector<policy::Setting> origins;
+  for (const policy::Setting& setting : running.origins) {
+    if (!policy::can_change_live(setting.path)) origins.push_back(setting);
+  }
+  for (policy::Setting& setting : next.origins) {
+    if (policy::can_change_live(setting.path)) origins.push_back(std::move(setting));
+  }
+  next.origins = std::move(origins);
+}
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+}  // namespace
+
+Reloader::Reloader(policy::Loaded first, Options options)
+    : options_(std::move(options)),
+      policy_(first.policy),
+      current_(std::make_shared<const policy::Loaded>(std::move(first))) {}
+
+void Reloader::on_change(std::function<void(const policy::Loaded&)> told) {
+  const std::lock_guard lock(mutex_);
+  told_.push_back(std::move(told));
+}
+
+Reloader::Report Reloader::reload() {
+  const std::lock_guard lock(mutex_);
+  Report report = put_in_force(options_.load({}));
+  if (!report.ok()) {
+    ++failed_;
+    for (const policy::Problem& problem : report.problems) options_.log(LogLevel::error, problem.text());
+    options_.log(LogLevel::error, "not reloaded: what was in force stays in force");
+    return report;
+  }
+  ++ok_;
+  amendments_.clear();
+  options_.log(LogLevel::info, "reloaded");
+  return report;
+}
+
+Reloader::Report Reloader::amend(policy::Amendment amendment) {
+  const std::lock_guard lock(mutex_);
+  std::vector<policy::Amendment> all;
+  if (amendment.kind == policy::Amendment::Kind::merge) all = amendments_;
+  if (all.size() >= bounds::amendments_max) {
+    return {{{"api", 0, 0,
+              "more than " + std::to_string(bounds::amendments_max) +
+                  " changes since the last reload: send a whole policy, or change the file and reload"}},
+            {}};
+  }
+  all.push_back(std::move(amendment));
+  Report report = put_in_force(options_.load(all));
+  if (!report.ok()) return report;
+  amendments_ = std::move(all);
+  options_.log(LogLevel::info, "changed by the admin API: in force until the next reload or restart");
+  return report;
+}
+
+Reloader::Report Reloader::put_in_force(policy::Outcome outcome) {
+  if (auto* const problems = std::get_if<policy::Problems>(&outcome)) return {std::move(*problems), {}};
+  Report report;
+  auto next = std::make_shared<policy::Loaded>(std::move(std::get<policy::Loaded>(outcome)));
+  const std::shared_ptr<const policy::Loaded> running = current();
+  for (const policy::Change& change : policy::diff_settings(*running, *next)) {
+    if (!change.live) report.needs_restart.push_back(change.path);
+  }
+  keep_what_cannot_change(*running, *next);
+  policy_.publish(next->policy);
+  current_.publish(next);
+  for (const auto& told : told_) told(*next);
+  for (const std::string& warning : next->warnings) options_.log(LogLevel::warn, warning);
+  if (!report.needs_restart.empty()) {
+    options_.log(LogLevel::warn, "changed, but only a restart puts it in force: " + listed(report.needs_restart));
+  }
+  return report;
+}
+
+}  // namespace weir

@@ -1,0 +1,72 @@
+// Puts a new configuration in force while the server runs: all of it or nothing. A refused one changes nothing, and the
+// log says why. What cannot change without a restart (listen addresses, the store) keeps its value and is named.
+//
+// Thread safety: all of it. Reloads wait for each other; readers of what is in force wait for nobody.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/log.h"
+#include "weir/base/published.h"
+#include "weir/policy/parse.h"
+#include "weir/policy/policy.h"
+
+namespace weir {
+
+class Reloader {
+ public:
+  struct Options {
+    // Reads the configuration: its files, the environment, and these on top. Called by one thread at a time.
+    std::function<policy::Outcome(const std::vector<policy::Amendment>& amendments)> load;
+    // Told what an operator should know, one sentence each.
+    std::function<void(LogLevel, std::string_view)> log;
+  };
+  // `first` is in force from the start.
+  Reloader(policy::Loaded first, Options options);
+
+  // What became of an attempt.
+  struct Report {
+    policy::Problems problems;               // why nothing changed; empty: the new configuration is in force
+    std::vector<std::string> needs_restart;  // paths of settings that were changed and keep their old value
+    bool ok() const noexcept { return problems.empty(); }
+  };
+  // Reads everything again; forgets what the admin API changed.
+  Report reload();
+  // What the admin API changes, on top of what it changed before: in force until the next reload or restart. A whole
+  // policy takes the place of everything before it. Its values have the origin `api`.
+  Report amend(policy::Amendment amendment);
+
+  // For the loops: what decides.
+  const Published<Policy>& policy() const noexcept { return policy_; }
+  // Everything in force; settings that need a restart have the value they started with.
+  std::shared_ptr<const policy::Loaded> current() const { return current_.current(); }
+  // How often anything was put in force after the start.
+  std::uint64_t version() const noexcept { return current_.version(); }
+
+  // Called after each change, with what is in force now, for those who keep a copy of a setting. One at a time.
+  void on_change(std::function<void(const policy::Loaded&)> told);
+
+  std::uint64_t reloads_ok() const noexcept { return ok_.load(); }
+  std::uint64_t reloads_failed() const noexcept { return failed_.load(); }
+
+ private:
+  Report put_in_force(policy::Outcome outcome);
+
+  const Options options_;
+  std::mutex mutex_;                           // one change at a time
+  std::vector<policy::Amendment> amendments_;  // in force
+  Published<Policy> policy_;
+  Published<policy::Loaded> current_;
+  std::vector<std::function<void(const policy::Loaded&)>> told_;
+  std::atomic<std::uint64_t> ok_{0};
+  std::atomic<std::uint64_t> failed_{0};
+};
+
+}  // namespace weir

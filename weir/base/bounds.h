@@ -25,6 +25,8 @@ inline constexpr std::int64_t share_max = 10'000;
 // Redis: a server's host name, masters of a cluster.
 inline constexpr std::size_t redis_host_bytes_max = 253;
 inline constexpr std::size_t redis_nodes_max = 1000;
+// Servers that are asked where the others are.
+inline constexpr std::size_t redis_scouts_max = 16;
 
 // Buckets of one memory table.
 inline constexpr std::uint64_t buckets_max = 1'000'000'000;
@@ -94,6 +96,15 @@ inline constexpr std::size_t client_name_bytes_max = 256;
 
 // Answers that wait in a session behind an answer that is owed, and what one call of receive() answers by itself.
 inline constexpr std::size_t session_held_bytes_max = 64u << 10;
+
+// Redis: commands of one connection without a reply, and their bytes; beyond, a request is answered as if Redis were
+// away. Times that one command is sent, redirections included. Denials remembered by one event loop.
+inline constexpr std::size_t redis_unanswered_max = 16'384;
+inline constexpr std::size_t redis_unanswered_bytes_max = 16u << 20;
+inline constexpr int redis_sends_max = 5;
+inline constexpr std::size_t denials_remembered_max = 65'536;
+// Lua's numbers are doubles: a window on Redis is below 2^53 ns.
+inline constexpr Duration redis_window_max = std::chrono::days{104};
 
 // Address prefixes in one map: overrides or an access list.
 inline constexpr std::size_t prefixes_max = 1u << 20;

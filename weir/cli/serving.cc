@@ -177,7 +177,7 @@ Result<void> Serving::start_server(std::vector<Endpoint> endpoints) {
   const auto threads = now->settings.threads > 0 ? static_cast<unsigned>(now->settings.threads)
                                                  : std::max(std::thread::hardware_concurrency(), 1u);
   auto server = Server::make({.threads = threads,
-                              .store = [this] { return std::make_unique<MemoryStore>(*state_.table, *clock_); },
+                              .store = [this](Loop&) { return std::make_unique<MemoryStore>(*state_.table, *clock_); },
                               .log = [this](std::string_view sentence) { log_.warn(sentence); }},
                              std::move(endpoints), now->policy, *clock_);
   if (!server) return server.error();

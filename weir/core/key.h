@@ -12,6 +12,10 @@ enum class Kind : unsigned char {
   quota,   // a calendar window's end and what is used of it (algorithm/calendar.h)
 };
 
+// Buckets that callers bring along are "*:" and what they call it. No limit's name holds a '*', so they can never meet
+// a configured limit's bucket.
+inline constexpr std::string_view kOwnPrefix = "*:";
+
 // A view: the text must outlive the call it is passed to. "6:12345678" or "per-ip:203.0.113.9".
 struct Key {
   std::string_view text;

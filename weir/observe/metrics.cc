@@ -146,7 +146,14 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
     line((head(out, name, "counter", help), out), name, labels, std::to_string(value));
   };
   gauge("weir_store_up", "1 while the store answers.", gauges.store_up ? 1 : 0);
-  counter("weir_store_errors_total", "Questions that the store could not answer.", "{kind=\"unavailable\"}", errors);
+  head(out, "weir_store_errors_total", "counter", "Questions that the store could not answer.");
+  if (gauges.store_errors.empty())
+    line(out, "weir_store_errors_total", "{kind=\"unavailable\"}", std::to_string(errors));
+  for (const auto& [kind, count] : gauges.store_errors) {
+    line(out, "weir_store_errors_total", "{kind=\"" + kind + "\"}", std::to_string(count));
+  }
+  counter("weir_denial_cache_hits_total", "Repeated denials answered without asking the store.", "",
+          gauges.denial_cache_hits);
   head(out, "weir_store_fallback_total", "counter", "Requests that got a failure policy instead of the store.");
   constexpr std::array<std::string_view, 3> kPolicies = {"passThrough", "failClosed", "inMemoryFallback"};
   for (std::size_t i = 0; i < kPolicies.size(); ++i) {

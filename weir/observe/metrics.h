@@ -14,6 +14,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weir/base/time.h"
@@ -90,6 +91,8 @@ struct Gauges {
   std::uint64_t table_bytes = 0;
   bool store_up = true;
   std::string store = "memory";
+  std::vector<std::pair<std::string, std::uint64_t>> store_errors;  // by kind, of a store that tells them apart
+  std::uint64_t denial_cache_hits = 0;
   std::array<std::uint64_t, 3> store_fallbacks{};  // requests that got a policy instead of the store, by FailurePolicy
   std::uint64_t reloads_ok = 0;
   std::uint64_t reloads_failed = 0;

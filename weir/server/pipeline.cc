@@ -27,9 +27,6 @@ struct Pipeline::Pending {
 
 namespace {
 
-// Buckets that callers bring along. No limit's name holds a '*', so they can never meet a configured limit's bucket.
-constexpr std::string_view kOwnPrefix = "*:";
-
 void measure(const Charge& charge, Label& label) {
   label.bucket = charge.key.text;
   const bool quota = charge.key.kind == Kind::quota;

@@ -171,7 +171,8 @@ Result<void> Server::listen(std::shared_ptr<const Policy> policy) {
   for (unsigned i = 0; i < options_.threads; ++i) {
     auto loop = Loop::make(clock_);
     if (!loop) return loop.error();
-    workers_.push_back(std::make_unique<Worker>(*this, std::move(*loop), options_.store(), policy));
+    auto store = options_.store(**loop);
+    workers_.push_back(std::make_unique<Worker>(*this, std::move(*loop), std::move(store), policy));
   }
   for (const Endpoint& endpoint : endpoints_) {
     Address address = endpoint.address;

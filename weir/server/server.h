@@ -42,8 +42,8 @@ class Server {
  public:
   struct Options {
     unsigned threads = 1;
-    // Makes the store of one loop.
-    std::function<std::unique_ptr<Store>()> store;
+    // Makes the store of one loop, which may answer on that loop; before the loop runs.
+    std::function<std::unique_ptr<Store>(Loop&)> store;
     // Told what an operator should know, one sentence each.
     std::function<void(std::string_view)> log;
   };

@@ -182,6 +182,7 @@ void HttpSession::probe(Slot& slot, std::string& out) {
     return tell(health.started, R"({"status":"started"})", R"({"status":"starting"})");
   }
   const bool deep = query_value(reader_.head().query, "deep") == "true";
+  if (deep) health.deep_probes.fetch_add(1, std::memory_order_relaxed);
   if (deep && health.ready && !health.store_reachable) {
     return send(slot, 503, kJson, R"({"status":"store unavailable"})", out);
   }

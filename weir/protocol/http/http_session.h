@@ -28,6 +28,8 @@ struct Health {
   std::atomic<bool> started{false};
   std::atomic<bool> ready{false};
   std::atomic<bool> store_reachable{true};  // asked with /readyz?deep=true only
+  // How often: the owner has the store asked again, for the next probe to tell.
+  mutable std::atomic<std::uint64_t> deep_probes{0};
 };
 
 struct HttpOptions {

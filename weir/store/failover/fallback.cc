@@ -8,6 +8,7 @@
 #include "weir/algorithm/calendar.h"
 #include "weir/algorithm/gcra.h"
 #include "weir/base/assert.h"
+#include "weir/store/conclude.h"
 #include "weir/store/memory/charging.h"
 
 namespace weir {
@@ -42,21 +43,6 @@ Decision not_for_ever(Decision decision, const Charge& charge) {
   }
   decision.retry_after = quota ? charge.quota.window.end - charge.quota.window.start : charge.limit.window();
   return decision;
-}
-
-// Which decision speaks: the strictest of those that enforce, or of all if none does.
-Verdict conclude(std::span<const Charge> charges, std::span<const Decision> decisions) {
-  Verdict verdict;
-  bool enforced = false;
-  for (std::size_t i = 0; i < charges.size(); ++i) {
-    const bool enforces = !charges[i].shadow;
-    verdict.all.push_back(decisions[i]);
-    if (enforces && !decisions[i].allowed) verdict.allowed = false;
-    const bool better = enforces == enforced ? stricter(decisions[i], decisions[verdict.strictest]) : enforces;
-    if (i == 0 || better) verdict.strictest = i;
-    enforced |= enforces;
-  }
-  return verdict;
 }
 
 }  // namespace
@@ -128,7 +114,9 @@ Verdict Fallback::decide_open(const Question& question, Now now) {
     counts_.add(FailurePolicy::in_memory_fallback);
   }
   if (passed) counts_.add(FailurePolicy::pass_through);
-  Verdict verdict = conclude(charges.first(end), found);
+  Decisions decisions;
+  for (std::size_t i = 0; i < end; ++i) decisions.push_back(found[i]);
+  Verdict verdict = conclude(decisions, [&](std::size_t i) { return !charges[i].shadow; });
   verdict.degraded = passed;
   return verdict;
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "weir/base/assert.h"
+#include "weir/store/conclude.h"
 
 namespace weir {
 namespace {
@@ -119,19 +120,8 @@ bool spend_together(Table& table, std::span<const Entry> entries, std::size_t be
   return allowed;
 }
 
-// Which decision speaks: the strictest of those that enforce, or of all if none does.
 Verdict conclude(std::span<const Entry> entries, const Decisions& decisions) {
-  Verdict verdict;
-  verdict.all = decisions;
-  bool enforced = false;
-  for (std::size_t i = 0; i < decisions.size(); ++i) {
-    const bool enforces = !entries[i].charge->shadow;
-    if (enforces && !decisions[i].allowed) verdict.allowed = false;
-    const bool better = enforces == enforced ? stricter(decisions[i], decisions[verdict.strictest]) : enforces;
-    if (i == 0 || better) verdict.strictest = i;
-    enforced |= enforces;
-  }
-  return verdict;
+  return weir::conclude(decisions, [&](std::size_t i) { return !entries[i].charge->shadow; });
 }
 
 // One limit's bucket and quota share a key and are charged together even in order.

@@ -6,8 +6,6 @@
 namespace weir::redis {
 namespace {
 
-using Values = std::span<const resp::Reply::Value>;
-
 Error strange(std::string_view command, const resp::Reply& reply) {
   const bool said = reply.root().type == resp::Type::error;
   return Error{Fault::unavailable,
@@ -20,7 +18,7 @@ bool is_text_value(Values value) {
 
 }  // namespace
 
-Result<Role> read_role(const resp::Reply& reply, const Node& asked) {
+Result<Role> read_role(const resp::Reply& reply, const Target& asked) {
   if (!is_aggregate(reply.root())) return strange("ROLE", reply);
   Elements fields(reply.values());
   const Values word = fields.next();
@@ -33,12 +31,12 @@ Result<Role> read_role(const resp::Reply& reply, const Node& asked) {
   if (kind != "slave" || !is_text_value(host) || port.empty() || port.front().type != resp::Type::integer) {
     return strange("ROLE", reply);
   }
-  auto master = make_node(host.front().text, port.front().integer, asked);
+  auto master = make_target(host.front().text, port.front().integer, asked);
   if (!master) return master.error();
   return Role{Role::Kind::replica, std::move(*master)};
 }
 
-Result<Node> read_master_address(const resp::Reply& reply, const Node& asked) {
+Result<Target> read_master_address(const resp::Reply& reply, const Target& asked) {
   constexpr std::string_view kCommand = "SENTINEL GET-MASTER-ADDR-BY-NAME";
   if (reply.root().type == resp::Type::null) {
     return Error{Fault::unknown, "the sentinel " + asked.print() + " does not watch a master of that name"};
@@ -48,10 +46,10 @@ Result<Node> read_master_address(const resp::Reply& reply, const Node& asked) {
   const Values host = fields.next();
   const Values port = fields.next();
   if (!is_text_value(host) || !is_text_value(port) || !fields.next().empty()) return strange(kCommand, reply);
-  return make_node(host.front().text, port.front().text, asked);
+  return make_target(host.front().text, port.front().text, asked);
 }
 
-std::optional<Node> read_switch(const resp::Reply& message, std::string_view name, const Node& asked) {
+std::optional<Target> read_switch(const resp::Reply& message, std::string_view name, const Target& asked) {
   if (!is_aggregate(message.root())) return {};
   Elements fields(message.values());
   std::array<std::string_view, 3> texts;
@@ -72,7 +70,7 @@ std::optional<Node> read_switch(const resp::Reply& message, std::string_view nam
     if (!last) rest.remove_prefix(space + 1);
   }
   if (words[0] != name) return {};
-  auto node = make_node(words[3], words[4], asked);
+  auto node = make_target(words[3], words[4], asked);
   if (!node) return {};
   return std::move(*node);
 }

@@ -37,16 +37,14 @@ Error strange(std::string_view what) {
   return Error{Fault::invalid, "CLUSTER SLOTS answered " + std::string(what)};
 }
 
-using Values = std::span<const resp::Reply::Value>;
-
 struct Range {
   Slot first = 0;
   Slot last = 0;
-  Node master;
+  Target master;
 };
 
 // [first, last, [host, port, …], replicas…]
-Result<Range> read_range(Values range, const Node& asked) {
+Result<Range> read_range(Values range, const Target& asked) {
   if (!is_aggregate(range.front())) return strange("a range that is no array");
   Elements elements(range);
   const Values first = elements.next();
@@ -66,7 +64,7 @@ Result<Range> read_range(Values range, const Node& asked) {
   const bool shaped = !port.empty() && port.front().type == resp::Type::integer &&
                       (is_text(host.front()) || host.front().type == resp::Type::null);
   if (!shaped) return strange("a server without host and port");
-  auto node = make_node(host.front().text, port.front().integer, asked);
+  auto node = make_target(host.front().text, port.front().integer, asked);
   if (!node) return node.error();
   return Range{static_cast<Slot>(first.front().integer), static_cast<Slot>(last.front().integer), std::move(*node)};
 }
@@ -77,7 +75,7 @@ Slot slot_of(std::string_view key) noexcept {
   return static_cast<Slot>(crc16(hashed_part(key)) % kSlots);
 }
 
-Result<SlotMap> SlotMap::read(const resp::Reply& reply, const Node& asked) {
+Result<SlotMap> SlotMap::read(const resp::Reply& reply, const Target& asked) {
   if (reply.root().type == resp::Type::error) return strange(reply.root().text);
   if (!is_aggregate(reply.root())) return strange("something that is no array");
   SlotMap map;
@@ -85,27 +83,35 @@ Result<SlotMap> SlotMap::read(const resp::Reply& reply, const Node& asked) {
   for (Values value = ranges.next(); !value.empty(); value = ranges.next()) {
     auto range = read_range(value, asked);
     if (!range) return range.error();
-    const std::uint16_t serves = map.index(range->master);
+    const std::uint16_t serves = map.add(range->master);
     if (serves == kNobody) return strange("more than " + std::to_string(bounds::redis_nodes_max) + " masters");
     for (std::size_t slot = range->first; slot <= range->last; ++slot) map.serves_[slot] = serves;
   }
   return map;
 }
 
-const Node* SlotMap::master(Slot slot) const noexcept {
+std::size_t SlotMap::index(Slot slot) const noexcept {
   WEIR_ASSERT(slot < kSlots);
-  return serves_[slot] == kNobody ? nullptr : &masters_[serves_[slot]];
+  return serves_[slot];
 }
 
-bool SlotMap::moved(Slot slot, const Node& node) {
+const Target* SlotMap::master(Slot slot) const noexcept {
+  return index(slot) == kNobody ? nullptr : &masters_[index(slot)];
+}
+
+bool SlotMap::is_whole() const noexcept {
+  return std::ranges::find(serves_, kNobody) == serves_.end();
+}
+
+bool SlotMap::moved(Slot slot, const Target& node) {
   WEIR_ASSERT(slot < kSlots);
-  const std::uint16_t serves = index(node);
+  const std::uint16_t serves = add(node);
   if (serves == kNobody) return false;
   serves_[slot] = serves;
   return true;
 }
 
-std::uint16_t SlotMap::index(const Node& node) {
+std::uint16_t SlotMap::add(const Target& node) {
   const auto found = std::ranges::find(masters_, node);
   if (found == masters_.end() && masters_.size() == bounds::redis_nodes_max) return kNobody;
   const auto at = static_cast<std::uint16_t>(found - masters_.begin());

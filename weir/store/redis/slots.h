@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "weir/base/result.h"
-#include "weir/store/redis/node.h"
+#include "weir/store/redis/targets.h"
 #include "weir/wire/resp.h"
 
 namespace weir::redis {
@@ -22,23 +22,27 @@ Slot slot_of(std::string_view key) noexcept;
 // Who serves what, as far as it is known. A value: copied, replaced as a whole, corrected slot by slot.
 class SlotMap {
  public:
-  // From the reply to CLUSTER SLOTS; `asked` gave it. Replicas are not kept. Errors: a reply of another shape, slots
-  // out of range, more than bounds::redis_nodes_max masters. Slots that nobody serves stay unknown.
-  static Result<SlotMap> read(const resp::Reply& reply, const Node& asked);
-
-  // Null if nobody is known to serve the slot. REQUIRES: slot < kSlots.
-  const Node* master(Slot slot) const noexcept;
-  std::span<const Node> masters() const noexcept { return masters_; }
-
-  // A MOVED says so. False if that would be one master too many.
-  bool moved(Slot slot, const Node& node);
-
- private:
   static constexpr std::uint16_t kNobody = 0xffff;
 
-  std::uint16_t index(const Node& node);  // kNobody: no room
+  // From the reply to CLUSTER SLOTS; `asked` gave it. Replicas are not kept. Errors: a reply of another shape, slots
+  // out of range, more than bounds::redis_nodes_max masters. Slots that nobody serves stay unknown.
+  static Result<SlotMap> read(const resp::Reply& reply, const Target& asked);
 
-  std::vector<Node> masters_;
+  std::span<const Target> masters() const noexcept { return masters_; }
+  // Which of the masters serves the slot; kNobody: none is known to. REQUIRES: slot < kSlots.
+  std::size_t index(Slot slot) const noexcept;
+  // The same as a pointer into masters(), or null.
+  const Target* master(Slot slot) const noexcept;
+  // Every slot has a master.
+  bool is_whole() const noexcept;
+
+  // A MOVED says so. False if that would be one master too many.
+  bool moved(Slot slot, const Target& node);
+
+ private:
+  std::uint16_t add(const Target& node);  // kNobody: no room
+
+  std::vector<Target> masters_;
   std::array<std::uint16_t, kSlots> serves_ = filled();
 
   static constexpr std::array<std::uint16_t, kSlots> filled() noexcept {

@@ -6,25 +6,26 @@
 #include "weir/base/assert.h"
 #include "weir/base/bounds.h"
 #include "weir/store/redis/discovery.h"
-#include "weir/store/redis/node.h"
 #include "weir/store/redis/slots.h"
+#include "weir/store/redis/targets.h"
 #include "weir/wire/resp.h"
 
 namespace {
 
 using namespace weir::redis;
+using weir::Target;
 
-const Node kAsked{"192.0.2.1", 6379};
+const Target kAsked{"192.0.2.1", 6379, {}};
 
-void expect_usable(const Node& node) {
+void expect_usable(const Target& node) {
   WEIR_ASSERT(!node.host.empty() && node.host.size() <= weir::bounds::redis_host_bytes_max && node.port != 0);
-  const auto again = parse_node(node.print(), kAsked);
+  const auto again = parse_target(node.print(), kAsked);
   WEIR_ASSERT(again && *again == node);
 }
 
 void expect_usable(const SlotMap& map) {
   WEIR_ASSERT(map.masters().size() <= weir::bounds::redis_nodes_max);
-  for (const Node& node : map.masters()) expect_usable(node);
+  for (const Target& node : map.masters()) expect_usable(node);
   for (std::size_t slot = 0; slot < kSlots; slot += 7) (void)map.master(static_cast<Slot>(slot));
 }
 
@@ -33,7 +34,7 @@ void expect_usable(const SlotMap& map) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   WEIR_ASSERT(slot_of(bytes) < kSlots);
-  if (const auto node = parse_node(bytes, kAsked)) expect_usable(*node);
+  if (const auto node = parse_target(bytes, kAsked)) expect_usable(*node);
   weir::resp::Reply reply;
   if (reply.parse(bytes) != weir::resp::Parsed::done) return 0;
   if (const auto map = SlotMap::read(reply, kAsked)) expect_usable(*map);

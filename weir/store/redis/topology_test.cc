@@ -6,13 +6,13 @@
 
 #include "weir/base/bounds.h"
 #include "weir/store/redis/discovery.h"
-#include "weir/store/redis/node.h"
 #include "weir/store/redis/slots.h"
+#include "weir/store/redis/targets.h"
 
 namespace weir::redis {
 namespace {
 
-const Node kAsked{"192.0.2.1", 6379};
+const Target kAsked{"192.0.2.1", 6379, {}};
 
 std::string bulk(std::string_view text) {
   return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
@@ -62,10 +62,10 @@ TEST(Slots, ASlotMapNamesTheMasterOfEachSlot) {
   const auto map = SlotMap::read(told.reply, kAsked);
   ASSERT_TRUE(map);
   EXPECT_EQ(map->masters().size(), 2u);
-  EXPECT_EQ(*map->master(0), (Node{"10.0.0.1", 7000}));
-  EXPECT_EQ(*map->master(5460), (Node{"10.0.0.1", 7000}));
-  EXPECT_EQ(*map->master(5461), (Node{"::1", 7001}));
-  EXPECT_EQ(*map->master(16383), (Node{"::1", 7001}));
+  EXPECT_EQ(*map->master(0), (Target{"10.0.0.1", 7000, {}}));
+  EXPECT_EQ(*map->master(5460), (Target{"10.0.0.1", 7000, {}}));
+  EXPECT_EQ(*map->master(5461), (Target{"::1", 7001, {}}));
+  EXPECT_EQ(*map->master(16383), (Target{"::1", 7001, {}}));
   EXPECT_EQ(map->master(16383)->print(), "[::1]:7001");
 }
 
@@ -75,16 +75,16 @@ TEST(Slots, SlotsThatNobodyServesAreUnknownUntilAMovedTells) {
   ASSERT_TRUE(map);
   EXPECT_EQ(map->master(0), nullptr);
   EXPECT_EQ(map->master(3), nullptr);
-  EXPECT_TRUE(map->moved(3, {"10.0.0.2", 7000}));
-  EXPECT_EQ(*map->master(3), (Node{"10.0.0.2", 7000}));
+  EXPECT_TRUE(map->moved(3, {"10.0.0.2", 7000, {}}));
+  EXPECT_EQ(*map->master(3), (Target{"10.0.0.2", 7000, {}}));
   EXPECT_EQ(map->master(2)->host, "10.0.0.1");
 }
 
 TEST(Slots, AServerWithoutAHostIsTheOneThatWasAsked) {
   const Told empty(array({range(0, 5, "", 7000)}));
-  EXPECT_EQ(*SlotMap::read(empty.reply, kAsked)->master(5), (Node{"192.0.2.1", 7000}));
+  EXPECT_EQ(*SlotMap::read(empty.reply, kAsked)->master(5), (Target{"192.0.2.1", 7000, {}}));
   const Told null(array({array({integer(0), integer(5), array({"$-1\r\n", integer(7000)})})}));
-  EXPECT_EQ(*SlotMap::read(null.reply, kAsked)->master(5), (Node{"192.0.2.1", 7000}));
+  EXPECT_EQ(*SlotMap::read(null.reply, kAsked)->master(5), (Target{"192.0.2.1", 7000, {}}));
 }
 
 TEST(Slots, ARepliesShapeIsChecked) {
@@ -121,29 +121,30 @@ TEST(Slots, MastersAreBounded) {
   const Told full(cluster(bounds::redis_nodes_max));
   auto map = SlotMap::read(full.reply, kAsked);
   ASSERT_TRUE(map);
-  EXPECT_TRUE(map->moved(0, {"host-5", 7000}));
-  EXPECT_FALSE(map->moved(1, {"one-too-many", 7000}));
+  EXPECT_TRUE(map->moved(0, {"host-5", 7000, {}}));
+  EXPECT_FALSE(map->moved(1, {"one-too-many", 7000, {}}));
   EXPECT_EQ(map->master(1)->host, "host-1");
   const Told beyond(cluster(bounds::redis_nodes_max + 1));
   EXPECT_FALSE(SlotMap::read(beyond.reply, kAsked));
 }
 
-TEST(Nodes, AreReadAsRedisWritesThem) {
-  EXPECT_EQ(*parse_node("127.0.0.1:6381", kAsked), (Node{"127.0.0.1", 6381}));
-  EXPECT_EQ(*parse_node("host.example:6381", kAsked), (Node{"host.example", 6381}));
-  EXPECT_EQ(*parse_node("::1:6381", kAsked), (Node{"::1", 6381}));
-  EXPECT_EQ(*parse_node("[::1]:6381", kAsked), (Node{"::1", 6381}));
-  EXPECT_EQ(*parse_node(":6381", kAsked), (Node{"192.0.2.1", 6381})) << "the one that was asked, at another port";
+TEST(Targets, AreReadAsRedisWritesThem) {
+  EXPECT_EQ(*parse_target("127.0.0.1:6381", kAsked), (Target{"127.0.0.1", 6381, {}}));
+  EXPECT_EQ(*parse_target("host.example:6381", kAsked), (Target{"host.example", 6381, {}}));
+  EXPECT_EQ(*parse_target("::1:6381", kAsked), (Target{"::1", 6381, {}}));
+  EXPECT_EQ(*parse_target("[::1]:6381", kAsked), (Target{"::1", 6381, {}}));
+  EXPECT_EQ(*parse_target(":6381", kAsked), (Target{"192.0.2.1", 6381, {}}))
+      << "the one that was asked, at another port";
 }
 
-TEST(Nodes, AreReadStrictly) {
+TEST(Targets, AreReadStrictly) {
   for (const std::string_view text :
        {"", "host", "a:0", "a:65536", "a:", "a:-1", "a:1 b", "a b:1", "?:1", "a/b:1", "a:1\n", "[]:1", "a[:1"}) {
-    EXPECT_FALSE(parse_node(text, kAsked)) << text;
+    EXPECT_FALSE(parse_target(text, kAsked)) << text;
   }
   const std::string longest(bounds::redis_host_bytes_max, 'a');
-  EXPECT_TRUE(parse_node(longest + ":1", kAsked));
-  EXPECT_FALSE(parse_node("a" + longest + ":1", kAsked));
+  EXPECT_TRUE(parse_target(longest + ":1", kAsked));
+  EXPECT_FALSE(parse_target("a" + longest + ":1", kAsked));
 }
 
 TEST(Discovery, AServerSaysWhatItIs) {
@@ -151,7 +152,7 @@ TEST(Discovery, AServerSaysWhatItIs) {
       array({bulk("master"), integer(3129659), array({array({bulk("10.0.0.2"), bulk("1"), bulk("2")})})}));
   EXPECT_EQ(*read_role(master.reply, kAsked), (Role{Role::Kind::master, {}}));
   const Told replica(array({bulk("slave"), bulk("10.0.0.1"), integer(9000), bulk("connected"), integer(3167038)}));
-  EXPECT_EQ(*read_role(replica.reply, kAsked), (Role{Role::Kind::replica, {"10.0.0.1", 9000}}));
+  EXPECT_EQ(*read_role(replica.reply, kAsked), (Role{Role::Kind::replica, {"10.0.0.1", 9000, {}}}));
   const Told sentinel(array({bulk("sentinel"), array({bulk("mymaster")})}));
   EXPECT_EQ(read_role(sentinel.reply, kAsked)->kind, Role::Kind::sentinel);
 }
@@ -169,7 +170,7 @@ TEST(Discovery, ARoleOfAnotherShapeIsAnError) {
 
 TEST(Discovery, ASentinelNamesTheMaster) {
   const Told told(array({bulk("10.0.0.1"), bulk("6379")}));
-  EXPECT_EQ(*read_master_address(told.reply, kAsked), (Node{"10.0.0.1", 6379}));
+  EXPECT_EQ(*read_master_address(told.reply, kAsked), (Target{"10.0.0.1", 6379, {}}));
   const Told unknown("*-1\r\n");
   EXPECT_EQ(read_master_address(unknown.reply, kAsked).error().fault, Fault::unknown);
   for (const std::string& said : {array({bulk("a")}), array({bulk("a"), bulk("x")}), array({bulk("a"), integer(1)}),
@@ -187,8 +188,8 @@ TEST(Discovery, ASentinelTellsOfANewMaster) {
   const auto message = [](std::string_view text) {
     return array({bulk("message"), bulk("+switch-master"), bulk(text)});
   };
-  EXPECT_EQ(heard(message("mymaster 10.0.0.1 6379 10.0.0.2 6380")), (Node{"10.0.0.2", 6380}));
-  EXPECT_EQ(heard(">3\r\n" + message("mymaster ::1 6379 ::2 6380").substr(4)), (Node{"::2", 6380}));
+  EXPECT_EQ(heard(message("mymaster 10.0.0.1 6379 10.0.0.2 6380")), (Target{"10.0.0.2", 6380, {}}));
+  EXPECT_EQ(heard(">3\r\n" + message("mymaster ::1 6379 ::2 6380").substr(4)), (Target{"::2", 6380, {}}));
   EXPECT_FALSE(heard(message("another 10.0.0.1 6379 10.0.0.2 6380")));
   EXPECT_FALSE(heard(message("mymaster 10.0.0.1 6379 10.0.0.2")));
   EXPECT_FALSE(heard(message("mymaster 10.0.0.1 6379 10.0.0.2 6380 more")));

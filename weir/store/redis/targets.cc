@@ -1,4 +1,4 @@
-#include "weir/store/redis/node.h"
+#include "weir/store/redis/targets.h"
 
 #include <charconv>
 #include <limits>
@@ -8,12 +8,7 @@
 
 namespace weir::redis {
 
-std::string Node::print() const {
-  const bool v6 = host.find(':') != std::string::npos;
-  return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
-
-Result<Node> make_node(std::string_view host, std::int64_t port, const Node& asked) {
+Result<Target> make_target(std::string_view host, std::int64_t port, const Target& asked) {
   if (port < 1 || port > std::numeric_limits<std::uint16_t>::max()) {
     return Error{Fault::invalid, "port " + std::to_string(port) + " of a Redis server must be 1 to 65535"};
   }
@@ -23,24 +18,24 @@ Result<Node> make_node(std::string_view host, std::int64_t port, const Node& ask
   bool good = !host.empty() && host != "?" && host.size() <= bounds::redis_host_bytes_max;
   for (const char c : host) good = good && fits(c);
   if (!good) return Error{Fault::invalid, "host " + quote(host) + " of a Redis server cannot be one"};
-  return Node{std::string(host), static_cast<std::uint16_t>(port)};
+  return Target{std::string(host), static_cast<std::uint16_t>(port), {}};
 }
 
-Result<Node> make_node(std::string_view host, std::string_view port, const Node& asked) {
+Result<Target> make_target(std::string_view host, std::string_view port, const Target& asked) {
   std::uint16_t number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (error != std::errc{} || end != port.data() + port.size()) {
     return Error{Fault::invalid, "port " + quote(port) + " of a Redis server must be 1 to 65535"};
   }
-  return make_node(host, std::int64_t{number}, asked);
+  return make_target(host, std::int64_t{number}, asked);
 }
 
-Result<Node> parse_node(std::string_view text, const Node& asked) {
+Result<Target> parse_target(std::string_view text, const Target& asked) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) {
     return Error{Fault::invalid, "the Redis server " + quote(text) + " has no port"};
   }
-  return make_node(text.substr(0, colon), text.substr(colon + 1), asked);
+  return make_target(text.substr(0, colon), text.substr(colon + 1), asked);
 }
 
 }  // namespace weir::redis

@@ -1,0 +1,352 @@
+#include "weir/store/redis/asked.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "weir/algorithm/calendar.h"
+#include "weir/base/assert.h"
+#include "weir/base/text.h"
+#include "weir/store/conclude.h"
+
+namespace weir::redis {
+namespace {
+
+// Numbers of a command are written one after another into one text, which must not move meanwhile.
+constexpr std::size_t kNumberBytes = 20;
+constexpr std::size_t kNumbers = 8 * bounds::charges_max;
+constexpr std::size_t kReplyHead = 3;   // seconds, microseconds, forgotten
+constexpr std::size_t kReplyEntry = 4;  // allowed, remaining, retry, reset
+
+Count sum(Count a, Count b) {
+  return a > std::numeric_limits<Count>::max() - b ? std::numeric_limits<Count>::max() : a + b;
+}
+
+std::string_view print(Mode mode) {
+  switch (mode) {
+    case Mode::spend:
+      return "spend";
+    case Mode::peek:
+      return "peek";
+    case Mode::refund:
+      return "refund";
+    case Mode::reset:
+      break;
+  }
+  return "reset";
+}
+
+}  // namespace
+
+Result<void> check_window(std::string_view limit_name, const Limit& limit) {
+  if (limit.window() <= bounds::redis_window_max) return {};
+  return Error{Fault::invalid, "limit " + quote(limit_name) + ": from empty to full takes " +
+                                   print_duration(limit.window()) + ", and on Redis at most " +
+                                   print_duration(bounds::redis_window_max) + " is possible"};
+}
+
+void append_key(std::string_view prefix, std::string_view hash_tag, Key key, std::string& out) {
+  out += prefix;
+  if (!hash_tag.empty()) out.append("{").append(hash_tag).append("}");
+  if (key.text.starts_with(kOwnPrefix)) {
+    out.append("a:").append(key.text.substr(kOwnPrefix.size()));
+    return;
+  }
+  out.append(key.kind == Kind::quota ? "w:" : "b:").append(key.text);
+}
+
+Result<void> Asked::begin(const Question& question, const Keys& keys) {
+  WEIR_ASSERT(question.charges.size() <= bounds::charges_max);
+  mode_ = question.mode;
+  entries_size_ = parts_size_ = charges_size_ = first_part_ = end_part_ = forgotten_ = 0;
+  denied_ = false;
+  keys_.clear();
+  std::size_t group = 0;
+  for (std::size_t i = 0; i < question.charges.size(); ++i) {
+    // A limit's bucket and quota, next to each other under one key, are one in either order.
+    const bool same = i > 0 && question.charges[i].key.text == question.charges[i - 1].key.text;
+    if (question.order == Order::in_order && mode_ == Mode::spend && i > 0 && !same) ++group;
+    if (auto added = add(question.charges[i], group, keys); !added) return added;
+  }
+  plan(question.order, keys);
+  identify(question.order);
+  return {};
+}
+
+// The same bucket twice is charged once with the summed cost.
+Result<void> Asked::add(const Charge& charge, std::size_t group, const Keys& keys) {
+  const std::size_t at = keys_.size();
+  append_key(keys.prefix, keys.hash_tag, charge.key, keys_);
+  const std::string_view written = std::string_view(keys_).substr(at);
+  Asking& asking = charges_[charges_size_++];
+  asking = {entries_size_, group, charge.shadow};
+  for (std::size_t i = 0; i < entries_size_; ++i) {
+    if (key(i) != written) continue;
+    keys_.resize(at);
+    list_[i].cost = sum(list_[i].cost, charge.cost);
+    list_[i].enforces |= !charge.shadow;
+    asking.entry = i;
+    return {};
+  }
+  if (charge.key.kind == Kind::bucket) {
+    if (auto fits = check_window(charge.limit_name, charge.limit); !fits) return fits;
+  }
+  Entry& entry = list_[entries_size_++];
+  entry = {
+      at, written.size(), charge.key.kind, charge.limit, charge.quota, charge.cost, !charge.shadow, group, 0, false,
+      {}};
+  return {};
+}
+
+void Asked::plan(Order order, const Keys& keys) {
+  std::size_t stage = 0;
+  std::size_t stage_begin = 0;  // its first part
+  for (std::size_t i = 0; i < entries_size_; ++i) {
+    Entry& entry = list_[i];
+    const int slot = keys.slot_of ? keys.slot_of(key(i)) : 0;
+    const bool next_group = order == Order::in_order && i > 0 && entry.group != list_[i - 1].group;
+    if (next_group) {
+      // Groups that lie in one slot, one after the other, are one script.
+      bool together = parts_size_ - stage_begin == 1 && parts_[stage_begin].slot == slot;
+      for (std::size_t j = i + 1; j < entries_size_ && list_[j].group == entry.group; ++j) {
+        together = together && (!keys.slot_of || keys.slot_of(key(j)) == slot);
+      }
+      if (!together) {
+        ++stage;
+        stage_begin = parts_size_;
+      }
+    }
+    std::size_t part = stage_begin;
+    while (part < parts_size_ && parts_[part].slot != slot) ++part;
+    if (part == parts_size_) {
+      parts_[parts_size_++] = {};
+      parts_[part].slot = slot;
+      parts_[part].stage = stage;
+    }
+    entry.part = part;
+  }
+  while (end_part_ < parts_size_ && parts_[end_part_].stage == 0) ++end_part_;
+}
+
+void Asked::identify(Order order) {
+  identity_.assign(order == Order::together ? "t" : "o");
+  for (std::size_t i = 0; i < entries_size_; ++i) {
+    const Entry& entry = list_[i];
+    identity_.append(key(i)).append(entry.enforces ? " " : "\t");
+    const bool quota = entry.kind == Kind::quota;
+    for (const std::int64_t number :
+         {entry.cost, quota ? entry.quota.size : entry.limit.interval().count(),
+          quota ? entry.quota.window.end.time_since_epoch().count() : entry.limit.burst()}) {
+      append_integer(number, identity_);
+      identity_ += ' ';
+    }
+  }
+}
+
+std::string_view Asked::key(std::size_t entry) const noexcept {
+  return std::string_view(keys_).substr(list_[entry].key_at, list_[entry].key_size);
+}
+
+std::string_view Asked::first_key(std::size_t part) const noexcept {
+  std::size_t i = 0;
+  while (list_[i].part != part) ++i;
+  return key(i);
+}
+
+void Asked::push_number(std::int64_t number) {
+  const std::size_t at = numbers_.size();
+  append_integer(number, numbers_);
+  command_.push_back(std::string_view(numbers_).substr(at));
+}
+
+void Asked::push_head(std::size_t part, const Script& script, std::string_view mode, bool undo) {
+  numbers_.clear();
+  numbers_.reserve(kNumbers * kNumberBytes);
+  command_.clear();
+  command_.push_back("EVALSHA");
+  command_.push_back(script.sha);
+  command_.push_back({});
+  for (std::size_t i = 0; i < entries_size_; ++i) {
+    if (list_[i].part == part && (!undo || list_[i].enforces)) command_.push_back(key(i));
+  }
+  const auto keys = static_cast<std::int64_t>(command_.size() - 3);
+  command_.push_back({});
+  push_number(keys);
+  command_[2] = command_.back();
+  command_.pop_back();
+  command_.back() = mode;
+}
+
+void Asked::push_entry(const Entry& entry, Mode mode, bool begins) {
+  constexpr std::string_view kLetters[] = {"b", "w", "B", "W", "+b", "+w", "+B", "+W"};
+  const bool quota = entry.kind == Kind::quota;
+  command_.push_back(kLetters[(quota ? 1u : 0u) + (entry.enforces ? 0u : 2u) + (begins ? 4u : 0u)]);
+  if (!quota) {
+    const bool never = entry.cost > entry.limit.burst() && mode != Mode::refund;
+    push_number(never ? -1 : entry.limit.price(entry.cost).count());
+    push_number(entry.limit.window().count());
+    push_number(entry.limit.interval().count());
+    return;
+  }
+  push_number(std::min<Count>(entry.cost, bounds::quota_max + 1));
+  push_number(entry.quota.size);
+  push_number(quota::to_minutes(entry.quota.window.start));
+  push_number(quota::to_minutes(entry.quota.window.end));
+  push_number(quota::to_minutes(entry.quota.next_end));
+}
+
+void Asked::push_time(const Wall* time) {
+  if (time == nullptr) return;
+  const std::int64_t microseconds = time->time_since_epoch() / std::chrono::microseconds{1};
+  push_number(microseconds / 1'000'000);
+  push_number(microseconds % 1'000'000);
+}
+
+std::span<const std::string_view> Asked::command(std::size_t part, const Script& script, const Wall* time) {
+  push_head(part, script, print(mode_), false);
+  std::size_t group = 0;
+  bool first = true;
+  for (std::size_t i = 0; i < entries_size_; ++i) {
+    const Entry& entry = list_[i];
+    if (entry.part != part) continue;
+    push_entry(entry, mode_, !first && entry.group != group);
+    group = entry.group;
+    first = false;
+  }
+  push_time(time);
+  return command_;
+}
+
+// A quota is told by the end of the window that was charged: its spend said how far off that was.
+std::span<const std::string_view> Asked::undo_command(std::size_t part, const Script& script, const Wall* time) {
+  const Part& spent = parts_[part];
+  push_head(part, script, "undo", true);
+  if (command_.size() == 4) return {};  // shadows only
+  push_number(spent.seconds);
+  push_number(spent.microseconds);
+  const Wall spent_at{std::chrono::seconds{spent.seconds} + std::chrono::microseconds{spent.microseconds}};
+  for (std::size_t i = 0; i < entries_size_; ++i) {
+    Entry entry = list_[i];
+    if (entry.part != part || !entry.enforces) continue;
+    if (entry.kind == Kind::quota) entry.quota.window.end = spent_at + entry.decision.reset_after;
+    push_entry(entry, Mode::refund, false);
+  }
+  push_time(time);
+  return command_;
+}
+
+Result<void> Asked::absorb(std::size_t part, const resp::Reply& reply) {
+  const std::span<const resp::Reply::Value> values = reply.values().subspan(1);
+  const bool whole = reply.root().type == resp::Type::array && values.size() >= kReplyHead &&
+                     std::ranges::all_of(values, [](const auto& v) { return v.type == resp::Type::integer; });
+  if (!whole) return Error{Fault::unavailable, "Redis answers the script with something else"};
+  parts_[part].seconds = values[0].integer;
+  parts_[part].microseconds = values[1].integer;
+  forgotten_ += static_cast<std::size_t>(values[2].integer);
+  std::size_t at = kReplyHead;
+  for (std::size_t i = 0; i < entries_size_ && at + kReplyEntry <= values.size(); ++i) {
+    Entry& entry = list_[i];
+    if (entry.part != part) continue;
+    entry.answered = true;
+    Decision& decision = entry.decision;
+    decision.allowed = values[at].integer != 0;
+    decision.burst = entry.kind == Kind::quota ? entry.quota.size : entry.limit.burst();
+    decision.remaining = values[at + 1].integer;
+    decision.retry_after = values[at + 2].integer < 0 ? kNever : Duration{values[at + 2].integer};
+    decision.reset_after = Duration{values[at + 3].integer};
+    if (!decision.allowed && entry.enforces && mode_ == Mode::spend) denied_ = true;
+    at += kReplyEntry;
+  }
+  if (at == values.size() && at > kReplyHead) return {};
+  return Error{Fault::unavailable, "Redis answers the script with too much or too little"};
+}
+
+bool Asked::denies(std::size_t entry) const noexcept {
+  return list_[entry].answered && list_[entry].enforces && !list_[entry].decision.allowed;
+}
+
+void Asked::abandon() noexcept {
+  denied_ = true;
+}
+
+bool Asked::advance() noexcept {
+  if (!denied_ && end_part_ < parts_size_) {
+    first_part_ = end_part_;
+    while (end_part_ < parts_size_ && parts_[end_part_].stage == parts_[first_part_].stage) ++end_part_;
+    return true;
+  }
+  if (!denied_ || mode_ != Mode::spend || end_part_ - first_part_ < 2) return false;
+  for (std::size_t part = first_part_; part < end_part_; ++part) {
+    bool spent = false;
+    bool denied = false;
+    for (std::size_t i = 0; i < entries_size_; ++i) {
+      if (list_[i].part != part) continue;
+      spent |= list_[i].answered;
+      denied |= denies(i);
+    }
+    parts_[part].in_vain = spent && !denied;
+  }
+  return false;
+}
+
+// What an entry that was spent in vain was before, and will be when that is taken back.
+Decision Asked::as_it_stands(const Entry& entry) noexcept {
+  Decision decision = entry.decision;
+  if (entry.kind == Kind::quota) {
+    decision.remaining = std::min(sum(decision.remaining, entry.cost), entry.quota.size);
+    if (decision.remaining == entry.quota.size) decision.reset_after = Duration::zero();
+    return decision;
+  }
+  decision.reset_after = std::max(decision.reset_after - entry.limit.price(entry.cost), Duration::zero());
+  decision.remaining = (entry.limit.window() - decision.reset_after) / entry.limit.interval();
+  return decision;
+}
+
+Decision Asked::decision(std::size_t entry) const noexcept {
+  const Entry& of = list_[entry];
+  return parts_[of.part].in_vain && of.enforces ? as_it_stands(of) : of.decision;
+}
+
+Verdict Asked::verdict() const noexcept {
+  // In order, what comes behind the group that denied was not asked.
+  std::size_t last_group = 0;
+  for (std::size_t i = 0; i < entries_size_; ++i) {
+    if (list_[i].answered) last_group = std::max(last_group, list_[i].group);
+  }
+  Decisions decisions;
+  for (std::size_t i = 0; i < charges_size_; ++i) {
+    if (denied_ && charges_[i].group > last_group) break;
+    decisions.push_back(decision(charges_[i].entry));
+  }
+  Verdict verdict = conclude(decisions, [&](std::size_t i) { return !charges_[i].shadow; });
+  verdict.forgotten = forgotten_;
+  return verdict;
+}
+
+bool Asked::is_denied_for_all() const noexcept {
+  if (mode_ != Mode::spend || !denied_) return false;
+  for (std::size_t i = 0; i < entries_size_; ++i) {
+    if (!list_[i].enforces) return false;
+    if (list_[i].answered && list_[i].group != 0) return false;
+  }
+  return true;
+}
+
+void Asked::recall(std::span<const Decision> decisions, Duration later) noexcept {
+  denied_ = true;
+  for (std::size_t i = 0; i < entries_size_ && i < decisions.size(); ++i) {
+    Entry& entry = list_[i];
+    entry.answered = true;
+    entry.decision = decisions[i];
+    Decision& decision = entry.decision;
+    if (decision.retry_after != kNever) {
+      decision.retry_after = std::max(decision.retry_after - later, Duration::zero());
+    }
+    decision.reset_after = std::max(decision.reset_after - later, Duration::zero());
+    if (entry.kind == Kind::bucket) {
+      decision.remaining = (entry.limit.window() - decision.reset_after) / entry.limit.interval();
+    }
+  }
+}
+
+}  // namespace weir::redis

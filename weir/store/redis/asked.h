@@ -1,0 +1,134 @@
+// One question on its way to Redis, without the way: which scripts to run with which keys and arguments, and what their
+// replies say together.
+//
+// Buckets of one slot are one script, a part. A question whose buckets lie in one slot, as on a single Redis they all
+// do, is one part. Otherwise the parts of a stage are asked at once; if one of them denies, the others have spent in
+// vain, and that is taken back by its age. In order, the next stage begins when the one before has allowed.
+//
+// Used again and again: after a few questions it allocates nothing. Thread safety: none.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/bounds.h"
+#include "weir/base/result.h"
+#include "weir/core/verdict.h"
+#include "weir/store/redis/redis_client.h"
+#include "weir/store/store.h"
+
+namespace weir::redis {
+
+// A window that Redis's arithmetic can hold, or a sentence that names the limit.
+Result<void> check_window(std::string_view limit_name, const Limit& limit);
+
+// The key of a bucket in Redis, behind what is in `out`: <prefix>b:…, w:… or a:…, with {hash_tag} behind the prefix.
+void append_key(std::string_view prefix, std::string_view hash_tag, Key key, std::string& out);
+
+class Asked {
+ public:
+  struct Keys {
+    std::string prefix = "weir:";
+    std::string hash_tag{};  // empty: none
+    std::function<int(std::string_view)> slot_of{};
+  };
+
+  // Copies what it needs of the question. `invalid`: a window that Redis cannot hold.
+  Result<void> begin(const Question& question, const Keys& keys);
+
+  Mode mode() const noexcept { return mode_; }
+  bool is_empty() const noexcept { return entries_size_ == 0; }
+
+  // The parts of the present stage: [first_part(), end_part()).
+  std::size_t first_part() const noexcept { return first_part_; }
+  std::size_t end_part() const noexcept { return end_part_; }
+  int slot(std::size_t part) const noexcept { return parts_[part].slot; }
+  std::string_view first_key(std::size_t part) const noexcept;
+
+  // The command, views into this object and `script` until the next call. `time` is for tests that bring their own:
+  // production's clock is Redis's.
+  std::span<const std::string_view> command(std::size_t part, const Script& script, const Wall* time = nullptr);
+  // Takes a part's spends back; empty if it spent nothing.
+  std::span<const std::string_view> undo_command(std::size_t part, const Script& script, const Wall* time = nullptr);
+
+  // A part's reply. An Error: it is not what the script answers.
+  Result<void> absorb(std::size_t part, const resp::Reply& reply);
+  // All parts of the stage have replied. True: there is another stage to ask. False: verdict() is there, and the parts
+  // of this stage that is_in_vain() are to be taken back.
+  bool advance() noexcept;
+  bool is_in_vain(std::size_t part) const noexcept { return parts_[part].in_vain; }
+  // A part of the stage failed: what the others spent is in vain.
+  void abandon() noexcept;
+  Verdict verdict() const noexcept;
+
+  // For the memory of denials. Only what a repetition would answer the same way without charging anything is worth
+  // remembering: denied in the first group, and no shadow that would be charged in its own right.
+  bool is_denied_for_all() const noexcept;
+  // The same buckets, numbers, costs and order have the same text.
+  std::string_view identity() const noexcept { return identity_; }
+  std::size_t entries() const noexcept { return entries_size_; }
+  std::string_view key(std::size_t entry) const noexcept;
+  bool denies(std::size_t entry) const noexcept;
+  // Decisions as they are `later`, nothing having been charged since: one per entry.
+  void recall(std::span<const Decision> decisions, Duration later) noexcept;
+  Decision decision(std::size_t entry) const noexcept;
+
+ private:
+  struct Entry {
+    std::size_t key_at = 0;
+    std::size_t key_size = 0;
+    Kind kind = Kind::bucket;
+    Limit limit = Limit::per_second(1);
+    Quota quota;
+    Count cost = 0;
+    bool enforces = false;
+    std::size_t group = 0;
+    std::size_t part = 0;
+    bool answered = false;
+    Decision decision;
+  };
+  struct Part {
+    int slot = 0;
+    std::size_t stage = 0;
+    bool in_vain = false;
+    std::int64_t seconds = 0;  // when it was charged, by its Redis's clock
+    std::int64_t microseconds = 0;
+  };
+  struct Asking {  // one charge of the question
+    std::size_t entry = 0;
+    std::size_t group = 0;
+    bool shadow = false;
+  };
+
+  Result<void> add(const Charge& charge, std::size_t group, const Keys& keys);
+  void plan(Order order, const Keys& keys);
+  void identify(Order order);
+  void push_number(std::int64_t number);
+  void push_entry(const Entry& entry, Mode mode, bool begins);
+  void push_head(std::size_t part, const Script& script, std::string_view mode, bool undo);
+  void push_time(const Wall* time);
+  static Decision as_it_stands(const Entry& entry) noexcept;
+
+  Mode mode_ = Mode::spend;
+  std::array<Entry, bounds::charges_max> list_;
+  std::array<Part, bounds::charges_max> parts_;
+  std::array<Asking, bounds::charges_max> charges_;
+  std::size_t entries_size_ = 0;
+  std::size_t parts_size_ = 0;
+  std::size_t charges_size_ = 0;
+  std::size_t first_part_ = 0;
+  std::size_t end_part_ = 0;
+  std::size_t forgotten_ = 0;
+  bool denied_ = false;
+  std::string keys_;
+  std::string identity_;
+  std::string numbers_;
+  std::vector<std::string_view> command_;
+};
+
+}  // namespace weir::redis

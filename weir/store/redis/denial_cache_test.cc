@@ -1,0 +1,82 @@
+#include "weir/store/redis/denial_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+namespace weir::redis {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::array<Decision, 1> kDenied = {Decision{false, 5, 0, 300ms, 5s}};
+
+class Denials : public testing::Test {
+ protected:
+  bool knows(std::string_view bucket, std::string_view question, Time now) {
+    return cache_.find(bucket, question, now) != nullptr;
+  }
+  void remember(std::string_view bucket, Duration retry_after, Time at, std::string_view question = "q") {
+    cache_.remember(bucket, question, kDenied, retry_after, at, at);
+  }
+
+  DenialCache cache_{HashKey{1, 2}, 100};
+};
+
+TEST_F(Denials, LiveUntilTheSameQuestionCouldPass) {
+  remember("a", 300ms, Time{10s});
+  EXPECT_TRUE(knows("a", "q", Time{10s} + 300ms - 1ns));
+  EXPECT_FALSE(knows("a", "q", Time{10s} + 300ms));
+}
+
+TEST_F(Denials, LiveNoLongerThanASecondFromSending) {
+  cache_.remember("a", "q", kDenied, 1h, Time{10s}, Time{10s} + 100ms);
+  EXPECT_TRUE(knows("a", "q", Time{11s} - 1ns));
+  EXPECT_FALSE(knows("a", "q", Time{11s}));
+  cache_.remember("b", "q", kDenied, kNever, Time{10s}, Time{11s});
+  EXPECT_FALSE(knows("b", "q", Time{11s})) << "its reply came too late to be of use";
+}
+
+TEST_F(Denials, BelongToOneBucketItsNumbersAndItsCost) {
+  remember("a", 1s, Time{10s});
+  EXPECT_FALSE(knows("b", "q", Time{10s}));
+  EXPECT_FALSE(knows("a", "other numbers", Time{10s}));
+}
+
+TEST_F(Denials, AreForgottenWhenTheBucketIsRefundedOrReset) {
+  remember("a", 1s, Time{10s});
+  cache_.forget("a");
+  EXPECT_FALSE(knows("a", "q", Time{10s}));
+  remember("a", 1s, Time{10s});
+  EXPECT_TRUE(knows("a", "q", Time{10s} + 500ms));
+}
+
+TEST_F(Denials, TellWhatWasDecidedAndWhen) {
+  remember("a", 300ms, Time{10s});
+  const DenialCache::Denial* const denial = cache_.find("a", "q", Time{10s} + 1ms);
+  ASSERT_NE(denial, nullptr);
+  EXPECT_EQ(denial->sent, Time{10s});
+  ASSERT_EQ(denial->decisions.size(), 1u);
+  EXPECT_EQ(denial->decisions[0], kDenied[0]);
+}
+
+TEST_F(Denials, StayWithinTheirBoundAndTheOldestGoes) {
+  for (int i = 0; i < 100; ++i) remember(std::to_string(i), 1s, Time{10s} + i * 1us);
+  EXPECT_EQ(cache_.size(), 100u);
+  EXPECT_TRUE(knows("0", "q", Time{10s} + 1ms));
+  remember("one past", 1s, Time{10s} + 1ms);
+  EXPECT_EQ(cache_.size(), 100u);
+  EXPECT_FALSE(knows("0", "q", Time{10s} + 1ms));
+  EXPECT_TRUE(knows("1", "q", Time{10s} + 1ms));
+}
+
+TEST_F(Denials, RememberedAnewManyTimesStillTakeNoRoom) {
+  for (int i = 0; i < 10'000; ++i) remember("a", 1s, Time{10s} + i * 1us);
+  EXPECT_EQ(cache_.size(), 1u);
+  remember("b", 1s, Time{20s});
+  EXPECT_EQ(cache_.size(), 1u) << "the old one is gone with its second";
+}
+
+}  // namespace
+}  // namespace weir::redis

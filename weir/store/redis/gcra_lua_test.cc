@@ -1,0 +1,163 @@
+// Holds gcra.lua, run by a real Redis, to gcra_vectors.txt.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "weir/algorithm/gcra.h"
+#include "weir/base/text.h"
+#include "weir/store/redis/timed_script_test.h"
+#include "weir/store/testing/redis_server.h"
+
+namespace weir::redis {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+// Answers depend on differences of instants alone. Redis's clock has whole microseconds, the vectors' does not: both
+// instants are moved back together, on top of a base that keeps them positive.
+constexpr std::int64_t kBase = 1'000'000'000 * kSecond;
+
+struct Vector {
+  std::string text;
+  std::string op;
+  std::int64_t count = 0, period = 0, burst = 0, tat = 0, now = 0, cost = 0, spent_at = 0;
+  std::vector<std::string> out;  // allowed remaining retry reset tat'
+};
+
+std::vector<Vector> read_vectors() {
+  std::ifstream file(WEIR_SOURCE_DIR "/weir/algorithm/gcra_vectors.txt");
+  std::vector<Vector> vectors;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    std::istringstream words(line);
+    Vector vector;
+    vector.text = line;
+    std::string spent_at, arrow;
+    words >> vector.op >> vector.count >> vector.period >> vector.burst >> vector.tat >> vector.now >> vector.cost >>
+        spent_at >> arrow;
+    if (spent_at != "-") vector.spent_at = *parse_integer(spent_at);
+    for (std::string word; words >> word;) vector.out.push_back(word);
+    EXPECT_EQ(vector.out.size(), 5u) << line;
+    vectors.push_back(vector);
+  }
+  return vectors;
+}
+
+std::string seconds(std::int64_t instant) {
+  return std::to_string(instant / kSecond);
+}
+std::string microseconds(std::int64_t instant) {
+  return std::to_string(instant % kSecond / 1000);
+}
+std::string state_text(std::int64_t instant) {
+  std::string rest = std::to_string(instant % kSecond);
+  return seconds(instant) + std::string(9 - rest.size(), '0') + rest;
+}
+
+class GcraLua : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    server_ = new RedisServer;
+    sha_ = new std::string(server_->ask({"SCRIPT", "LOAD", timed_script()}));
+  }
+  static void TearDownTestSuite() {
+    delete server_;
+    delete sha_;
+  }
+
+  std::string run(const std::vector<std::string>& keys, std::vector<std::string> arguments, std::int64_t now) {
+    std::vector<std::string> command = {"EVALSHA", *sha_, std::to_string(keys.size())};
+    command.insert(command.end(), keys.begin(), keys.end());
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    command.push_back(seconds(now));
+    command.push_back(microseconds(now));
+    return connection_.ask(command);
+  }
+
+  // False: the script's clock cannot tell it.
+  bool hold(const Vector& vector);
+
+  static RedisServer* server_;
+  static std::string* sha_;
+  RedisConnection connection_{server_->port()};
+};
+
+RedisServer* GcraLua::server_;
+std::string* GcraLua::sha_;
+
+bool GcraLua::hold(const Vector& vector) {
+  const auto limit = Limit::make(vector.count, Duration{vector.period}, vector.burst);
+  if (!limit || limit->window() > bounds::redis_window_max) return false;
+  // Everything moves back by what is less than a microsecond of now.
+  const std::int64_t shift = kBase - vector.now % 1000;
+  const std::int64_t now = vector.now + shift;
+  connection_.ask({"DEL", "k"});
+  if (vector.tat != 0) connection_.ask({"SET", "k", state_text(vector.tat + shift)});
+  std::vector<std::string> arguments = {vector.op};
+  const bool undo = vector.op == "undo";
+  const bool never = vector.cost > vector.burst && (vector.op == "spend" || vector.op == "peek");
+  if (undo) {
+    // The age counts in nanoseconds; the script's clock does not. Both of its readings move.
+    const std::int64_t spent_at = vector.spent_at + shift;
+    if (spent_at % 1000 != 0) return false;
+    arguments.insert(arguments.end(), {seconds(spent_at), microseconds(spent_at)});
+  }
+  arguments.insert(arguments.end(),
+                   {"b", never ? "-1" : std::to_string(limit->price(vector.cost).count()),
+                    std::to_string(limit->window().count()), std::to_string(limit->interval().count())});
+  const std::string answer = run({"k"}, arguments, now);
+  const std::string head = "[" + seconds(now) + ", " + microseconds(now) + ", 0, ";
+  if (!undo) {
+    EXPECT_EQ(answer, head + vector.out[0] + ", " + vector.out[1] + ", " + vector.out[2] + ", " + vector.out[3] + "]")
+        << vector.text;
+  }
+  // A denial brings a TAT beyond an empty bucket's down to it: gcra::settle().
+  std::int64_t tat = *parse_integer(vector.out[4]);
+  if (vector.op == "spend" && vector.out[0] == "0") tat = std::min(tat, vector.now + limit->window().count());
+  const std::string kept = connection_.ask({"GET", "k"});
+  if (tat > vector.now) {
+    EXPECT_EQ(kept, state_text(tat + shift)) << vector.text;
+  } else {
+    EXPECT_TRUE(kept == "(nil)" || kept == state_text(vector.tat + shift)) << vector.text << " kept " << kept;
+  }
+  return true;
+}
+
+TEST_F(GcraLua, EveryVectorHoldsUpToTheWindowThatRedisTakes) {
+  std::map<std::string, int> held;
+  for (const Vector& vector : read_vectors()) held[vector.op] += hold(vector) ? 1 : 0;
+  EXPECT_GE(held["spend"], 150);
+  EXPECT_GE(held["peek"], 30);
+  EXPECT_GE(held["refund"], 50);
+  EXPECT_GE(held["undo"], 15);
+}
+
+TEST_F(GcraLua, TheLongestWindowIsExactToTheNanosecond) {
+  const std::int64_t window = Duration{bounds::redis_window_max}.count();
+  const std::int64_t now = kBase + 999'999'000;
+  // Empty but for one nanosecond.
+  connection_.ask({"SET", "k", state_text(now + window - 1)});
+  const std::vector<std::string> one = {"spend", "b", "1", std::to_string(window), "1"};
+  EXPECT_EQ(run({"k"}, one, now), "[" + seconds(now) + ", 999999, 0, 1, 0, 0, " + std::to_string(window) + "]");
+  EXPECT_EQ(connection_.ask({"GET", "k"}), state_text(now + window));
+  EXPECT_EQ(run({"k"}, one, now), "[" + seconds(now) + ", 999999, 0, 0, 0, 1, " + std::to_string(window) + "]");
+}
+
+TEST_F(GcraLua, AServersClockMoreThanAWindowAwayIsRefused) {
+  // An hour that ends at minute 120, after Redis says it is minute 60 to 179; one before and beyond are refused.
+  const std::vector<std::string> spend = {"spend", "w", "1", "5", "60", "120", "180"};
+  connection_.ask({"DEL", "k"});
+  EXPECT_EQ(run({"k"}, spend, 0), "[0, 0, 0, 1, 4, 0, " + std::to_string(3600 * kSecond) + "]");
+  connection_.ask({"DEL", "k"});
+  EXPECT_EQ(run({"k"}, spend, 179 * 60 * kSecond), "[10740, 0, 0, 1, 4, 0, " + std::to_string(60 * kSecond) + "]");
+  EXPECT_TRUE(run({"k"}, spend, 180 * 60 * kSecond).starts_with("(error) WEIRCLOCK"));
+  const std::vector<std::string> later = {"spend", "w", "1", "5", "120", "180", "240"};
+  EXPECT_TRUE(run({"k"}, later, 59 * 60 * kSecond).starts_with("(error) WEIRCLOCK"));
+}
+
+}  // namespace
+}  // namespace weir::redis

@@ -1,0 +1,64 @@
+// How the store fares, for all loops together: told to the log when it changes and never per request, counted for
+// /metrics.
+//
+// Thread safety: every function may be called from any thread at any time.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "weir/base/time.h"
+
+namespace weir::redis {
+
+// Why a request could not be answered: the label of weir_store_errors_total.
+enum class Trouble : unsigned char { unreachable, timeout, lost, refused, overloaded };
+inline constexpr std::size_t kTroubles = 5;
+std::string_view print(Trouble trouble) noexcept;
+
+class Health {
+ public:
+  // `log` takes one sentence; it may be called from any thread.
+  explicit Health(std::function<void(std::string_view)> log) : log_(std::move(log)) {}
+
+  // A loop has joined: until it says otherwise, its store is down.
+  void joined();
+  // A loop's store is down: it was up before, or it never was. The first sentence of an outage is the one logged.
+  void went_down(bool was_up, std::string_view why, Time now);
+  // A loop's store that was down is up.
+  void came_up(Time now);
+  void left(bool was_up);
+
+  bool is_up() const noexcept { return down_.load(std::memory_order_relaxed) == 0; }
+
+  void count(Trouble trouble) noexcept {
+    troubles_[static_cast<std::size_t>(trouble)].fetch_add(1, std::memory_order_relaxed);
+  }
+  std::uint64_t troubles(Trouble trouble) const noexcept {
+    return troubles_[static_cast<std::size_t>(trouble)].load(std::memory_order_relaxed);
+  }
+  void count_denial_hit() noexcept { denial_hits_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t denial_hits() const noexcept { return denial_hits_.load(std::memory_order_relaxed); }
+
+  // Once, whatever the number of links: `sentence` is logged if it is another one than before.
+  void warn(std::string_view sentence);
+
+ private:
+  std::function<void(std::string_view)> log_;
+  std::mutex mutex_;
+  std::atomic<int> down_{0};  // loops
+  bool told_down_ = false;
+  bool told_up_ = false;
+  Time down_since_{};
+  std::string warned_;
+  std::array<std::atomic<std::uint64_t>, kTroubles> troubles_{};
+  std::atomic<std::uint64_t> denial_hits_{0};
+};
+
+}  // namespace weir::redis

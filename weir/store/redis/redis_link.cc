@@ -1,0 +1,164 @@
+#include "weir/store/redis/redis_link.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::redis {
+namespace {
+
+// A connection that has served this long was a good one: what ended it is news, and the next try need not wait.
+constexpr Duration kGood = std::chrono::seconds{1};
+
+// Written at once. More is more than the kernel takes, and a stream refuses what it cannot keep whole.
+constexpr std::size_t kPieceBytes = 1u << 20;
+
+}  // namespace
+
+RedisLink::RedisLink(Loop& loop, Owner& owner, Options options)
+    : loop_(loop),
+      owner_(owner),
+      options_(std::move(options)),
+      client_(options_.client, *this),
+      random_(std::random_device{}()) {
+  options_.stream.connect_timeout = options_.connect_timeout;
+}
+
+RedisLink::~RedisLink() {
+  loop_.cancel(timer_);
+  loop_.cancel(retry_);
+}
+
+void RedisLink::start() {
+  if (stream_ == nullptr && retry_ == 0) connect();
+}
+
+void RedisLink::connect() {
+  stream_ = std::make_unique<Stream>(loop_, static_cast<Stream::Owner&>(*this), options_.stream);
+  agree_by_ = loop_.now().time + options_.connect_timeout;
+  arm(agree_by_);
+  stream_->connect(options_.target);
+}
+
+void RedisLink::connected() {
+  client_.open();
+  flush();
+}
+
+void RedisLink::received(std::string_view bytes) {
+  heard_at_ = loop_.now().time;
+  receiving_ = true;
+  const auto taken = client_.receive(bytes);
+  receiving_ = false;
+  if (!taken || !reset_why_.empty()) {
+    const std::string why = taken ? std::exchange(reset_why_, {}) : taken.error().detail;
+    fail(why);
+    return;
+  }
+  if (client_.is_ready() && ready_since_ == Time{}) {
+    ready_since_ = loop_.now().time;
+    agree_by_ = Time::max();
+  }
+  if (!client_.is_overdue()) overdue_since_ = Time{};
+  flush();
+  update({});
+}
+
+void RedisLink::closed(const Error& why) {
+  fail(why.detail);
+}
+
+bool RedisLink::queue(bool queued, Time deadline) {
+  if (queued) arm(deadline);
+  return queued;
+}
+
+bool RedisLink::send(Tag tag, std::span<const std::string_view> arguments, Time deadline) {
+  return up_ && queue(client_.send(tag, arguments, deadline), deadline);
+}
+
+bool RedisLink::send_encoded(Tag tag, std::string_view bytes, Time deadline, bool asking) {
+  return up_ && queue(client_.send_encoded(tag, bytes, deadline, asking), deadline);
+}
+
+void RedisLink::flush() {
+  if (stream_ == nullptr) return;
+  // Usually one. Full: the rest waits in the client until Redis is heard again or its time is over.
+  for (std::string_view bytes = client_.unwritten(); !bytes.empty(); bytes = client_.unwritten()) {
+    bytes = bytes.substr(0, kPieceBytes);
+    if (!stream_->write(bytes)) return;
+    client_.wrote(bytes.size());
+  }
+}
+
+void RedisLink::reset(std::string_view why) {
+  if (receiving_) {
+    reset_why_ = why;
+  } else {
+    fail(why);
+  }
+}
+
+void RedisLink::fail(std::string_view why) {
+  if (stream_ == nullptr) return;
+  // Of sealed bytes nobody knows what they were: then all of it counts as seen.
+  const std::size_t unsent = options_.stream.tls == nullptr ? stream_->unsent_bytes() : 0;
+  stream_.reset();
+  agree_by_ = Time::max();
+  overdue_since_ = Time{};
+  const Time now = loop_.now().time;
+  const bool good = ready_since_ != Time{} && now - ready_since_ >= kGood;
+  ready_since_ = Time{};
+  // Before those who sent hear of it, so that they do not send here again.
+  const bool was_up = std::exchange(up_, false);
+  client_.close(unsent);
+  if (good) backoff_ = kBackoffMin;
+  Duration wait = Duration::zero();
+  if (!good) {
+    wait = Duration{std::uniform_int_distribution<std::int64_t>(0, backoff_.count())(random_)};
+    backoff_ = std::min(backoff_ * 2, kBackoffMax);
+  }
+  retry_ = loop_.at(now + wait, [this] {
+    retry_ = 0;
+    connect();
+  });
+  if (was_up || !std::exchange(told_, true)) owner_.changed(*this, why);
+}
+
+void RedisLink::update(std::string_view why) {
+  const bool up = client_.is_ready() && !client_.is_overdue();
+  if (up == up_) return;
+  up_ = up;
+  told_ = true;
+  owner_.changed(*this, why);
+}
+
+void RedisLink::arm(Time when) {
+  if (when >= timer_at_) return;
+  loop_.cancel(timer_);
+  timer_at_ = when;
+  timer_ = loop_.at(when, [this] {
+    timer_ = 0;
+    timer_at_ = Time::max();
+    check();
+  });
+}
+
+void RedisLink::check() {
+  const Time now = loop_.now().time;
+  if (now >= agree_by_) {
+    fail("no agreement within " + std::to_string(options_.connect_timeout / std::chrono::milliseconds{1}) + " ms");
+    return;
+  }
+  client_.expire(now);
+  if (client_.is_overdue() && overdue_since_ == Time{}) overdue_since_ = now;
+  if (overdue_since_ != Time{} && now - overdue_since_ >= kStallMax) {
+    fail("no reply");
+    return;
+  }
+  update("no reply in time");
+  Time next = std::min(client_.deadline(), agree_by_);
+  if (overdue_since_ != Time{}) next = std::min(next, overdue_since_ + kStallMax);
+  if (next != Time::max()) arm(next);
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,117 @@
+// One connection to one Redis, kept alive: connects, agrees, carries commands, and when it is lost tries again with
+// exponential backoff and full jitter, for ever.
+//
+// A link is up while commands are worth sending: Redis has agreed to the handshake and owes no reply that is overdue. A
+// Redis that stops answering makes its links down after one timeout, so that later requests do not wait at all; the
+// overdue reply makes them up again, or after kStallMax the connection is given up.
+//
+// Thread safety: none; it belongs to its loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/net/loop.h"
+#include "weir/net/resolve.h"
+#include "weir/net/stream.h"
+#include "weir/store/redis/redis_client.h"
+
+namespace weir::redis {
+
+inline constexpr Duration kBackoffMin = std::chrono::seconds{1};
+inline constexpr Duration kBackoffMax = std::chrono::seconds{30};
+inline constexpr Duration kStallMax = std::chrono::seconds{1};
+
+class RedisLink final : private Stream::Owner, private RedisClient::Replies {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // As RedisClient::Replies. May send on any link; must not destroy this one.
+    virtual void replied(RedisLink& link, Tag tag, const resp::Reply& reply) = 0;
+    virtual void lost(RedisLink& link, Tag tag, Lost how) = 0;
+    virtual void pushed(RedisLink& link, const resp::Reply& push) { (void)link, (void)push; }
+    // is_up() has changed, or is known for the first time; `why` is empty when it is up. Commands on the way were lost
+    // before.
+    virtual void changed(RedisLink& link, std::string_view why) = 0;
+  };
+
+  struct Options {
+    Target target;
+    RedisClient::Options client;
+    Duration timeout = std::chrono::milliseconds{250};   // of a command
+    Duration connect_timeout = std::chrono::seconds{1};  // of connecting and the handshake together
+    Stream::Options stream;                              // TLS, and who looks up names
+  };
+
+  // Loop and owner must outlive the link.
+  RedisLink(Loop& loop, Owner& owner, Options options);
+  ~RedisLink() override;
+
+  // Connects now, and again whenever it must.
+  void start();
+
+  bool is_up() const noexcept { return up_; }
+  // Down because a reply is overdue, on a connection that stands.
+  bool is_stalled() const noexcept { return overdue_since_ != Time{}; }
+  // When Redis was last heard on it.
+  Time heard_at() const noexcept { return heard_at_; }
+  const Target& target() const noexcept { return options_.target; }
+  std::string_view maxmemory_policy() const noexcept { return client_.maxmemory_policy(); }
+
+  // Queued until flush(); false: not up, or full. After the deadline it is given up; usually `timeout` from now.
+  bool send(Tag tag, std::span<const std::string_view> arguments, Time deadline);
+  bool send(Tag tag, std::span<const std::string_view> arguments) {
+    return send(tag, arguments, loop_.now().time + options_.timeout);
+  }
+  bool send_encoded(Tag tag, std::string_view bytes, Time deadline, bool asking = false);
+  // Everything queued, in one write.
+  void flush();
+  // Of the command that replied() or lost() is about.
+  std::string_view command() const noexcept { return client_.command(); }
+
+  // Gives the connection up and begins anew, backing off: Redis is there, but of no use now.
+  void reset(std::string_view why);
+
+ private:
+  void connected() override;
+  void received(std::string_view bytes) override;
+  void closed(const Error& why) override;
+  void replied(Tag tag, const resp::Reply& reply) override { owner_.replied(*this, tag, reply); }
+  void lost(Tag tag, Lost how) override { owner_.lost(*this, tag, how); }
+  void pushed(const resp::Reply& push) override { owner_.pushed(*this, push); }
+
+  void connect();
+  void fail(std::string_view why);
+  void arm(Time when);
+  void check();
+  void update(std::string_view why);
+  bool queue(bool queued, Time deadline);
+
+  Loop& loop_;
+  Owner& owner_;
+  Options options_;
+  RedisClient client_;
+  std::unique_ptr<Stream> stream_;
+  std::minstd_rand random_;
+  bool up_ = false;
+  bool told_ = false;       // the owner knows whether it is up
+  bool receiving_ = false;  // then giving up waits until it is over
+  std::string reset_why_;   // not empty: it is to be given up
+  Time ready_since_{};      // Time{}: not ready
+  Time overdue_since_{};    // Time{}: nothing is
+  Time heard_at_{};
+  Time agree_by_ = Time::max();  // while connecting
+  Duration backoff_ = kBackoffMin;
+  Loop::TimerId timer_ = 0;  // looks at deadlines
+  Time timer_at_ = Time::max();
+  Loop::TimerId retry_ = 0;
+};
+
+}  // namespace weir::redis

@@ -1,0 +1,341 @@
+#include "weir/store/redis/redis_store.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "weir/base/assert.h"
+
+namespace weir::redis {
+
+// One question from charge() until its last reply. Answered perhaps before that: what fails is not waited for.
+struct RedisStore::Pending {
+  std::size_t index = 0;
+  Ticket ticket = 0;
+  Answers* answers = nullptr;  // null: answered
+  Asked asked;
+  Time sent{};
+  Time deadline{};
+  int sends = 0;
+  std::size_t parts_left = 0;  // of the stage
+  bool failed = false;
+  Done done;  // of a command that is no question
+};
+
+namespace {
+
+// Nobody waits for what is taken back.
+constexpr Tag kNobody = ~Tag{0};
+constexpr int kPartShift = 32;
+
+// How long Redis must have refused nothing until it counts as useful again: some questions pass where others are
+// refused, and each change of mind would be a line in the log.
+constexpr Duration kRefusalMemory = std::chrono::seconds{1};
+
+Tag tag_of(std::size_t index, std::size_t part) noexcept {
+  return Tag{index} | Tag{part} << kPartShift;
+}
+
+constexpr std::uint64_t kHashOffset = 14695981039346656037u;
+constexpr std::uint64_t kHashPrime = 1099511628211u;
+
+// Picks a link: any hash that spreads will do.
+std::uint64_t hash(std::string_view key) noexcept {
+  std::uint64_t h = kHashOffset;
+  for (const char byte : key) h = (h ^ static_cast<unsigned char>(byte)) * kHashPrime;
+  return h ^ h >> 32;
+}
+
+}  // namespace
+
+RedisStore::RedisStore(Loop& loop, Options options, Health& health, const MakeTopology& make_topology)
+    : loop_(loop), options_(std::move(options)), health_(health), denials_(options_.denial_key) {
+  health_.joined();
+  options_.link.client.script = options_.script;
+  topology_ = make_topology(loop_, [this](const Target& target) {
+    RedisLink::Options link = options_.link;
+    link.target = target;
+    return std::make_unique<RedisNode>(loop_, static_cast<RedisNode::Owner&>(*this), link, options_.pool_size);
+  });
+  keys_ = {options_.key_prefix, options_.hash_tag, [this](std::string_view key) { return topology_->slot_of(key); }};
+}
+
+RedisStore::~RedisStore() {
+  health_.left(up_);
+}
+
+const Wall* RedisStore::test_time() {
+  if (!options_.test_time) return nullptr;
+  test_time_ = options_.test_time();
+  return &test_time_;
+}
+
+RedisStore::Pending& RedisStore::take() {
+  if (free_.empty()) {
+    free_.push_back(pending_.size());
+    pending_.push_back(std::make_unique<Pending>());
+    pending_.back()->index = free_.back();
+  }
+  Pending& pending = *pending_[free_.back()];
+  free_.pop_back();
+  pending.sends = 0;
+  pending.parts_left = 0;
+  pending.failed = false;
+  pending.done = nullptr;
+  return pending;
+}
+
+void RedisStore::release(Pending& pending) {
+  free_.push_back(pending.index);
+}
+
+void RedisStore::charge(std::span<const Question> batch, Now now, Answers& answers) {
+  charging_ = true;
+  for (const Question& question : batch) ask(question, now, answers);
+  charging_ = false;
+  flush();
+}
+
+void RedisStore::ask(const Question& question, Now now, Answers& answers) {
+  Pending& pending = take();
+  pending.ticket = question.ticket;
+  pending.answers = &answers;
+  pending.sent = now.time;
+  pending.deadline = now.time + options_.link.timeout;
+  const auto begun = pending.asked.begin(question, keys_);
+  if (!begun || pending.asked.is_empty()) {
+    const Result<Verdict> answer = begun ? Result<Verdict>(Verdict{}) : Result<Verdict>(begun.error());
+    release(pending);
+    answers.answer(question.ticket, answer);
+    return;
+  }
+  if (question.mode == Mode::refund || question.mode == Mode::reset) {
+    for (std::size_t i = 0; i < pending.asked.entries(); ++i) denials_.forget(pending.asked.key(i));
+  }
+  if (question.mode == Mode::spend && answer_from_memory(pending, now.time)) return;
+  send_stage(pending);
+}
+
+bool RedisStore::answer_from_memory(Pending& pending, Time now) {
+  Asked& asked = pending.asked;
+  for (std::size_t i = 0; i < asked.entries(); ++i) {
+    const DenialCache::Denial* const denial = denials_.find(asked.key(i), asked.identity(), now);
+    if (denial == nullptr) continue;
+    asked.recall(denial->decisions, now - denial->sent);
+    health_.count_denial_hit();
+    const Verdict verdict = asked.verdict();
+    release(pending);
+    std::exchange(pending.answers, nullptr)->answer(pending.ticket, verdict);
+    return true;
+  }
+  return false;
+}
+
+void RedisStore::send_stage(Pending& pending) {
+  Asked& asked = pending.asked;
+  const std::size_t first = asked.first_part();
+  const std::size_t end = asked.end_part();
+  pending.parts_left = end - first;
+  for (std::size_t part = first; part < end; ++part) {
+    RedisNode* const node = topology_->node_of(asked.slot(part));
+    RedisLink* const link = node == nullptr ? nullptr : node->pick(hash(asked.first_key(part)));
+    if (link == nullptr) {
+      fail_part(pending, Trouble::unreachable, {Fault::unavailable, "Redis cannot be reached"});
+    } else if (!link->send(tag_of(pending.index, part), asked.command(part, options_.script, test_time()),
+                           pending.deadline)) {
+      fail_part(pending, Trouble::overloaded, {Fault::unavailable, "too many questions wait for Redis"});
+    } else {
+      touch(*link);
+    }
+  }
+}
+
+// Only what was not applied.
+bool RedisStore::send_again(Pending& pending, std::size_t part, RedisNode* node, std::string_view bytes, bool asking) {
+  if (node == nullptr || pending.failed || ++pending.sends >= bounds::redis_sends_max) return false;
+  RedisLink* const link = node->pick(hash(pending.asked.first_key(part)));
+  if (link == nullptr || !link->send_encoded(tag_of(pending.index, part), bytes, pending.deadline, asking))
+    return false;
+  touch(*link);
+  return true;
+}
+
+void RedisStore::touch(RedisLink& link) {
+  if (touched_.empty() || touched_.back() != &link) touched_.push_back(&link);
+}
+
+void RedisStore::flush() {
+  if (charging_) return;
+  for (RedisLink* const link : std::exchange(touched_, {})) link->flush();
+}
+
+void RedisStore::replied(RedisNode& node, RedisLink& link, Tag tag, const resp::Reply& reply) {
+  if (tag == kNobody) return;
+  Pending& pending = *pending_[tag & 0xffffffff];
+  const std::size_t part = tag >> kPartShift;
+  if (pending.done) {
+    const Done done = std::exchange(pending.done, nullptr);
+    release(pending);
+    const bool ok = reply.root().type != resp::Type::error;
+    if (ok && !up_) came_up();
+    done(ok ? &reply : nullptr);
+    return;
+  }
+  if (reply.root().type == resp::Type::error) {
+    refuse(pending, part, node, link, reply.root().text);
+  } else if (const auto absorbed = pending.asked.absorb(part, reply); !absorbed) {
+    fail_part(pending, Trouble::refused, absorbed.error());
+  } else {
+    if (!up_) came_up();
+    end_part(pending);
+  }
+  flush();
+}
+
+void RedisStore::refuse(Pending& pending, std::size_t part, RedisNode& node, RedisLink& link, std::string_view text) {
+  const Refused refused = parse_refusal(text);
+  const Topology::Next next = topology_->refused(node, refused);
+  if (is_not_applied(refused.refusal) && send_again(pending, part, next.node, link.command(), next.asking)) return;
+  const Error error = to_error(refused.refusal, text);
+  // A question that Redis cannot make sense of says nothing about the next one.
+  if (refused.refusal != Refusal::other && refused.refusal != Refusal::clock) {
+    refused_at_ = loop_.now().time;
+    went_down(error.detail);
+  }
+  fail_part(pending, Trouble::refused, error);
+}
+
+void RedisStore::lost(RedisNode&, RedisLink& link, Tag tag, Lost how) {
+  if (tag == kNobody) return;
+  Pending& pending = *pending_[tag & 0xffffffff];
+  const std::size_t part = tag >> kPartShift;
+  if (pending.done) {
+    const Done done = std::exchange(pending.done, nullptr);
+    release(pending);
+    done(nullptr);
+    return;
+  }
+  switch (how) {
+    case Lost::unsent:
+      if (send_again(pending, part, topology_->node_of(pending.asked.slot(part)), link.command(), false)) break;
+      fail_part(pending, Trouble::unreachable, {Fault::unavailable, "the connection to Redis was lost"});
+      break;
+    case Lost::unknown:
+      fail_part(pending, Trouble::lost, {Fault::timeout, "the connection to Redis was lost before it replied"});
+      break;
+    case Lost::late:
+      fail_part(pending, Trouble::timeout, {Fault::timeout, "Redis did not reply in time"});
+      break;
+  }
+  flush();
+}
+
+void RedisStore::fail_part(Pending& pending, Trouble trouble, const Error& error) {
+  pending.failed = true;
+  if (pending.answers != nullptr) {
+    health_.count(trouble);
+    std::exchange(pending.answers, nullptr)->answer(pending.ticket, error);
+  }
+  end_part(pending);
+}
+
+void RedisStore::end_part(Pending& pending) {
+  WEIR_ASSERT(pending.parts_left > 0);
+  if (--pending.parts_left > 0) return;
+  finish(pending);
+}
+
+void RedisStore::finish(Pending& pending) {
+  Asked& asked = pending.asked;
+  if (pending.failed) asked.abandon();
+  if (asked.advance()) {
+    send_stage(pending);
+    return;
+  }
+  take_back(pending);
+  if (pending.answers == nullptr) {
+    release(pending);
+    return;
+  }
+  if (options_.remember_denials && asked.is_denied_for_all()) remember(pending);
+  const Verdict verdict = asked.verdict();
+  release(pending);
+  std::exchange(pending.answers, nullptr)->answer(pending.ticket, verdict);
+}
+
+// Not waited for, and lost if the connection is: then the tokens come back by themselves.
+void RedisStore::take_back(Pending& pending) {
+  Asked& asked = pending.asked;
+  for (std::size_t part = asked.first_part(); part < asked.end_part(); ++part) {
+    if (!asked.is_in_vain(part)) continue;
+    RedisNode* const node = topology_->node_of(asked.slot(part));
+    RedisLink* const link = node == nullptr ? nullptr : node->pick(hash(asked.first_key(part)));
+    const auto command = asked.undo_command(part, options_.script, test_time());
+    if (link != nullptr && !command.empty() && link->send(kNobody, command)) touch(*link);
+  }
+}
+
+void RedisStore::remember(const Pending& pending) {
+  const Asked& asked = pending.asked;
+  std::array<Decision, bounds::charges_max> decisions;
+  for (std::size_t i = 0; i < asked.entries(); ++i) decisions[i] = asked.decision(i);
+  // By the bucket that denies longest: while it does, the others do not matter.
+  std::size_t strictest = asked.entries();
+  for (std::size_t i = 0; i < asked.entries(); ++i) {
+    if (!asked.denies(i)) continue;
+    if (strictest == asked.entries() || stricter(decisions[i], decisions[strictest])) strictest = i;
+  }
+  denials_.remember(asked.key(strictest), asked.identity(), std::span(decisions.data(), asked.entries()),
+                    decisions[strictest].retry_after, pending.sent, loop_.now().time);
+}
+
+void RedisStore::changed(RedisNode& node, RedisLink& link, std::string_view why) {
+  if (link.is_up()) {
+    const std::string_view policy = link.maxmemory_policy();
+    if (!policy.empty() && policy != "noeviction" && policy != "volatile-ttl") {
+      health_.warn("Redis at " + link.target().print() + " has maxmemory-policy " + std::string(policy) +
+                   ": it may forget buckets that are not full; use noeviction or volatile-ttl");
+    }
+  }
+  topology_->changed(node);
+  if (topology_->is_up()) {
+    if (!up_ && loop_.now().time - refused_at_ >= kRefusalMemory) came_up();
+  } else {
+    went_down(link.target().print() + ": " + std::string(why));
+  }
+}
+
+void RedisStore::went_down(std::string_view why) {
+  health_.went_down(std::exchange(up_, false), why, loop_.now().time);
+}
+
+void RedisStore::came_up() {
+  const Time now = loop_.now().time;
+  // Of a cluster one part may answer while another is away.
+  if (!topology_->is_up()) return;
+  if (refused_at_ != Time{} && now - refused_at_ < kRefusalMemory) return;
+  up_ = true;
+  health_.came_up(now);
+}
+
+void RedisStore::command(std::string_view key, std::span<const std::string_view> arguments, Done done) {
+  RedisNode* const node = topology_->node_of(topology_->slot_of(key));
+  RedisLink* const link = node == nullptr ? nullptr : node->pick(hash(key));
+  Pending& pending = take();
+  pending.answers = nullptr;
+  if (link == nullptr || !link->send(tag_of(pending.index, 0), arguments)) {
+    release(pending);
+    done(nullptr);
+    return;
+  }
+  pending.done = std::move(done);
+  touch(*link);
+  flush();
+}
+
+void RedisStore::ping() {
+  constexpr std::array<std::string_view, 1> kPing = {"PING"};
+  command({}, kPing, [](const resp::Reply*) {});
+}
+
+}  // namespace weir::redis

@@ -1,0 +1,98 @@
+// The Store whose state is on Redis: one script per question (algorithm/gcra.lua), everything asked in one turn of the
+// loop in one write, answers later on the same loop.
+//
+// What cannot be answered within the timeout is answered with an Error: `timeout` if it may have been applied,
+// `unavailable` otherwise; a failure policy acts on that (store/failover). Nothing that may have been applied is sent
+// again.
+//
+// Thread safety: none; every loop has its own. Health is shared.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/siphash.h"
+#include "weir/net/loop.h"
+#include "weir/store/redis/asked.h"
+#include "weir/store/redis/denial_cache.h"
+#include "weir/store/redis/gcra_script.h"
+#include "weir/store/redis/health.h"
+#include "weir/store/redis/redis_node.h"
+#include "weir/store/redis/topology.h"
+#include "weir/store/store.h"
+
+namespace weir::redis {
+
+class RedisStore final : public Store, private RedisNode::Owner {
+ public:
+  struct Options {
+    RedisLink::Options link;    // of every link; the target is the topology's to say
+    std::size_t pool_size = 2;  // links per node
+    std::string key_prefix = "weir:";
+    std::string hash_tag;  // empty: none
+    HashKey denial_key;    // secret
+    bool remember_denials = true;
+    Script script = kGcraScript;
+    std::function<Wall()> test_time;  // tests bring the time along; empty: Redis's own clock
+  };
+
+  // Loop and health must outlive the store.
+  RedisStore(Loop& loop, Options options, Health& health, const MakeTopology& make_topology);
+  ~RedisStore() override;
+
+  void charge(std::span<const Question> batch, Now now, Answers& answers) override;
+
+  // Any command, to the node that holds `key`. `done` is told the reply, or null if there is none within the timeout or
+  // it is an error; at once if nothing can be sent.
+  using Done = std::function<void(const resp::Reply* reply)>;
+  void command(std::string_view key, std::span<const std::string_view> arguments, Done done);
+  // Finds out whether Redis answers, if nothing else tells.
+  void ping();
+  bool is_up() const noexcept { return up_; }
+  Topology& topology() noexcept { return *topology_; }
+
+ private:
+  struct Pending;
+
+  void replied(RedisNode& node, RedisLink& link, Tag tag, const resp::Reply& reply) override;
+  void lost(RedisNode& node, RedisLink& link, Tag tag, Lost how) override;
+  void changed(RedisNode& node, RedisLink& link, std::string_view why) override;
+
+  void ask(const Question& question, Now now, Answers& answers);
+  bool answer_from_memory(Pending& pending, Time now);
+  void send_stage(Pending& pending);
+  bool send_again(Pending& pending, std::size_t part, RedisNode* node, std::string_view bytes, bool asking);
+  void end_part(Pending& pending);
+  void fail_part(Pending& pending, Trouble trouble, const Error& error);
+  void refuse(Pending& pending, std::size_t part, RedisNode& node, RedisLink& link, std::string_view text);
+  void finish(Pending& pending);
+  void take_back(Pending& pending);
+  void remember(const Pending& pending);
+  Pending& take();
+  void release(Pending& pending);
+  void touch(RedisLink& link);
+  void flush();
+  const Wall* test_time();
+  void went_down(std::string_view why);
+  void came_up();
+
+  Loop& loop_;
+  Options options_;
+  Health& health_;
+  Asked::Keys keys_;
+  DenialCache denials_;
+  std::vector<std::unique_ptr<Pending>> pending_;  // by the low half of a tag
+  std::vector<std::size_t> free_;
+  std::vector<RedisLink*> touched_;  // links with something to write
+  bool charging_ = false;            // then flush() waits for the end of the batch
+  bool up_ = false;
+  Time refused_at_{};  // the last time Redis was there and of no use
+  Wall test_time_{};
+  std::unique_ptr<Topology> topology_;  // last: its nodes tell us of their end
+};
+
+}  // namespace weir::redis

@@ -1,0 +1,254 @@
+#include "weir/store/redis/redis_store.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "weir/store/redis/redis_subject_test.h"
+
+namespace weir {
+namespace {
+
+using namespace std::chrono_literals;
+
+redis::RedisServer& shared_server() {
+  static redis::RedisServer server;
+  return server;
+}
+
+INSTANTIATE_TEST_SUITE_P(Redis, StoreConformance,
+                         testing::Values([] { return std::make_unique<redis::RedisSubject>(shared_server()); }));
+
+}  // namespace
+
+namespace redis {
+namespace {
+
+constexpr Limit kTwo = Limit::per_hour(2);
+
+Charge of(std::string_view key, const Limit& limit, Count cost = 1) {
+  Charge charge;
+  charge.key = {key};
+  charge.limit_name = key;
+  charge.limit = limit;
+  charge.cost = cost;
+  return charge;
+}
+
+RedisStore::Options impatient() {
+  RedisStore::Options options;
+  options.link.timeout = 200ms;
+  return options;
+}
+
+Result<Verdict> ask(StoreOnRedis& store, const Charge& charge, Mode mode = Mode::spend) {
+  const std::vector<Charge> charges = {charge};
+  const std::vector<Question> batch = {{0, charges, mode, Order::together}};
+  return store.ask(batch).at(0);
+}
+
+class RedisStoreTest : public testing::Test {
+ protected:
+  RedisServer server_;
+};
+
+TEST_F(RedisStoreTest, WritesKeysAsDocumented) {
+  StoreOnRedis store(server_.port());
+  store.wait_until(true);
+  ASSERT_TRUE(ask(store, of("6:12345678", kTwo)));
+  ASSERT_TRUE(ask(store, of("*:mine", kTwo)));
+  Charge hour = of("6:12345678", kTwo);
+  hour.key.kind = Kind::quota;
+  const Wall start = std::chrono::floor<std::chrono::hours>(BootClock::wall());
+  hour.quota = {5, {start, start + 1h}, start + 2h};
+  ASSERT_TRUE(ask(store, hour));
+  EXPECT_EQ(server_.ask({"EXISTS", "weir:b:6:12345678", "weir:a:mine", "weir:w:6:12345678"}), "3");
+  EXPECT_EQ(server_.ask({"GET", "weir:b:6:12345678"}).size(), 19u) << "seconds and nine digits";
+}
+
+TEST_F(RedisStoreTest, PutsAHashTagBehindThePrefix) {
+  RedisStore::Options options;
+  options.key_prefix = "p:";
+  options.hash_tag = "one";
+  StoreOnRedis store(server_.port(), options);
+  store.wait_until(true);
+  ASSERT_TRUE(ask(store, of("a:x", kTwo)));
+  EXPECT_EQ(server_.ask({"KEYS", "*"}), "[p:{one}b:a:x]");
+}
+
+TEST_F(RedisStoreTest, ABucketIsForgottenWhenItIsFullAndNotBefore) {
+  StoreOnRedis store(server_.port());
+  store.wait_until(true);
+  RedisConnection redis(server_.port());
+  ASSERT_TRUE(ask(store, of("a", Limit::per_second(5).with_burst(1))));
+  const std::string tat = redis.ask({"GET", "weir:b:a"});
+  ASSERT_EQ(tat.size(), 19u);
+  while (redis.ask({"EXISTS", "weir:b:a"}) == "1") std::this_thread::sleep_for(500us);
+  // "[1700000000, 123456]"
+  const std::string time = redis.ask({"TIME"});
+  const std::size_t comma = time.find(',');
+  std::string micros = time.substr(comma + 2, time.size() - comma - 3);
+  micros.insert(0, 6 - micros.size(), '0');
+  EXPECT_GE(time.substr(1, comma - 1) + micros + "000", tat);
+}
+
+TEST_F(RedisStoreTest, AsksOneCommandPerQuestionAndWritesNothingOnADenial) {
+  RedisStore::Options options;
+  options.remember_denials = false;
+  StoreOnRedis store(server_.port(), options);
+  store.wait_until(true);
+  RedisConnection monitor(server_.port());
+  ASSERT_EQ(monitor.ask({"MONITOR"}), "OK");
+  const std::vector<Charge> charges = {of("a", kTwo), of("b", kTwo)};
+  const std::vector<Question> batch(5, Question{0, charges});
+  for (const auto& answer : store.ask(batch)) ASSERT_TRUE(answer);
+  server_.ask({"PING"});
+  int commands = 0;
+  int writes = 0;
+  for (;;) {
+    const std::string line(monitor.read().root().text);
+    if (line.find("\"PING\"") != std::string::npos) break;
+    if (line.find(" lua]") == std::string::npos) ++commands;
+    if (line.find("\"SET\"") != std::string::npos) ++writes;
+  }
+  EXPECT_EQ(commands, 5);
+  EXPECT_EQ(writes, 4) << "two questions passed, each with two buckets";
+}
+
+TEST_F(RedisStoreTest, RemembersADenialInsteadOfAskingAgain) {
+  StoreOnRedis store(server_.port());
+  store.wait_until(true);
+  ASSERT_TRUE(ask(store, of("a", kTwo, 2)));
+  const auto first = ask(store, of("a", kTwo));
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(first->allowed);
+  std::uint64_t answered = 0;
+  for (; answered < 100; ++answered) {
+    const auto again = ask(store, of("a", kTwo));
+    ASSERT_TRUE(again);
+    EXPECT_FALSE(again->allowed);
+    EXPECT_LE(again->all[0].retry_after, first->all[0].retry_after);
+  }
+  EXPECT_GT(store.health().denial_hits(), 0u);
+  // Another cost is another question; a refund makes the memory void.
+  EXPECT_TRUE(ask(store, of("a", kTwo, 0))->allowed);
+  ASSERT_TRUE(ask(store, of("a", kTwo), Mode::refund));
+  EXPECT_TRUE(ask(store, of("a", kTwo))->allowed);
+  EXPECT_FALSE(ask(store, of("a", kTwo))->allowed);
+  ASSERT_TRUE(ask(store, of("a", kTwo), Mode::reset));
+  EXPECT_TRUE(ask(store, of("a", kTwo))->allowed);
+}
+
+TEST_F(RedisStoreTest, LoadsItsScriptAgainUnseenWhenRedisForgotIt) {
+  StoreOnRedis store(server_.port());
+  store.wait_until(true);
+  ASSERT_EQ(server_.ask({"SCRIPT", "FLUSH"}), "OK");
+  const auto answer = ask(store, of("a", kTwo));
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->all[0].remaining, 1);
+}
+
+TEST_F(RedisStoreTest, AnswersInTimeWhileRedisIsPausedAndGoesOnWhenItIsBack) {
+  StoreOnRedis store(server_.port(), impatient());
+  store.wait_until(true);
+  server_.pause();
+  EXPECT_EQ(ask(store, of("a", kTwo)).error().fault, Fault::timeout);
+  EXPECT_EQ(ask(store, of("a", kTwo)).error().fault, Fault::unavailable) << "the second does not wait";
+  EXPECT_FALSE(store.health().is_up());
+  server_.resume();
+  store.wait_until(true);
+  EXPECT_TRUE(ask(store, of("b", kTwo)));
+  EXPECT_EQ(store.log().size(), 3u) << "connected, down, back: once each";
+}
+
+TEST_F(RedisStoreTest, GoesOnAfterRedisWasKilledAndStartedEmpty) {
+  StoreOnRedis store(server_.port(), impatient());
+  store.wait_until(true);
+  ASSERT_TRUE(ask(store, of("a", kTwo, 2))->allowed);
+  server_.kill();
+  store.wait_until(false);
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(ask(store, of("a", kTwo)));
+  server_.start();
+  store.wait_until(true);
+  EXPECT_TRUE(ask(store, of("a", kTwo))->allowed) << "one burst more is what an empty Redis costs";
+  EXPECT_EQ(store.log().size(), 3u);
+}
+
+TEST_F(RedisStoreTest, StartsWithoutRedisAndFindsItLater) {
+  server_.kill();
+  StoreOnRedis store(server_.port(), impatient());
+  EXPECT_EQ(ask(store, of("a", kTwo)).error().fault, Fault::unavailable);
+  server_.start();
+  store.wait_until(true);
+  EXPECT_TRUE(ask(store, of("a", kTwo)));
+}
+
+TEST(RedisStoreSetup, LogsInAsAnAclUserIntoADatabase) {
+  RedisServer server({"--user", "app", "on", ">secret", "~weir:*", "+@all", "--user", "default", "off"});
+  RedisStore::Options options;
+  options.link.client.username = "app";
+  options.link.client.password = "secret";
+  options.link.client.db = 3;
+  StoreOnRedis store(server.port(), options);
+  store.wait_until(true);
+  ASSERT_TRUE(ask(store, of("a", kTwo)));
+  RedisConnection redis(server.port());
+  ASSERT_EQ(redis.ask({"AUTH", "app", "secret"}), "OK");
+  ASSERT_EQ(redis.ask({"SELECT", "3"}), "OK");
+  EXPECT_EQ(redis.ask({"EXISTS", "weir:b:a"}), "1");
+  EXPECT_NE(redis.ask({"CLIENT", "LIST"}).find("name=weir"), std::string::npos);
+}
+
+TEST(RedisStoreSetup, SaysWhyItCannotLogIn) {
+  RedisServer server({"--requirepass", "secret"});
+  RedisStore::Options options;
+  options.link.client.password = "wrong";
+  StoreOnRedis store(server.port(), options);
+  while (store.log().empty()) std::this_thread::sleep_for(1ms);
+  EXPECT_NE(store.log()[0].find("WRONGPASS"), std::string::npos) << store.log()[0];
+}
+
+TEST(RedisStoreSetup, WarnsOfAPolicyThatForgetsBuckets) {
+  RedisServer server({"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"});
+  StoreOnRedis store(server.port());
+  store.wait_until(true);
+  EXPECT_NE(store.log().at(0).find("maxmemory-policy allkeys-lru"), std::string::npos) << store.log()[0];
+}
+
+TEST(RedisStoreSetup, ARefusedWriteIsAnErrorWithItsReason) {
+  RedisServer server({"--maxmemory", "1000", "--maxmemory-policy", "noeviction"});
+  StoreOnRedis store(server.port());
+  store.wait_until(true);
+  const auto answer = ask(store, of("a", kTwo));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().fault, Fault::unavailable);
+  EXPECT_NE(answer.error().detail.find("no_memory"), std::string::npos) << answer.error().detail;
+  EXPECT_FALSE(store.health().is_up());
+}
+
+TEST_F(RedisStoreTest, RefusesAWindowBeyondItsArithmeticWithASentence) {
+  StoreOnRedis store(server_.port());
+  store.wait_until(true);
+  EXPECT_TRUE(ask(store, of("a", Limit::per(1, std::chrono::days{104}))));
+  const auto refused = ask(store, of("b", Limit::per(1, std::chrono::days{104} + 1ns)));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().fault, Fault::invalid);
+  EXPECT_NE(refused.error().detail.find("limit \"b\""), std::string::npos);
+}
+
+TEST_F(RedisStoreTest, TwoServersOnOneRedisShareTheBucket) {
+  StoreOnRedis one(server_.port());
+  StoreOnRedis two(server_.port());
+  one.wait_until(true);
+  two.wait_until(true);
+  EXPECT_TRUE(ask(one, of("a", kTwo))->allowed);
+  EXPECT_TRUE(ask(two, of("a", kTwo))->allowed);
+  EXPECT_FALSE(ask(one, of("a", kTwo))->allowed);
+  EXPECT_FALSE(ask(two, of("a", kTwo))->allowed);
+}
+
+}  // namespace
+}  // namespace redis
+}  // namespace weir

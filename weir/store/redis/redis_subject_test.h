@@ -1,0 +1,125 @@
+// A RedisStore on a real Redis for tests: its loop in a thread of its own, its time the test's.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "weir/net/loop_thread_test.h"
+#include "weir/store/redis/redis_store.h"
+#include "weir/store/redis/timed_script_test.h"
+#include "weir/store/testing/redis_server.h"
+#include "weir/store/testing/store_conformance.h"
+
+namespace weir::redis {
+
+// Answers of one batch, waited for from another thread. Tickets are replaced by indices.
+class Collected final : public Answers {
+ public:
+  explicit Collected(std::size_t count) : results_(count, Error{Fault::internal, "no answer"}), missing_(count) {}
+  void answer(Ticket ticket, const Result<Verdict>& verdict) override {
+    const std::lock_guard lock(mutex_);
+    results_.at(ticket) = verdict;
+    if (--missing_ == 0) changed_.notify_one();
+  }
+  std::vector<Result<Verdict>> wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return missing_ == 0; });
+    return std::move(results_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Result<Verdict>> results_;
+  std::size_t missing_;
+};
+
+class StoreOnRedis {
+ public:
+  explicit StoreOnRedis(std::uint16_t port, RedisStore::Options options = {})
+      : StoreOnRedis(
+            [port](Loop&, const MakeNode& make_node) {
+              return std::make_unique<SingleTopology>(make_node, Target{"127.0.0.1", port, {}});
+            },
+            std::move(options)) {}
+  StoreOnRedis(const MakeTopology& make_topology, RedisStore::Options options) : options_(std::move(options)) {
+    thread_.run([&] { store_ = std::make_unique<RedisStore>(thread_.loop(), options_, health_, make_topology); });
+  }
+  ~StoreOnRedis() {
+    thread_.run([&] { store_.reset(); });
+  }
+
+  std::vector<Result<Verdict>> ask(std::span<const Question> batch) {
+    std::vector<Question> questions(batch.begin(), batch.end());
+    for (std::size_t i = 0; i < questions.size(); ++i) questions[i].ticket = i;
+    Collected collected(questions.size());
+    if (questions.empty()) return {};
+    thread_.run([&] { store_->charge(questions, thread_.loop().now(), collected); });
+    return collected.wait();
+  }
+  void wait_until(bool up) {
+    while (health_.is_up() != up) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  Health& health() noexcept { return health_; }
+  LoopThread& thread() noexcept { return thread_; }
+  RedisStore& store() noexcept { return *store_; }
+  std::vector<std::string> log() {
+    const std::lock_guard lock(log_mutex_);
+    return log_;
+  }
+
+ private:
+  std::mutex log_mutex_;
+  std::vector<std::string> log_;
+  Health health_{[this](std::string_view line) {
+    const std::lock_guard lock(log_mutex_);
+    log_.emplace_back(line);
+  }};
+  RedisStore::Options options_;
+  LoopThread thread_;
+  std::unique_ptr<RedisStore> store_;
+};
+
+// Time stands until it is told otherwise; the state is the test's alone.
+class RedisSubject final : public Subject {
+ public:
+  explicit RedisSubject(RedisServer& server) : text_(timed_script()) {
+    server.ask({"FLUSHALL"});
+    sha_ = server.ask({"SCRIPT", "LOAD", text_});
+    RedisStore::Options options;
+    options.link.timeout = std::chrono::seconds{20};  // a slow machine is no failure
+    options.pool_size = 1;                            // everything in the order asked
+    options.remember_denials = false;                 // its second is a real one
+    options.script = {text_, sha_};
+    options.test_time = [this] { return next_time(); };
+    store_ = std::make_unique<StoreOnRedis>(server.port(), std::move(options));
+    store_->wait_until(true);
+  }
+  std::vector<Result<Verdict>> ask(std::span<const Question> batch) override { return store_->ask(batch); }
+  void advance(Duration by) override { wall_ += by; }
+  Wall wall() const override { return wall_; }
+  // The times of the next questions, one each.
+  void schedule(std::deque<Wall> times) { times_ = std::move(times); }
+
+ private:
+  Wall next_time() {
+    if (times_.empty()) return wall_;
+    wall_ = times_.front();
+    times_.pop_front();
+    return wall_;
+  }
+
+  std::string text_;
+  std::string sha_;
+  Wall wall_{std::chrono::seconds{600'000'000}};
+  std::deque<Wall> times_;
+  std::unique_ptr<StoreOnRedis> store_;
+};
+
+}  // namespace weir::redis

@@ -1,0 +1,24 @@
+// gcra.lua for tests that bring the time along: TIME answers with the last two arguments, and nothing expires, because
+// Redis's own clock goes on by itself. The script's text is the program's, untouched.
+#pragma once
+
+#include <string>
+
+#include "weir/store/redis/gcra_script.h"
+
+namespace weir::redis {
+
+inline std::string timed_script() {
+  return std::string(R"lua(
+local redis = {
+  error_reply = redis.error_reply,
+  call = function(name, ...)
+    if name == 'TIME' then return {ARGV[#ARGV - 1], ARGV[#ARGV]} end
+    if name == 'SET' then return redis.call(name, (select(1, ...)), (select(2, ...))) end
+    return redis.call(name, ...)
+  end,
+}
+)lua") + std::string(kGcraScript.text);
+}
+
+}  // namespace weir::redis

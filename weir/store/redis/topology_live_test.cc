@@ -1,0 +1,258 @@
+// The store on servers that move: real masters, replicas, sentinels and clusters.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "weir/store/redis/cluster_topology.h"
+#include "weir/store/redis/master_topology.h"
+#include "weir/store/redis/redis_subject_test.h"
+
+namespace weir::redis {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Limit kThree = Limit::per_hour(3);
+
+Target at(const RedisServer& server) {
+  return {"127.0.0.1", server.port(), {}};
+}
+
+std::uint16_t free_port() {
+  const auto socket = listen_on({"127.0.0.1", 0, {}});
+  return bound_address(*socket)->port;
+}
+
+// Waits for readiness; a test that waits for ever is ended by its runner.
+template <class Holds>
+void until(Holds holds) {
+  while (!holds()) std::this_thread::sleep_for(5ms);
+}
+
+RedisStore::Options patient() {
+  RedisStore::Options options;
+  options.link.timeout = 2s;
+  options.pool_size = 1;
+  options.remember_denials = false;
+  return options;
+}
+
+MakeTopology master_of(std::vector<Target> endpoints, std::string master_name = {}) {
+  return [=](Loop& loop, const MakeNode& make_node) {
+    return std::make_unique<MasterTopology>(loop, make_node,
+                                            MasterTopology::Options{endpoints, master_name, patient().link});
+  };
+}
+
+Charge of(std::string_view key, Count cost = 1) {
+  Charge charge;
+  charge.key = {key};
+  charge.limit_name = key;
+  charge.limit = kThree;
+  charge.cost = cost;
+  return charge;
+}
+
+Result<Verdict> ask(StoreOnRedis& store, const std::vector<Charge>& charges, Order order = Order::together,
+                    Mode mode = Mode::spend) {
+  const std::vector<Question> batch = {{0, charges, mode, order}};
+  return store.ask(batch).at(0);
+}
+
+// What is left of a bucket, asked until Redis answers.
+Count left(StoreOnRedis& store, std::string_view key) {
+  for (;;) {
+    if (const auto verdict = ask(store, {of(key, 0)})) return verdict->all[0].remaining;
+    std::this_thread::sleep_for(5ms);
+  }
+}
+
+// Of a master that a replica will ask for everything: at once, not after waiting for other replicas.
+const std::vector<std::string> kPrompt = {"--repl-diskless-sync-delay", "0"};
+
+void until_caught_up(RedisServer& replica) {
+  until([&] { return replica.ask({"ROLE"}).find("connected") != std::string::npos; });
+}
+
+TEST(Replication, FindsAMasterThatOnlyAReplicaNames) {
+  RedisServer master(kPrompt);
+  RedisServer replica({"--replicaof", "127.0.0.1", std::to_string(master.port())});
+  until_caught_up(replica);
+  StoreOnRedis store(master_of({at(replica)}), patient());
+  store.wait_until(true);
+  EXPECT_EQ(ask(store, {of("a")})->all[0].remaining, 2);
+  EXPECT_EQ(master.ask({"DBSIZE"}), "1");
+}
+
+TEST(Replication, FollowsTheMasterToAnotherServer) {
+  RedisServer first(kPrompt);
+  RedisServer second({"--replicaof", "127.0.0.1", std::to_string(first.port()), "--repl-diskless-sync-delay", "0"});
+  until_caught_up(second);
+  StoreOnRedis store(master_of({at(first), at(second)}), patient());
+  store.wait_until(true);
+  ASSERT_EQ(ask(store, {of("a")})->all[0].remaining, 2);
+  until([&] { return second.ask({"DBSIZE"}) == "1"; });
+  second.ask({"REPLICAOF", "NO", "ONE"});
+  first.ask({"REPLICAOF", "127.0.0.1", std::to_string(second.port())});
+  until([&] { return ask(store, {of("b")}).has_value(); });
+  EXPECT_EQ(left(store, "a"), 2) << "replicated before the move";
+  second.kill();
+  first.ask({"REPLICAOF", "NO", "ONE"});
+  until([&] { return ask(store, {of("c")}).has_value(); });
+  EXPECT_EQ(left(store, "a"), 2);
+}
+
+TEST(Sentinel, TellsWhereTheMasterIsAndWhereItGoes) {
+  RedisServer master(kPrompt);
+  RedisServer replica({"--replicaof", "127.0.0.1", std::to_string(master.port())});
+  until_caught_up(replica);
+  const auto file = std::filesystem::temp_directory_path() / ("weir-sentinel-" + std::to_string(master.port()));
+  std::ofstream(file) << "sentinel monitor main 127.0.0.1 " << master.port()
+                      << " 1\nsentinel down-after-milliseconds main 500\n";
+  RedisServer sentinel({file.string(), "--sentinel"});
+  until([&] { return sentinel.ask({"SENTINEL", "REPLICAS", "main"}).find("127.0.0.1") != std::string::npos; });
+  // The first one is not there.
+  StoreOnRedis store(master_of({Target{"127.0.0.1", free_port(), {}}, at(sentinel)}, "main"), patient());
+  store.wait_until(true);
+  ASSERT_EQ(ask(store, {of("a")})->all[0].remaining, 2);
+  until([&] { return replica.ask({"DBSIZE"}) == "1"; });
+  until([&] { return sentinel.ask({"SENTINEL", "FAILOVER", "main"}) == "OK"; });
+  // The new master cuts its connections off once, so the sentinel is asked, not the new master.
+  const std::string promoted = "[127.0.0.1, " + std::to_string(replica.port()) + "]";
+  until([&] { return sentinel.ask({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"}) == promoted; });
+  until([&] {
+    (void)ask(store, {of("b")});
+    return replica.ask({"EXISTS", "weir:b:b"}) == "1";
+  });
+  EXPECT_EQ(left(store, "a"), 2);
+  sentinel.kill();
+  std::filesystem::remove(file);
+}
+
+// Three masters, each with a third of the slots.
+class Cluster : public testing::Test {
+ protected:
+  Cluster() {
+    for (std::size_t i = 0; i < buses_.size(); ++i) {
+      buses_[i] = std::to_string(free_port());
+      nodes_.push_back(std::make_unique<RedisServer>(
+          std::vector<std::string>{"--cluster-enabled", "yes", "--cluster-port", buses_[i], "--cluster-node-timeout",
+                                   "1000", "--cluster-require-full-coverage", "no"}));
+      const std::size_t first = i * kSlots / 3;
+      const std::size_t last = (i + 1) * kSlots / 3 - 1;
+      nodes_[i]->ask({"CLUSTER", "ADDSLOTSRANGE", std::to_string(first), std::to_string(last)});
+      nodes_[i]->ask({"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
+    }
+    for (std::size_t i = 1; i < nodes_.size(); ++i) {
+      nodes_[0]->ask({"CLUSTER", "MEET", "127.0.0.1", std::to_string(nodes_[i]->port()), buses_[i]});
+    }
+    for (const auto& node : nodes_) {
+      until([&] {
+        const std::string state = node->ask({"CLUSTER", "INFO"});
+        return state.find("cluster_state:ok") != std::string::npos &&
+               state.find("cluster_slots_ok:16384") != std::string::npos;
+      });
+    }
+  }
+  // Knows one of them only.
+  std::unique_ptr<StoreOnRedis> serve() {
+    auto store = std::make_unique<StoreOnRedis>(
+        [endpoint = at(*nodes_[2])](Loop& loop, const MakeNode& make_node) {
+          return std::make_unique<ClusterTopology>(loop, make_node,
+                                                   ClusterTopology::Options{{endpoint}, patient().link});
+        },
+        patient());
+    store->wait_until(true);
+    return store;
+  }
+  static std::size_t third_of(std::string_view key) { return slot_of("weir:b:" + std::string(key)) * 3 / kSlots; }
+  // The n-th key that lives in a third of the slots.
+  static std::string key_in(std::size_t third, int n = 0) {
+    for (int i = 0;; ++i) {
+      const std::string key = "key-" + std::to_string(i);
+      if (third_of(key) == third && n-- == 0) return key;
+    }
+  }
+  std::string id_of(std::size_t node) { return nodes_[node]->ask({"CLUSTER", "MYID"}); }
+
+  std::array<std::string, 3> buses_;
+  std::vector<std::unique_ptr<RedisServer>> nodes_;
+};
+
+TEST_F(Cluster, BucketsLiveInTheirSlots) {
+  const auto store = serve();
+  for (int i = 0; i < 60; ++i) {
+    const std::string key = "key-" + std::to_string(i);
+    EXPECT_EQ(ask(*store, {of(key)})->all[0].remaining, 2);
+  }
+  for (const auto& node : nodes_) EXPECT_NE(node->ask({"DBSIZE"}), "0");
+}
+
+TEST_F(Cluster, TogetherTakesFromAllSlotsOrNone) {
+  const auto store = serve();
+  const std::vector<Charge> charges = {of(key_in(0)), of(key_in(1), 2), of(key_in(2)), of(key_in(0, 1))};
+  EXPECT_TRUE(ask(*store, charges)->allowed);
+  for (int i = 0; i < 20; ++i) {
+    const auto denied = ask(*store, charges);
+    ASSERT_TRUE(denied);
+    EXPECT_FALSE(denied->allowed);
+    EXPECT_EQ(denied->strictest, 1u);
+    EXPECT_EQ(denied->all.size(), 4u);
+  }
+  // What was spent in vain is given back without anybody waiting for it.
+  for (const std::size_t i : {0u, 2u, 3u}) {
+    until([&] { return left(*store, charges[i].key.text) == 2; });
+  }
+  EXPECT_EQ(left(*store, key_in(1)), 1);
+}
+
+TEST_F(Cluster, InOrderStopsAtTheFirstSlotThatDenies) {
+  const auto store = serve();
+  const std::vector<Charge> charges = {of(key_in(0)), of(key_in(1), 3), of(key_in(2))};
+  EXPECT_TRUE(ask(*store, charges, Order::in_order)->allowed);
+  const auto denied = ask(*store, charges, Order::in_order);
+  EXPECT_FALSE(denied->allowed);
+  EXPECT_EQ(denied->all.size(), 2u);
+  EXPECT_EQ(left(*store, key_in(0)), 1) << "before the denial: charged";
+  EXPECT_EQ(left(*store, key_in(2)), 2) << "behind it: untouched";
+}
+
+TEST_F(Cluster, FollowsASlotThatMoves) {
+  const auto store = serve();
+  const std::string key = key_in(0);
+  const std::string name = "weir:b:" + key;
+  const std::string slot = std::to_string(slot_of(name));
+  ASSERT_EQ(ask(*store, {of(key)})->all[0].remaining, 2);
+  nodes_[1]->ask({"CLUSTER", "SETSLOT", slot, "IMPORTING", id_of(0)});
+  nodes_[0]->ask({"CLUSTER", "SETSLOT", slot, "MIGRATING", id_of(1)});
+  EXPECT_EQ(left(*store, key), 2) << "the key is still at home";
+  ASSERT_EQ(nodes_[0]->ask({"MIGRATE", "127.0.0.1", std::to_string(nodes_[1]->port()), name, "0", "5000"}), "OK");
+  EXPECT_EQ(ask(*store, {of(key)})->all[0].remaining, 1) << "ASK: the key has gone ahead of its slot";
+  for (const std::size_t node : {1u, 0u, 2u}) nodes_[node]->ask({"CLUSTER", "SETSLOT", slot, "NODE", id_of(1)});
+  EXPECT_EQ(ask(*store, {of(key)})->all[0].remaining, 0) << "MOVED";
+  EXPECT_FALSE(ask(*store, {of(key)})->allowed);
+}
+
+TEST_F(Cluster, OtherSlotsGoOnWhileANodeIsAway) {
+  const auto store = serve();
+  for (std::size_t third = 0; third < 3; ++third) ASSERT_TRUE(ask(*store, {of(key_in(third))}));
+  nodes_[1]->kill();
+  until([&] { return !ask(*store, {of(key_in(1))}); });
+  EXPECT_EQ(ask(*store, {of(key_in(1, 1))}).error().fault, Fault::unavailable);
+  EXPECT_EQ(left(*store, key_in(0)), 2);
+  EXPECT_EQ(left(*store, key_in(2)), 2);
+  EXPECT_FALSE(store->health().is_up());
+  nodes_[1]->start();
+  EXPECT_EQ(left(*store, key_in(1)), 3) << "restarted empty: one burst";
+  until([&] {
+    (void)ask(*store, {of(key_in(1, 2), 0)});
+    return store->health().is_up();
+  });
+}
+
+}  // namespace
+}  // namespace weir::redis

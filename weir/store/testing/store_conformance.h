@@ -1,0 +1,250 @@
+// What every Store keeps. A store's own test makes a Subject of it and instantiates the suite:
+//
+//   INSTANTIATE_TEST_SUITE_P(Memory, StoreConformance, testing::Values([] { return std::make_unique<MemorySubject>();
+//   }));
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/store/store.h"
+
+namespace weir {
+
+// A store with a clock that the test turns.
+class Subject {
+ public:
+  virtual ~Subject() = default;
+  // Asks all of it as one batch and waits for every answer; the answers are in the order of the questions.
+  virtual std::vector<Result<Verdict>> ask(std::span<const Question> batch) = 0;
+  virtual void advance(Duration by) = 0;
+  // The wall clock, on a whole microsecond.
+  virtual Wall wall() const = 0;
+};
+
+using MakeSubject = std::function<std::unique_ptr<Subject>()>;
+
+class StoreConformance : public testing::TestWithParam<MakeSubject> {
+ protected:
+  static Charge of(std::string_view key, const Limit& limit, Count cost = 1, bool shadow = false) {
+    Charge charge;
+    charge.key = {key};
+    charge.limit_name = key;
+    charge.limit = limit;
+    charge.cost = cost;
+    charge.shadow = shadow;
+    return charge;
+  }
+  // Of `size` in the hour that holds now.
+  Charge quota(std::string_view key, Count size, Count cost = 1) const {
+    Charge charge = of(key, Limit::per_second(1), cost);
+    charge.key.kind = Kind::quota;
+    const Wall start = std::chrono::floor<std::chrono::hours>(subject_->wall());
+    charge.quota = {size, {start, start + std::chrono::hours{1}}, start + std::chrono::hours{2}};
+    return charge;
+  }
+  Verdict ask(std::vector<Charge> charges, Order order = Order::together, Mode mode = Mode::spend) {
+    const std::vector<Question> batch = {{7, charges, mode, order}};
+    const auto answers = subject_->ask(batch);
+    EXPECT_TRUE(answers.at(0)) << (answers.at(0) ? "" : answers.at(0).error().detail);
+    return answers.at(0) ? *answers.at(0) : Verdict{};
+  }
+  Count left(std::string_view key, const Limit& limit) {
+    return ask({of(key, limit, 0)}, Order::together, Mode::peek).all[0].remaining;
+  }
+
+  std::unique_ptr<Subject> subject_ = GetParam()();
+};
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StoreConformance);
+
+namespace conformance {
+using namespace std::chrono_literals;
+inline constexpr Limit kTwo = Limit::per_hour(2);
+inline constexpr Limit kFive = Limit::per_hour(5);
+}  // namespace conformance
+
+TEST_P(StoreConformance, TheWorkedExampleHoldsExactly) {
+  using namespace conformance;
+  constexpr Limit kTwenty = Limit::per_second(20);
+  EXPECT_EQ(ask({of("a", kTwenty)}).all[0], (Decision{true, 20, 19, 0ns, 50ms}));
+  subject_->advance(5ms);
+  EXPECT_EQ(ask({of("a", kTwenty)}).all[0], (Decision{true, 20, 18, 0ns, 95ms}));
+  for (int i = 0; i < 18; ++i) EXPECT_TRUE(ask({of("a", kTwenty)}).allowed);
+  subject_->advance(44ms);
+  EXPECT_EQ(ask({of("a", kTwenty)}).all[0], (Decision{false, 20, 0, 1ms, 951ms}));
+  subject_->advance(1ms);
+  EXPECT_TRUE(ask({of("a", kTwenty)}).allowed);
+  EXPECT_FALSE(ask({of("a", kTwenty)}).allowed);
+}
+
+TEST_P(StoreConformance, TogetherTakesFromAllOrNone) {
+  using namespace conformance;
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(ask({of("ip", kTwo), of("all", kFive)}).allowed);
+  for (int i = 0; i < 3; ++i) {
+    const Verdict verdict = ask({of("ip", kTwo), of("all", kFive)});
+    EXPECT_FALSE(verdict.allowed);
+    EXPECT_EQ(verdict.strictest, 0u);
+    EXPECT_EQ(verdict.all.size(), 2u);
+    EXPECT_TRUE(verdict.all[1].allowed);
+    EXPECT_EQ(verdict.all[1].remaining, 3);
+  }
+  EXPECT_EQ(left("all", kFive), 3);
+}
+
+TEST_P(StoreConformance, InOrderStopsAtTheFirstDenialAndLeavesLaterBucketsUntouched) {
+  using namespace conformance;
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(ask({of("ip", kTwo), of("global", kFive)}, Order::in_order).allowed);
+  const Verdict third = ask({of("ip", kTwo), of("global", kFive)}, Order::in_order);
+  EXPECT_FALSE(third.allowed);
+  EXPECT_EQ(third.all.size(), 1u);
+  EXPECT_EQ(left("global", kFive), 3);
+}
+
+TEST_P(StoreConformance, InOrderKeepsWhatEarlierBucketsGave) {
+  using namespace conformance;
+  EXPECT_FALSE(ask({of("first", kFive), of("second", kTwo, 3), of("third", kFive)}, Order::in_order).allowed);
+  EXPECT_EQ(left("first", kFive), 4);
+  EXPECT_EQ(left("third", kFive), 5);
+}
+
+TEST_P(StoreConformance, TheStrictestDenialSpeaks) {
+  using namespace conformance;
+  ask({of("a", kTwo, 2), of("b", kFive, 5)});
+  const Verdict verdict = ask({of("b", kFive), of("a", kTwo)});
+  EXPECT_FALSE(verdict.allowed);
+  EXPECT_EQ(verdict.strictest, 1u);
+  EXPECT_EQ(verdict.all[1].retry_after, 30min);
+}
+
+TEST_P(StoreConformance, AShadowIsChargedInItsOwnRightAndNeverDenies) {
+  using namespace conformance;
+  for (int i = 0; i < 3; ++i) {
+    const Verdict verdict = ask({of("new", kTwo, 1, true), of("old", kFive)});
+    EXPECT_TRUE(verdict.allowed);
+    EXPECT_EQ(verdict.strictest, 1u);
+    EXPECT_EQ(verdict.all[0].allowed, i < 2);
+  }
+  ask({of("old", kFive, 2)});
+  EXPECT_FALSE(ask({of("other", kFive, 1, true), of("old", kFive)}).allowed);
+  EXPECT_EQ(left("other", kFive), 4);
+}
+
+TEST_P(StoreConformance, TheSameBucketTwiceIsChargedOnceWithTheSum) {
+  using namespace conformance;
+  EXPECT_TRUE(ask({of("a", kFive, 2), of("b", kFive), of("a", kFive, 2)}).allowed);
+  EXPECT_EQ(left("a", kFive), 1);
+  EXPECT_FALSE(ask({of("a", kFive), of("a", kFive)}).allowed);
+  const Count most = std::numeric_limits<Count>::max();
+  EXPECT_EQ(ask({of("c", kFive, most), of("c", kFive, most)}).all[0].retry_after, kNever);
+}
+
+TEST_P(StoreConformance, ACostBeyondTheBurstNeverPassesAndTakesNothing) {
+  using namespace conformance;
+  const Verdict verdict = ask({of("a", kFive, 6)});
+  EXPECT_EQ(verdict.all[0], (Decision{false, 5, 5, kNever, 0ns}));
+  EXPECT_EQ(left("a", kFive), 5);
+}
+
+TEST_P(StoreConformance, PeekRefundAndResetTouchEveryBucket) {
+  using namespace conformance;
+  ask({of("a", kTwo, 2), of("b", kFive, 3)});
+  EXPECT_FALSE(ask({of("a", kTwo), of("b", kFive)}, Order::together, Mode::peek).allowed);
+  EXPECT_EQ(left("b", kFive), 2);
+  const Verdict refunded = ask({of("a", kTwo), of("b", kFive)}, Order::together, Mode::refund);
+  EXPECT_EQ(refunded.all[0].remaining, 1);
+  EXPECT_EQ(refunded.all[1].remaining, 3);
+  const Verdict reset = ask({of("a", kTwo), of("b", kFive)}, Order::together, Mode::reset);
+  EXPECT_EQ(reset.all[0].remaining, 2);
+  EXPECT_EQ(reset.forgotten, 2u);
+  EXPECT_EQ(ask({of("a", kTwo), of("b", kFive)}, Order::together, Mode::reset).forgotten, 0u);
+  EXPECT_EQ(ask({of("a", kTwo, 100)}, Order::together, Mode::refund).all[0].remaining, 2) << "never beyond full";
+}
+
+TEST_P(StoreConformance, ADenialChangesNothing) {
+  using namespace conformance;
+  ask({of("a", kTwo, 2)});
+  subject_->advance(10min);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ask({of("a", kTwo)}).all[0].retry_after, 20min);
+  subject_->advance(20min);
+  EXPECT_TRUE(ask({of("a", kTwo)}).allowed);
+}
+
+TEST_P(StoreConformance, AShrunkLimitFreesASpentClientAfterItsNewInterval) {
+  using namespace conformance;
+  constexpr Limit kFast = Limit::per_second(10);
+  for (const std::string_view other : {"", "b"}) {
+    ask({of("a", kFast)}, Order::together, Mode::reset);
+    EXPECT_TRUE(ask({of("a", Limit::per_day(1000), 1000)}).allowed);
+    std::vector<Charge> charges = {of("a", kFast)};
+    if (!other.empty()) charges.push_back(of(other, kFive));
+    EXPECT_EQ(ask(charges).all[0], (Decision{false, 10, 0, 100ms, 1s}));
+    subject_->advance(100ms - 1us);
+    EXPECT_FALSE(ask(charges).allowed);
+    subject_->advance(1us);
+    EXPECT_TRUE(ask(charges).allowed);
+  }
+}
+
+TEST_P(StoreConformance, ALimitWithAQuotaIsHeldToBothEvenInOrder) {
+  using namespace conformance;
+  for (const Order order : {Order::together, Order::in_order}) {
+    for (const std::string_view key : {"a", "first", "last"}) {
+      ask({of(key, kFive), quota(key, 1)}, Order::together, Mode::reset);
+    }
+    const std::vector<Charge> charges = {of("first", kFive), of("a", kFive), quota("a", 1), of("last", kFive)};
+    EXPECT_TRUE(ask(charges, order).allowed);
+    const Verdict second = ask(charges, order);
+    EXPECT_FALSE(second.allowed);
+    EXPECT_EQ(second.strictest, 2u);
+    EXPECT_EQ(second.all.size(), order == Order::together ? 4u : 3u);
+    EXPECT_EQ(left("first", kFive), order == Order::together ? 4 : 3);
+    EXPECT_EQ(left("a", kFive), 4) << "the quota denied, so the bucket is not charged";
+    EXPECT_EQ(left("last", kFive), 4);
+  }
+}
+
+TEST_P(StoreConformance, AQuotaBeginsAnewWithItsWindow) {
+  using namespace conformance;
+  EXPECT_EQ(ask({quota("a", 3, 2)}).all[0].remaining, 1);
+  EXPECT_FALSE(ask({quota("a", 3, 2)}).allowed);
+  EXPECT_EQ(ask({quota("a", 3, 1)}, Order::together, Mode::refund).all[0].remaining, 2);
+  EXPECT_EQ(ask({quota("a", 3)}, Order::together, Mode::reset).forgotten, 1u);
+  EXPECT_TRUE(ask({quota("a", 3, 3)}).allowed);
+  subject_->advance(1h);
+  EXPECT_EQ(ask({quota("a", 3)}).all[0].remaining, 2);
+}
+
+TEST_P(StoreConformance, AnswersEveryTicketOfABatchOnce) {
+  using namespace conformance;
+  const std::vector<Charge> charges = {of("a", kTwo)};
+  const std::vector<Question> batch(100, Question{7, charges});
+  const auto answers = subject_->ask(batch);
+  ASSERT_EQ(answers.size(), 100u);
+  int allowed = 0;
+  for (const auto& answer : answers) allowed += answer && answer->allowed ? 1 : 0;
+  EXPECT_EQ(allowed, 2);
+}
+
+TEST_P(StoreConformance, NothingToChargeIsAllowed) {
+  EXPECT_TRUE(ask({}).allowed);
+}
+
+TEST_P(StoreConformance, TakesAsManyChargesAsTheBound) {
+  using namespace conformance;
+  std::vector<std::string> keys;
+  for (std::size_t i = 0; i < bounds::charges_max; ++i) keys.push_back("k" + std::to_string(i));
+  std::vector<Charge> charges;
+  for (const std::string& key : keys) charges.push_back(of(key, kTwo));
+  EXPECT_EQ(ask(charges).all.size(), bounds::charges_max);
+  EXPECT_EQ(left("k15", kTwo), 1);
+}
+
+}  // namespace weir

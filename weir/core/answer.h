@@ -1,11 +1,10 @@
 // A verdict with the words that go with its numbers: what a protocol needs to write a reply, a metric to count it.
 #pragma once
 
-#include <cstddef>
+#include <array>
 #include <string_view>
 
 #include "weir/base/bounds.h"
-#include "weir/base/inline_list.h"
 #include "weir/base/time.h"
 #include "weir/core/verdict.h"
 
@@ -24,26 +23,10 @@ struct Label {
   Duration interval = Duration::zero();  // one token's time; zero: everything comes back at once, as a quota does
 };
 
-// One for each decision, at the same index. There as soon as somebody writes to it; until then empty.
-class Labels {
- public:
-  Label& operator[](std::size_t i) noexcept {
-    while (given_.size() <= i) given_.push_back({});
-    return given_[i];
-  }
-  const Label& operator[](std::size_t i) const noexcept {
-    static constexpr Label kNone{};
-    return i < given_.size() ? given_[i] : kNone;
-  }
-
- private:
-  InlineList<Label, bounds::charges_max> given_;
-};
-
 struct Answer {
   Verdict verdict;
-  Labels labels;
-  Now now;  // the reading the decisions used
+  std::array<Label, bounds::charges_max> labels{};  // one per decision of the verdict, at the same index
+  Now now;                                          // the reading the decisions used
 };
 
 }  // namespace weir

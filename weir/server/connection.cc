@@ -37,7 +37,6 @@ Connection::Connection(std::uint64_t id, Turn& turn, Socket socket, std::unique_
 }
 
 Connection::~Connection() {
-  if (dirty_) std::erase(turn_.dirty, this);
   turn_.loop.cancel(alarm_);
   turn_.loop.forget(socket_.fd(), *this);
   turn_.pipeline.forget(*this);
@@ -47,7 +46,7 @@ Connection::~Connection() {
 void Connection::touch() {
   if (dirty_) return;
   dirty_ = true;
-  turn_.dirty.push_back(this);
+  turn_.dirty.push_back(id_);
 }
 
 bool Connection::paused() const noexcept {
@@ -133,8 +132,8 @@ bool Connection::settle() {
       if ((watching_ & EPOLLOUT) == 0) last_progress_ = turn_.loop.now().time;
       break;
     }
+    last_progress_ = turn_.loop.now().time;
     out_.erase(0, static_cast<std::size_t>(sent));
-    if (!out_.empty()) last_progress_ = turn_.loop.now().time;
   }
   // What was held back while answers were owed or unsent can go on now.
   if (!in_.empty() && !paused() && out_.empty() && !broken_) {

@@ -21,16 +21,14 @@
 
 namespace weir {
 
-class Connection;
-
 // What the connections of one loop share.
 struct Turn {
   Loop& loop;
   Pipeline& pipeline;
   LoopMetrics& metrics;
-  Queries queries;                 // of the one session that is decoding
-  std::string scratch;             // what was just read
-  std::vector<Connection*> dirty;  // with something to write or to close
+  Queries queries;                   // of the one session that is decoding
+  std::string scratch;               // what was just read
+  std::vector<std::uint64_t> dirty;  // ids of connections with something to write or to close
 };
 
 class Connection final : public Loop::Handler, public Asker {

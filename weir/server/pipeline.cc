@@ -15,8 +15,7 @@ struct Pipeline::Pending {
   Mode mode = Mode::spend;
   Order order = Order::together;
   Now now{};
-  bool waiting = false;                  // for the store's answer
-  std::shared_ptr<const Policy> policy;  // the labels point into it; null: into the one in use
+  std::shared_ptr<const Policy> policy;  // the labels point into it
   Resolved resolved;
   bool own = false;      // a bucket of the caller's own instead of limits by name
   std::string own_text;  // its key in the store
@@ -56,6 +55,7 @@ Pipeline::Pending& Pipeline::take() {
 Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
   pending.own = query.charges.empty() && !query.key.empty();
   if (!pending.own) {
+    pending.policy = policy_;
     return policy_->resolve(query, now, pending.resolved);
   }
   if (query.key.size() > bounds::own_key_bytes_max) {
@@ -84,7 +84,6 @@ void Pipeline::ask(std::uint64_t sequence, const Query& query, Asker& asker, Now
     asker.answered(sequence, resolved.error());
     return;
   }
-  pending.waiting = true;
   batch_.push_back({pending.ticket, pending.charges(), pending.mode, pending.order});
   if (batch_.size() >= bounds::queries_per_turn_max) flush(now);
 }
@@ -94,26 +93,12 @@ void Pipeline::flush(Now now) {
   // An answer may lead to new questions; they belong to the next batch.
   std::vector<Question> batch = std::exchange(batch_, {});
   store_.charge(batch, now, *this);
-  hold_policy(batch);
   // One reading for all that were answered.
-  const Time done = clock_.time();
+  const Time done = clock_.now().time;
   for (const Time asked : answered_) metrics_.decision_seconds.add(done - asked);
   answered_.clear();
   batch.clear();
   if (batch_.empty()) batch_ = std::move(batch);
-}
-
-// Whoever is answered before the next policy comes needs no hold on this one. All loops count holds in one place, so
-// one for each question would have them fight over it.
-void Pipeline::hold_policy(std::span<const Question> batch) {
-  for (const Question& question : batch) {
-    if (Pending& pending = *pending_[question.ticket]; pending.waiting) pending.policy = policy_;
-  }
-}
-
-void Pipeline::use(std::shared_ptr<const Policy> policy) noexcept {
-  hold_policy(batch_);
-  policy_ = std::move(policy);
 }
 
 void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
@@ -131,7 +116,6 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     if (pending.mode == Mode::spend) metrics_.record(answer);
     if (asker != nullptr) asker->answered(pending.sequence, answer);
   }
-  pending.waiting = false;
   pending.policy.reset();
   free_.push_back(ticket);
 }
@@ -171,8 +155,8 @@ void Pipeline::label(const Pending& pending, Answer& answer) {
     verdict.all.push_back(never);
   } else {
     verdict.all[verdict.strictest] = never;
+    answer.labels[verdict.strictest] = {};
   }
-  answer.labels[verdict.strictest] = {};
   write(verdict.strictest, *blocked);
 }
 

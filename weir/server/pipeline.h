@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -45,14 +44,13 @@ class Pipeline final : private Answers {
   // The asker is gone: its answers are dropped, its charges stand.
   void forget(const Asker& asker) noexcept;
 
-  void use(std::shared_ptr<const Policy> policy) noexcept;
+  void use(std::shared_ptr<const Policy> policy) noexcept { policy_ = std::move(policy); }
 
  private:
   struct Pending;
 
   Pending& take();
   Result<void> resolve(const Query& query, Now now, Pending& pending);
-  void hold_policy(std::span<const Question> batch);
   void answer(Ticket ticket, const Result<Verdict>& verdict) override;
   static void label(const Pending& pending, Answer& answer);
 

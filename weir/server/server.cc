@@ -118,10 +118,10 @@ class Server::Worker {
     pipeline_.flush(loop_->now());
     // Settling may touch a connection again: it has its next chance in this same pass, a bounded number of times.
     for (int pass = 0; pass < 4 && !turn_.dirty.empty(); ++pass) {
-      settling_.clear();
-      settling_.swap(turn_.dirty);
-      for (Connection* const connection : settling_) {
-        if (!connection->settle()) connections_.erase(connection->id());
+      std::vector<std::uint64_t> dirty = std::exchange(turn_.dirty, {});
+      for (const std::uint64_t id : dirty) {
+        const auto found = connections_.find(id);
+        if (found != connections_.end() && !found->second->settle()) connections_.erase(found);
       }
       pipeline_.flush(loop_->now());
     }
@@ -145,7 +145,6 @@ class Server::Worker {
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::uint64_t next_id_ = 1;
-  std::vector<Connection*> settling_;  // of end_turn(), kept for its memory
   bool draining_ = false;
 };
 

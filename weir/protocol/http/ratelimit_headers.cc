@@ -3,54 +3,64 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "weir/base/text_writer.h"
+#include "weir/base/text.h"
 
 namespace weir {
 namespace {
 
-// An sf-string (RFC 8941 §3.3.3). Limits' names need no escapes; this does not depend on it.
-void write_name(std::string_view name, TextWriter& out) {
-  out.character('"');
-  for (const char c : name) {
-    if (c == '"' || c == '\\') out.character('\\');
-    out.character(c >= 0x20 && c < 0x7F ? c : '?');
-  }
-  out.character('"');
+void write_number_field(std::string_view name, std::int64_t number, std::string& out) {
+  out += name;
+  append_integer(number, out);
+  out += "\r\n";
 }
 
-void write_x_ratelimit(const Answer& answer, bool epoch, TextWriter& out) {
+// An sf-string (RFC 8941 §3.3.3). Limits' names need no escapes; this does not depend on it.
+void write_name(std::string_view name, std::string& out) {
+  out += '"';
+  for (const char c : name) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c >= 0x20 && c < 0x7F ? c : '?';
+  }
+  out += '"';
+}
+
+void write_x_ratelimit(const Answer& answer, bool epoch, std::string& out) {
   const Decision& decision = answer.verdict.all[answer.verdict.strictest];
+  write_number_field("X-RateLimit-Limit: ", decision.burst, out);
+  write_number_field("X-RateLimit-Remaining: ", decision.remaining, out);
   const Duration since = epoch ? answer.now.wall.time_since_epoch() : Duration::zero();
-  out.text("X-RateLimit-Limit: ").integer(decision.burst);
-  out.text("\r\nX-RateLimit-Remaining: ").integer(decision.remaining);
-  out.text("\r\nX-RateLimit-Reset: ").integer(ceil_seconds(since + decision.reset_after).count()).text("\r\n");
+  write_number_field("X-RateLimit-Reset: ", ceil_seconds(since + decision.reset_after).count(), out);
 }
 
 // Calls `write` for each decision a client should know: those that enforce, or the one that speaks.
 template <class Write>
-void each_known(const Answer& answer, TextWriter& out, Write write) {
+void each_known(const Answer& answer, std::string& out, Write write) {
   bool first = true;
   for (std::size_t i = 0; i < answer.verdict.all.size(); ++i) {
     if (answer.labels[i].shadow && i != answer.verdict.strictest) continue;
-    if (!first) out.text(", ");
+    if (!first) out += ", ";
     first = false;
     write_name(policy_name(answer.labels[i]), out);
     write(answer.verdict.all[i], answer.labels[i]);
   }
 }
 
-void write_ietf(const Answer& answer, TextWriter& out) {
-  out.text("RateLimit-Policy: ");
+void write_ietf(const Answer& answer, std::string& out) {
+  out += "RateLimit-Policy: ";
   each_known(answer, out, [&](const Decision& decision, const Label& label) {
-    out.text(";q=").integer(decision.burst);
-    out.text(";w=").integer(std::max<std::int64_t>(1, ceil_seconds(label.window).count()));
+    out += ";q=";
+    append_integer(decision.burst, out);
+    out += ";w=";
+    append_integer(std::max<std::int64_t>(1, ceil_seconds(label.window).count()), out);
   });
-  out.text("\r\nRateLimit: ");
+  out += "\r\nRateLimit: ";
   each_known(answer, out, [&](const Decision& decision, const Label& label) {
-    out.text(";r=").integer(decision.remaining);
-    out.text(";t=").integer(ceil_seconds(next_token_after(decision, label)).count());
+    out += ";r=";
+    append_integer(decision.remaining, out);
+    out += ";t=";
+    append_integer(ceil_seconds(next_token_after(decision, label)).count(), out);
   });
-  out.text("\r\n");
+  out += "\r\n";
 }
 
 }  // namespace
@@ -70,13 +80,12 @@ Duration next_token_after(const Decision& decision, const Label& label) noexcept
 void write_rate_headers(const Answer& answer, const HeaderFamilies& families, std::string& out) {
   const Verdict& verdict = answer.verdict;
   if (verdict.all.empty()) return;
-  TextWriter writer(out);
-  if (families.x_ratelimit) write_x_ratelimit(answer, families.reset_is_epoch, writer);
-  if (families.ietf) write_ietf(answer, writer);
+  if (families.x_ratelimit) write_x_ratelimit(answer, families.reset_is_epoch, out);
+  if (families.ietf) write_ietf(answer, out);
   if (verdict.allowed) return;
   const Duration wait = verdict.all[verdict.strictest].retry_after;
   if (wait == kNever) return;
-  writer.text("Retry-After: ").integer(std::max<std::int64_t>(1, ceil_seconds(wait).count())).text("\r\n");
+  write_number_field("Retry-After: ", std::max<std::int64_t>(1, ceil_seconds(wait).count()), out);
 }
 
 }  // namespace weir

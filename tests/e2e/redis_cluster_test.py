@@ -2,12 +2,13 @@
 slots under load."""
 
 import collections
+import json
 import subprocess
 import threading
 import unittest
 
 from redis_failover_test import Failing
-from redis_servers import Redis, RedisError, free_port, until
+from redis_servers import Redis, free_port, until
 
 
 def replica_of(test, master):
@@ -21,6 +22,7 @@ class Replication(Failing):
         first = Redis(self)
         second = replica_of(self, first)
         server = self.serve(second.port, first.port, mode="replication")
+        self.until_recovered(server)
         self.assert_healthy(server)
         who = self.fresh()
         self.assertEqual(self.ask(server, "open", who)[1]["remaining"], 2)
@@ -126,7 +128,6 @@ class Cluster(Failing):
                       lambda n=name, i=f"{turn}-{which}", l=left: self.peek(server, n, i) == l)
 
     def peek(self, server, limit, who):
-        import json
         return json.loads(server.post("/v1/peek", {"limit": limit, "id": who})[2])["remaining"]
 
     def test_never_admits_too_much_while_slots_move(self):
@@ -152,7 +153,7 @@ class Cluster(Failing):
         source, target = masters_of(nodes)[:2]
         try:
             subprocess.run(["redis-cli", "--cluster", "reshard", source.address, "--cluster-from",
-                            source("CLUSTER", "MYID"), "--cluster-to", target("CLUSTER", "MYID"), "--cluster-slots", "600",
+                            source("CLUSTER", "MYID"), "--cluster-to", target("CLUSTER", "MYID"), "--cluster-slots", "2500",
                             "--cluster-yes"], check=True, capture_output=True, timeout=120)
         finally:
             moved.set()

@@ -16,7 +16,7 @@ listen:
   - {{address: "127.0.0.1:0", speak: admin}}
 threads: 2
 store: redis
-redis: {{endpoints: [{endpoints}], mode: {mode}, timeout: 250ms, fallback_buckets: 1000, {more}}}
+redis: {{endpoints: [{endpoints}], mode: {mode}, timeout: 1s, fallback_buckets: 1000, {more}}}
 failure_code: 503
 limits:
   open: {{burst: 3, count: 3, period: 1h}}
@@ -41,7 +41,7 @@ class Failing(unittest.TestCase):
         """Status and answer of one check. Nobody waits for longer than a timeout and what a busy machine adds."""
         begin = time.monotonic()
         status, _, body = server.post("/v1/check", {"limit": limit, "id": who})
-        self.assertLess(time.monotonic() - begin, 5)
+        self.assertLess(time.monotonic() - begin, 10)
         return status, json.loads(body)
 
     def fresh(self):
@@ -76,30 +76,36 @@ class Failing(unittest.TestCase):
         until("requests get the policy", lambda: "degraded" in self.ask(server, "open", self.fresh())[1])
 
     def until_recovered(self, server):
-        def healthy():
-            return "degraded" not in self.ask(server, "open", self.fresh())[1]
-        until("requests are decided by Redis again", lambda: all(healthy() for _ in range(8)))
+        """On every loop, which the metric tells."""
+        def recovered():
+            decided = "degraded" not in self.ask(server, "open", self.fresh())[1]
+            return decided and "\nweir_store_up 1\n" in server.get("admin", "/metrics")
+        until("requests are decided by Redis again", recovered)
 
     def assert_metrics(self, server, up):
         def told():
-            text = server.get("admin", "/metrics")
-            return f"\nweir_store_up {up}\n" in text
+            self.ask(server, "open", self.fresh())
+            return f"\nweir_store_up {up}\n" in server.get("admin", "/metrics")
         until(f"weir_store_up is {up}", told)
+        until("a deep probe tells the same", lambda: self.deep(server) == ("ready" if up else "store unavailable"))
+
+    def deep(self, server):
         try:
-            deep = json.loads(server.get("http", "/readyz?deep=true"))["status"]
+            return json.loads(server.get("http", "/readyz?deep=true"))["status"]
         except urllib.error.HTTPError as error:
             with error:
                 self.assertEqual(error.code, 503)
-                deep = json.loads(error.read())["status"]
-        self.assertEqual(deep, "ready" if up else "store unavailable")
+                return json.loads(error.read())["status"]
 
-    def assert_logged_once(self, server, times=1):
+    def assert_logged_once(self, server):
+        """One line when Redis goes, one when it is back, however many requests and loops there were."""
         code, rest = server.end()
         self.assertEqual(code, 0)
-        self.assertEqual(rest.count("does not answer"), times, rest)
-        self.assertEqual(rest.count("answers again"), times, rest)
+        self.assertEqual(rest.count("Redis is of no use"), 1, rest)
+        self.assertEqual(rest.count("Redis is back"), 1, rest)
 
     def break_and_mend(self, server, broken, mended):
+        self.until_recovered(server)
         self.assert_healthy(server)
         broken()
         self.until_degraded(server)
@@ -116,7 +122,6 @@ class Single(Failing):
     def test_killed_and_restarted_empty(self):
         redis = Redis(self)
         server = self.serve(redis.port)
-        self.assertEqual(self.ask(server, "open", "spent")[1]["remaining"], 2)
         self.break_and_mend(server, redis.kill, redis.start)
 
     def test_paused(self):
@@ -142,8 +147,7 @@ class Single(Failing):
         def reload_slowly():
             redis.kill()
             redis.options += ["--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"]
-            redis.start()
-        redis.answers_while_loading = True
+            redis.start(loaded=False)
         self.break_and_mend(server, reload_slowly, lambda: None)
 
     def test_slower_than_the_timeout(self):
@@ -153,16 +157,17 @@ class Single(Failing):
         def slow(seconds):
             proxy.delay = seconds
         server = self.serve(proxy.port)
+        self.until_recovered(server)
         slow(0.1)
         self.assert_healthy(server)
         slow(0)
-        self.break_and_mend(server, lambda: slow(1), lambda: slow(0))
+        self.break_and_mend(server, lambda: slow(3), lambda: slow(0))
 
     def test_cut_mid_reply(self):
         redis = Redis(self)
         proxy = Proxy(self, redis.port)
         server = self.serve(proxy.port)
-        self.assert_healthy(server)
+        self.until_recovered(server)
         for kept in (0, 1, 5, 9):
             who = self.fresh()
             proxy.cut_after = kept

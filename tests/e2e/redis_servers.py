@@ -89,22 +89,23 @@ class Redis:
     def address(self):
         return f"127.0.0.1:{self.port}"
 
-    def start(self):
+    def start(self, loaded=True):
+        """Until it answers; unless `loaded`, only until it says that it is loading."""
         command = ["redis-server"] + ([self.config] if self.config else [])
         command += ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.directory, "--save", "",
                     "--appendonly", "no", "--repl-diskless-sync-delay", "0", *self.options]
         if self.config:  # a sentinel takes none of these
             command = ["redis-server", self.config, *self.options]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until(f"redis-server on {self.port} answers", self.answers)
+        until(f"redis-server on {self.port} answers", lambda: self.answers(loaded))
 
-    def answers(self):
+    def answers(self, loaded=True):
         assert self.process.poll() is None, "redis-server ended by itself"
         try:
             speak(self.port, "PING")
             return True
         except RedisError as error:
-            return "NOAUTH" in str(error)
+            return "NOAUTH" in str(error) or (not loaded and "LOADING" in str(error))
         except OSError:
             return False
 
@@ -156,9 +157,16 @@ class Proxy:
                 server = socket.create_connection(("127.0.0.1", self.target), timeout=20)
             except OSError:
                 continue
+            threading.Thread(target=self.carry, args=(client, server), daemon=True).start()
+
+    def carry(self, client, server):
+        with client, server:
             self.connections |= {client, server}
-            threading.Thread(target=self.relay, args=(client, server, False), daemon=True).start()
-            threading.Thread(target=self.relay, args=(server, client, True), daemon=True).start()
+            back = threading.Thread(target=self.relay, args=(server, client, True), daemon=True)
+            back.start()
+            self.relay(client, server, False)
+            back.join()
+            self.connections -= {client, server}
 
     def relay(self, source, sink, replies):
         try:
@@ -173,7 +181,6 @@ class Proxy:
         except OSError:
             pass
         for connection in (source, sink):
-            self.connections.discard(connection)
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:

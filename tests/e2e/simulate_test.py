@@ -253,6 +253,9 @@ class Model:
             merged[name, id] = merged.get((name, id), 0) + cost
         answers = []
         verdict = True
+        if op == "spend" and order == "in-order" and any(
+                cost > self.LIMITS[name][0] for (name, _), cost in merged.items() if name not in self.SHADOW):
+            op, order = "peek", "together"  # no wait helps: nothing is taken, though limits before it have room
         if op == "spend" and order == "together":
             verdict = all(self.look(now, n, i, c)[0] for (n, i), c in merged.items() if n not in self.SHADOW)
         for (name, id), cost in merged.items():

@@ -58,6 +58,12 @@ inline constexpr std::size_t queries_per_turn_max = 256;
 // State files kept aside because they could not be read; the next one takes the last one's place.
 inline constexpr int damaged_files_max = 9;
 
+// Attributes of one request: 100 headers, what comes with them, and fields of a form.
+inline constexpr std::size_t attributes_max = 128;
+
+// Routes of one policy.
+inline constexpr std::size_t routes_max = 10'000;
+
 // Limits charged by one request.
 inline constexpr std::size_t charges_max = 16;
 
@@ -108,6 +114,22 @@ inline constexpr Duration redis_window_max = std::chrono::days{104};
 
 // Address prefixes in one map: overrides or an access list.
 inline constexpr std::size_t prefixes_max = 1u << 20;
+
+// What operators may make at run time: adjustments, entries of the access lists, and how long their texts may be.
+inline constexpr std::size_t adjustments_max = 10'000;
+inline constexpr std::size_t access_entries_max = 10'000;
+inline constexpr std::size_t reason_bytes_max = 256;
+inline constexpr std::size_t added_by_bytes_max = 256;
+
+// Clients blocked automatically at one time, and blocks that wait to be published together.
+inline constexpr std::size_t blocks_max = 16'384;
+inline constexpr std::size_t blocks_waiting_max = 4096;
+
+// Clients whose denials are counted at one time, for automatic blocks.
+inline constexpr std::size_t denial_counters_max = 65'536;
+
+// The file that keeps adjustments and entries.
+inline constexpr std::size_t known_file_bytes_max = 64u << 20;
 
 // A configuration file and how deep it may nest: yaml-cpp recurses.
 inline constexpr std::size_t config_bytes_max = 256u << 20;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -24,6 +25,8 @@ struct Error {
   Fault fault;
   std::string detail;  // one sentence that names the field, the value and the rule
   int code = 0;        // the number the configuration wants said instead of the protocol's own; 0: none
+  // A word for programs where a protocol has several for one fault ("missing_key"); lives for ever. Empty: the usual.
+  std::string_view word = {};
 
   friend bool operator==(const Error&, const Error&) = default;
 };

@@ -35,11 +35,24 @@ void print_schedule(const policy::Described& limit, Output& out) {
   }
 }
 
+void print_routes(const policy::Loaded& loaded, Output& out) {
+  const std::vector<policy::DescribedRoute> routes = policy::describe_routes(*loaded.policy);
+  if (routes.empty()) return;
+  out.write("\n");
+  Table table({"ROUTE", "MATCH", "LIMITS", "CHARGE", "COST", "MODE", "BACKEND"});
+  for (const policy::DescribedRoute& route : routes) {
+    table.add({route.name, route.match, route.limits, route.charge == "together" ? "" : route.charge,
+               route.cost == "1" ? "" : route.cost, route.mode == "enforce" ? "" : route.mode, route.backend});
+  }
+  table.print(out);
+}
+
 void print_table(const policy::Loaded& loaded, const std::string& path, Console& console) {
   Output& out = console.out;
   const std::vector<policy::Described> limits = policy::describe(*loaded.policy);
   out.write(out.painted(Paint::green, path + " is valid") + ": " + counted(limits.size(), "limit") + ", " +
-            counted(loaded.policy->override_count(), "override") + "\n");
+            counted(loaded.policy->override_count(), "override") +
+            (loaded.policy->routes().empty() ? "" : ", " + counted(loaded.policy->routes().size(), "route")) + "\n");
   Table table({"LIMIT", "NUMBER", "KEY", "ID", "ALLOWS", "QUOTA", "OVERRIDES", "MODE"});
   for (std::size_t i = 0; i < limits.size(); ++i) {
     const policy::Described& limit = limits[i];
@@ -52,6 +65,7 @@ void print_table(const policy::Loaded& loaded, const std::string& path, Console&
   if (!table.empty()) out.write("\n");
   table.print(out);
   for (const policy::Described& limit : limits) print_schedule(limit, out);
+  print_routes(loaded, out);
   for (const std::string& warning : loaded.warnings) {
     console.err.write(console.err.painted(Paint::yellow, "warning:") + " " + warning + "\n");
   }
@@ -70,6 +84,18 @@ void print_json(const policy::Loaded& loaded, Output& out) {
         sentence(loaded.policy->limits()[i], limit));
     json.key("quota").string(limit.quota).key("overrides").number(limit.overrides).key("mode").string(limit.mode);
     json.key("schedule").string(limit.schedule).end_object();
+  }
+  json.end_array().key("routes").begin_array();
+  for (const policy::DescribedRoute& route : policy::describe_routes(*loaded.policy)) {
+    json.begin_object()
+        .key("name")
+        .string(route.name)
+        .key("match")
+        .string(route.match)
+        .key("limits")
+        .string(route.limits);
+    json.key("charge").string(route.charge).key("mode").string(route.mode).key("cost").string(route.cost);
+    json.key("backend").string(route.backend).end_object();
   }
   json.end_array().key("warnings").begin_array();
   for (const std::string& warning : loaded.warnings) json.string(warning);

@@ -55,7 +55,10 @@ Sessions resp_sessions(const std::string& password, Surroundings& around) {
 
 Sessions http_sessions(Surroundings& around) {
   auto front = std::make_shared<HttpFront>(around.health, around.http);
-  return [front](std::string_view) { return std::make_unique<HttpSession>(*front); };
+  // Whoever reaches a UNIX socket is on this machine.
+  return [front](std::string_view peer) {
+    return std::make_unique<HttpSession>(*front, peer.empty() ? "127.0.0.1" : peer);
+  };
 }
 
 Result<Endpoint> make_endpoint(const policy::Listener& listener, Surroundings& around) {

@@ -88,6 +88,10 @@ Exit Serving::run() {
     console_.complain(opened.error().detail);
     return opened.error().fault == Fault::invalid ? kUsage : kFailed;
   }
+  if (auto opened = open_known(loaded_.settings.state); !opened) {
+    console_.complain(opened.error().detail);
+    return kFailed;
+  }
   // Again, now that the state has given us a key.
   auto outcome = load({});
   if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
@@ -125,9 +129,28 @@ Exit Serving::run() {
   return kOk;
 }
 
+// Redis may be away: then the server starts all the same, and hashed limits have a key of this server's own until
+// maintain() has found the shared one.
+Result<void> Serving::open_redis(const policy::Settings& settings) {
+  auto stores = RedisStores::make(settings.redis, [this](std::string_view sentence) { log_.warn(sentence); });
+  if (!stores) return stores.error();
+  redis_ = std::move(*stores);
+  auto table = Table::create({.buckets_max = static_cast<std::uint64_t>(settings.redis.fallback_buckets)});
+  if (!table) return table.error();
+  state_.table = std::move(*table);
+  clock_ = std::make_unique<BootClock>();
+  started_ = clock_->time();
+  if (auto key = redis_->shared_hash_key()) shared_hash_key_ = *key;
+  return {};
+}
+
+std::unique_ptr<Store> Serving::make_store(Loop& loop) {
+  if (redis_ != nullptr) return redis_->store(loop, *state_.table, *clock_);
+  return std::make_unique<MemoryStore>(*state_.table, *clock_);
+}
+
 Result<void> Serving::open_table(const policy::Settings& settings) {
-  if (settings.store != policy::StoreKind::memory)
-    return Error{Fault::invalid, "store: redis is not built yet; use store: memory"};
+  if (settings.store == policy::StoreKind::redis) return open_redis(settings);
   if (!settings.state.live.empty() && settings.state.live == settings.state.snapshot) {
     return Error{Fault::invalid,
                  "state.live and state.snapshot are both \"" + settings.state.live + "\": they need a file each"};
@@ -144,6 +167,16 @@ Result<void> Serving::open_table(const policy::Settings& settings) {
   return {};
 }
 
+// Adjustments and access entries made at run time are kept beside the state, where it lasts longest.
+Result<void> Serving::open_known(const policy::State& state) {
+  const std::string& beside = state.snapshot.empty() ? state.live : state.snapshot;
+  const auto say = [this](std::string_view sentence) { log_.warn(sentence); };
+  if (!beside.empty()) known_file_ = std::make_unique<KnownFile>(beside + ".known", say);
+  keeper_ = std::make_unique<KnownKeeper>(known_file_.get(), say);
+  watch_ = std::make_unique<DenialWatch>(*keeper_);
+  return keeper_->load(clock_->wall());
+}
+
 policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) {
   ServeOptions options;
   options.amendments = amendments;
@@ -156,7 +189,14 @@ policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) 
   std::vector<SeenFile> read;
   // Looked at before it is read: what changes in between is seen as a change.
   options.reading = [&](const std::string& path) { read.push_back({path, FileLook::at(path)}); };
+  {
+    const std::lock_guard lock(mutex_);
+    if (!shared_hash_key_.empty()) options.hash_key = shared_hash_key_;
+  }
   policy::Outcome outcome = load_to_serve(path_, options);
+  if (const auto* loaded = std::get_if<policy::Loaded>(&outcome); loaded != nullptr && redis_ != nullptr) {
+    if (auto unfit = unfit_for_redis(*loaded->policy, path_); !unfit.empty()) outcome = std::move(unfit);
+  }
   {
     const std::lock_guard lock(mutex_);
     read_ = std::move(read);
@@ -169,7 +209,6 @@ policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) 
 void Serving::apply(const policy::Loaded& now) {
   apply_log(now.settings, log_);
   http_.publish(std::make_shared<const HttpOptions>(http_options(now.settings)));
-  server_->use(now.policy);
 }
 
 Result<void> Serving::start_server(std::vector<Endpoint> endpoints) {
@@ -177,9 +216,10 @@ Result<void> Serving::start_server(std::vector<Endpoint> endpoints) {
   const auto threads = now->settings.threads > 0 ? static_cast<unsigned>(now->settings.threads)
                                                  : std::max(std::thread::hardware_concurrency(), 1u);
   auto server = Server::make({.threads = threads,
-                              .store = [this](Loop&) { return std::make_unique<MemoryStore>(*state_.table, *clock_); },
+                              .store = [this](Loop& loop) { return make_store(loop); },
+                              .watch = watch_.get(),
                               .log = [this](std::string_view sentence) { log_.warn(sentence); }},
-                             std::move(endpoints), now->policy, *clock_);
+                             std::move(endpoints), reloader_->policy(), keeper_->known(), *clock_);
   if (!server) return server.error();
   server_ = std::move(*server);
   return {};
@@ -203,8 +243,12 @@ Gauges Serving::gauges() const {
   gauges.buckets = stats.buckets;
   gauges.buckets_evicted = stats.evicted;
   gauges.table_bytes = stats.bytes;
+  gauges.blocks = keeper_->known().current()->blocks().entries().size();
+  gauges.blocks_refused = keeper_->blocks_refused();
+  gauges.denial_counters_forgotten = watch_->forgotten();
   gauges.reloads_ok = reloader_->reloads_ok();
   gauges.reloads_failed = reloader_->reloads_failed();
+  if (redis_ != nullptr) redis_->fill(gauges);
   gauges.version = WEIR_VERSION;
   gauges.uptime = clock_->time() - started_;
   return gauges;
@@ -283,20 +327,44 @@ void Serving::take_signal(bool& draining) {
 
 void Serving::save_snapshot() {
   const std::string path = reloader_->current()->settings.state.snapshot;
-  if (path.empty()) return;
+  if (path.empty() || redis_ != nullptr) return;
   const auto written = write_snapshot(*state_.table, path, clock_->now());
   if (!written) log_.error(written.error().detail);
+}
+
+// What probes tell, and the shared key of hashed limits once it can be had.
+void Serving::watch_redis(std::uint64_t& probes) {
+  if (health_.deep_probes.load(std::memory_order_relaxed) != probes) {
+    probes = health_.deep_probes.load(std::memory_order_relaxed);
+    redis_->look();
+  }
+  const bool up = redis_->is_up();
+  health_.store_reachable = up;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!up || !shared_hash_key_.empty()) return;
+  }
+  auto key = redis_->shared_hash_key();
+  if (!key) return;
+  {
+    const std::lock_guard lock(mutex_);
+    shared_hash_key_ = *key;
+  }
+  reloader_->reload();
 }
 
 void Serving::maintain() {
   Time last_snapshot = clock_->time();
   Time last_round = clock_->time();
   bool in_round = true;
+  std::uint64_t probes = 0;
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kMaintainEvery, [&] { return stopping_; })) {
     lock.unlock();
     const Now now = clock_->now();
     const auto loaded = reloader_->current();
+    if (redis_ != nullptr) watch_redis(probes);
+    keeper_->tick(now.wall);
     // A whole round takes a while; the next one begins `cleanup` after this one ended.
     if (!in_round && now.time - last_round >= loaded->settings.memory.cleanup) in_round = true;
     if (in_round) {

@@ -15,11 +15,15 @@
 #include "weir/cli/command.h"
 #include "weir/cli/endpoints.h"
 #include "weir/cli/output.h"
+#include "weir/cli/redis_stores.h"
 #include "weir/net/socket.h"
 #include "weir/net/watched_files.h"
 #include "weir/observe/metrics.h"
 #include "weir/policy/parse.h"
 #include "weir/protocol/http/http_session.h"
+#include "weir/server/denial_watch.h"
+#include "weir/server/known_file.h"
+#include "weir/server/known_keeper.h"
 #include "weir/server/reload.h"
 #include "weir/server/server.h"
 #include "weir/store/memory/state.h"
@@ -36,6 +40,10 @@ class Serving {
 
  private:
   Result<void> open_table(const policy::Settings& settings);
+  Result<void> open_redis(const policy::Settings& settings);
+  std::unique_ptr<Store> make_store(Loop& loop);
+  void watch_redis(std::uint64_t& probes);
+  Result<void> open_known(const policy::State& state);
   policy::Outcome load(const std::vector<policy::Amendment>& amendments);
   void apply(const policy::Loaded& now);
   Result<void> start_server(std::vector<Endpoint> endpoints);
@@ -52,9 +60,13 @@ class Serving {
   Console& console_;
   Log log_;
 
-  OpenState state_;
+  OpenState state_;  // with `store: redis`, of the buckets that inMemoryFallback needs
   std::unique_ptr<BootClock> clock_;
+  std::unique_ptr<RedisStores> redis_;  // null: buckets live in memory
   Time started_{};
+  std::unique_ptr<KnownFile> known_file_;  // none without state files
+  std::unique_ptr<KnownKeeper> keeper_;
+  std::unique_ptr<DenialWatch> watch_;
   std::unique_ptr<Reloader> reloader_;
   Published<HttpOptions> http_;
   Health health_;
@@ -68,6 +80,7 @@ class Serving {
   std::condition_variable changed_;
   bool stopping_ = false;
   std::optional<std::vector<SeenFile>> read_;  // by the last load, if nobody has looked since
+  std::string shared_hash_key_;                // of all servers on one Redis; empty: not known
 };
 
 }  // namespace weir::cli

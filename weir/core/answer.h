@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 #include "weir/base/bounds.h"
@@ -21,12 +22,25 @@ struct Label {
   bool secret = false;                   // the id holds an API key: only its owner sees it in full
   Duration window = Duration::zero();    // from empty to full, or a quota's whole window
   Duration interval = Duration::zero();  // one token's time; zero: everything comes back at once, as a quota does
+  std::string_view route = {};           // whose limit this is; empty: none, or the limit was named
+};
+
+// What the access lists said before any limit was asked.
+enum class Access : unsigned char {
+  limited,       // nothing: the limits decide
+  allow_listed,  // passes, takes no token
+  deny_listed,   // denied until the entry ends
 };
 
 struct Answer {
   Verdict verdict;
-  std::array<Label, bounds::charges_max> labels{};  // one per decision of the verdict, at the same index
-  Now now;                                          // the reading the decisions used
+  Access access = Access::limited;
+  // One per decision of the verdict, at the same index; behind them, limits that apply but were not asked because an
+  // earlier one denied.
+  std::array<Label, bounds::charges_max> labels{};
+  std::size_t labelled = 0;  // labels that mean something
+  std::string_view route;    // that the request took; empty: none, or limits were named
+  Now now;                   // the reading the decisions used
 };
 
 }  // namespace weir

@@ -9,6 +9,9 @@ namespace weir {
 // The wait of a cost that exceeds the burst: no amount of waiting helps. On wires that have it, -1.
 inline constexpr Duration kNever = Duration::max();
 
+// Burst and remaining of an id that nothing limits; the same on every wire.
+inline constexpr Count kUnbounded = -1;
+
 struct Decision {
   bool allowed = true;
   Count burst = 0;                          // the whole bucket

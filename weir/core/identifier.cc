@@ -7,8 +7,9 @@ constexpr std::size_t kShownBytes = 6;
 
 std::string with_id(const Label& label, std::string_view id) {
   if (label.key == "global") return "global";
-  if (label.limit.empty()) return std::string(id);
-  std::string identifier(label.key == "ip" || label.key == "apikey" ? label.key : label.limit);
+  const std::string_view kind = label.key == "ip" || label.key == "apikey" ? label.key : label.limit;
+  if (kind.empty()) return std::string(id);
+  std::string identifier(kind);
   return identifier.append(":").append(id);
 }
 

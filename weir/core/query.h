@@ -47,6 +47,7 @@ struct Query {
   std::optional<Kind> stored;             // or any bucket: `key` is its whole key in the store; for operators
   std::optional<Quota> quota;             //   its numbers if it is a quota
   Count cost = 1;
+  bool cost_said = false;  // of attributes: the caller said the cost, so the route's own does not count
   Mode mode = Mode::spend;
   Order order = Order::together;
 };

@@ -32,6 +32,9 @@ class PrefixMap {
 
   // The value of the most specific prefix that holds the address, or null. Valid as long as the map.
   const T* find(const IpAddress& address) const noexcept;
+  // The same among those whose value `accept` takes.
+  template <class Accept>
+  const T* find(const IpAddress& address, Accept accept) const;
   std::size_t size() const noexcept { return sides_[0].starts.size() + sides_[1].starts.size(); }
 
  private:
@@ -119,6 +122,18 @@ const T* PrefixMap<T>::find(const IpAddress& address) const noexcept {
   const Side& side = sides_[address.is_v4() ? 0 : 1];
   const Start start = start_of(address);
   const std::uint32_t found = innermost(side, last_from(side, start), start);
+  return found == kNone ? nullptr : &side.entries[found].value;
+}
+
+template <class T>
+template <class Accept>
+const T* PrefixMap<T>::find(const IpAddress& address, Accept accept) const {
+  const Side& side = sides_[address.is_v4() ? 0 : 1];
+  const Start start = start_of(address);
+  std::uint32_t found = innermost(side, last_from(side, start), start);
+  while (found != kNone && !accept(side.entries[found].value)) {
+    found = innermost(side, side.entries[found].around, start);
+  }
   return found == kNone ? nullptr : &side.entries[found].value;
 }
 

@@ -27,6 +27,7 @@ LimitCounters& LoopMetrics::of(const Label& label) {
 
 void LoopMetrics::record(const Answer& answer) {
   requests.add();
+  if (answer.access == Access::deny_listed) return;  // no limit was asked
   for (std::size_t i = 0; i < answer.verdict.all.size(); ++i) {
     // A limit's rate and its quota are two buckets under one key, next to each other, and one answer.
     bool allowed = answer.verdict.all[i].allowed;
@@ -43,6 +44,11 @@ void LoopMetrics::record(const Answer& answer) {
       limit.denied.add();
     }
   }
+}
+
+void LoopMetrics::record_listed(const Label& label, bool allowed) {
+  LimitCounters& limit = of(label);
+  (allowed ? limit.allow_listed : limit.deny_listed).add();
 }
 
 void LoopMetrics::visit(const std::function<void(const LimitCounters&)>& visit) const {
@@ -71,6 +77,8 @@ struct LimitSums {
   std::uint64_t allowed = 0;
   std::uint64_t denied = 0;
   std::uint64_t shadow_denied = 0;
+  std::uint64_t allow_listed = 0;
+  std::uint64_t deny_listed = 0;
 };
 
 void head(std::string& out, std::string_view name, std::string_view type, std::string_view help) {
@@ -96,6 +104,8 @@ void write_limits(std::string& out, const std::map<std::string, LimitSums>& limi
     line(out, "weir_rate_limit_requests_total", labels + "allowed\"}", std::to_string(sums.allowed));
     line(out, "weir_rate_limit_requests_total", labels + "denied\"}", std::to_string(sums.denied));
     line(out, "weir_rate_limit_requests_total", labels + "shadow_denied\"}", std::to_string(sums.shadow_denied));
+    line(out, "weir_rate_limit_requests_total", labels + "allow_listed\"}", std::to_string(sums.allow_listed));
+    line(out, "weir_rate_limit_requests_total", labels + "deny_listed\"}", std::to_string(sums.deny_listed));
   }
   head(out, "weir_rate_limit_exceeded_total", "counter", "Requests that a limit denied.");
   for (const auto& [name, sums] : limits) {
@@ -133,6 +143,8 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
       sums.allowed += counters.allowed.value();
       sums.denied += counters.denied.value();
       sums.shadow_denied += counters.shadow_denied.value();
+      sums.allow_listed += counters.allow_listed.value();
+      sums.deny_listed += counters.deny_listed.value();
     });
   }
   std::string out;
@@ -164,6 +176,10 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
   counter("weir_buckets_evicted_total", "Buckets forgotten before they were full, for want of room.", "",
           gauges.buckets_evicted);
   gauge("weir_table_bytes", "Memory of the table.", gauges.table_bytes);
+  gauge("weir_blocks", "Clients blocked automatically.", gauges.blocks);
+  counter("weir_blocks_refused_total", "Clients not blocked, for want of room.", "", gauges.blocks_refused);
+  counter("weir_denial_counters_forgotten_total", "Clients whose denials were forgotten early, for want of room.", "",
+          gauges.denial_counters_forgotten);
   head(out, "weir_connections", "gauge", "Open connections by protocol.");
   for (const Speak speak : {Speak::http, Speak::resp, Speak::admin}) {
     std::uint64_t open = 0;

@@ -59,11 +59,15 @@ struct LimitCounters {
   Counter allowed;
   Counter denied;
   Counter shadow_denied;
+  Counter allow_listed;
+  Counter deny_listed;
 };
 
 class LoopMetrics {
  public:
   void record(const Answer& answer);
+  // What the access lists decided for one limit, before it was asked.
+  void record_listed(const Label& label, bool allowed);
   void store_failed() noexcept { store_errors.add(); }
 
   Counter requests;
@@ -91,6 +95,9 @@ struct Gauges {
   std::uint64_t table_bytes = 0;
   bool store_up = true;
   std::string store = "memory";
+  std::uint64_t blocks = 0;
+  std::uint64_t blocks_refused = 0;
+  std::uint64_t denial_counters_forgotten = 0;
   std::vector<std::pair<std::string, std::uint64_t>> store_errors;  // by kind, of a store that tells them apart
   std::uint64_t denial_cache_hits = 0;
   std::array<std::uint64_t, 3> store_fallbacks{};  // requests that got a policy instead of the store, by FailurePolicy

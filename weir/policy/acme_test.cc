@@ -23,7 +23,7 @@ class Acme : public ::testing::Test {
     Query query;
     const NamedCharge charge{limit, id};
     query.charges = {&charge, 1};
-    const Result<void> result = policy().resolve(query, {}, out_);
+    const Result<void> result = policy().resolve(query, Known(), {}, out_);
     if (!result) return result.error().detail;
     if (out_.charges().empty()) return "nothing";
     return std::string(out_.charges()[0].key.text) + ": " + print(out_.charges()[0].limit);

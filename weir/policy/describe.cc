@@ -30,6 +30,24 @@ std::string schedule_of(const NamedLimit& limit) {
   return out;
 }
 
+void add_word(std::string& list, std::string_view word) {
+  list.append(list.empty() ? "" : ", ").append(word);
+}
+
+std::string_view header_name(std::string_view attribute) {
+  return attribute.substr(attribute.find(':') + 1);
+}
+
+std::string match_of(const Match& match) {
+  std::string out;
+  for (const std::string& method : match.methods) out.append(out.empty() ? "" : "|").append(method);
+  out.append(out.empty() ? "" : " ").append(match.host.text()).append(match.path.text());
+  for (const auto& [name, value] : match.headers) {
+    out.append(", ").append(header_name(name)).append(": ").append(value);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string print(const Limit& limit) {
@@ -63,6 +81,26 @@ std::vector<Described> describe(const Policy& policy) {
   std::vector<Described> rows;
   rows.reserve(policy.limits().size());
   for (const NamedLimit& limit : policy.limits()) rows.push_back(describe(limit));
+  return rows;
+}
+
+DescribedRoute describe(const Route& route, const Policy& policy) {
+  DescribedRoute row;
+  row.name = route.name;
+  row.match = match_of(route.match);
+  for (const std::uint32_t index : route.limits) add_word(row.limits, policy.limits()[index].name);
+  if (row.limits.empty()) row.limits = route.all_limits ? "every limit with a key" : "none";
+  row.charge = route.order == Order::in_order ? "in-order" : "together";
+  row.mode = std::string(print(route.mode));
+  row.cost = route.cost_header.empty() ? std::to_string(route.cost) : route.cost_header;
+  for (const std::string& backend : route.backends) add_word(row.backend, backend);
+  return row;
+}
+
+std::vector<DescribedRoute> describe_routes(const Policy& policy) {
+  std::vector<DescribedRoute> rows;
+  rows.reserve(policy.routes().size());
+  for (const Route& route : policy.routes()) rows.push_back(describe(route, policy));
   return rows;
 }
 

@@ -27,6 +27,22 @@ Described describe(const NamedLimit& limit);
 // In the order the limits were written.
 std::vector<Described> describe(const Policy& policy);
 
+// One route in words.
+struct DescribedRoute {
+  std::string name;
+  std::string match;    // "POST *.example.com/signin, x-beta: 1"
+  std::string limits;   // "session, login-email", "none", "every limit with a key"
+  std::string charge;   // "together", "in-order"
+  std::string mode;     // "enforce"
+  std::string cost;     // "1", "header:x-cost"
+  std::string backend;  // "http://127.0.0.1:3000"; empty: none
+};
+
+DescribedRoute describe(const Route& route, const Policy& policy);
+
+// In the order they are tried.
+std::vector<DescribedRoute> describe_routes(const Policy& policy);
+
 // "300 per 3h, burst 300"; "blocked", "unlimited", or numbers and quota.
 std::string print(const Limit& limit);
 std::string print(const Override& value);

@@ -1,5 +1,6 @@
 #include "weir/policy/diff.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 
@@ -95,11 +96,58 @@ void diff_all_overrides(const Policy& before, const Policy& after, std::vector<C
   }
 }
 
+std::string words(const DescribedRoute& route) {
+  std::string out = route.match + ": " + route.limits;
+  if (route.charge != "together") out += "; charge " + route.charge;
+  if (route.mode != "enforce") out += "; mode " + route.mode;
+  if (route.cost != "1") out += "; cost " + route.cost;
+  if (!route.backend.empty()) out += "; backend " + route.backend;
+  return out;
+}
+
+using Routes = std::vector<DescribedRoute>;
+
+const DescribedRoute* find_route(const Routes& routes, std::string_view name) {
+  const auto found = std::ranges::find(routes, name, &DescribedRoute::name);
+  return found == routes.end() ? nullptr : &*found;
+}
+
+// The names that both have, in the order of the first.
+std::string common_order(const Routes& routes, const Routes& others) {
+  std::string out;
+  for (const DescribedRoute& route : routes) {
+    if (find_route(others, route.name) != nullptr) out += (out.empty() ? "" : ", ") + route.name;
+  }
+  return out;
+}
+
+void diff_routes(const Policy& before, const Policy& after, std::vector<Change>& changes) {
+  const Routes old_routes = describe_routes(before);
+  const Routes new_routes = describe_routes(after);
+  for (const DescribedRoute& route : old_routes) {
+    const DescribedRoute* const now = find_route(new_routes, route.name);
+    if (now == nullptr) {
+      changes.push_back({Kind::removed, "route " + route.name, "", words(route), "", true});
+    } else if (words(*now) != words(route)) {
+      changes.push_back({Kind::changed, "route " + route.name, "", words(route), words(*now), true});
+    }
+  }
+  for (const DescribedRoute& route : new_routes) {
+    if (find_route(old_routes, route.name) != nullptr) continue;
+    changes.push_back({Kind::added, "route " + route.name, "", "", words(route), true});
+  }
+  const std::string old_order = common_order(old_routes, new_routes);
+  const std::string new_order = common_order(new_routes, old_routes);
+  // The first match wins, so a place is worth as much as a pattern.
+  if (old_order != new_order) changes.push_back({Kind::changed, "order of routes", "", old_order, new_order, true});
+}
+
 std::map<std::string_view, const Setting*> by_path(const Loaded& loaded) {
   std::map<std::string_view, const Setting*> out;
   for (const Setting& setting : loaded.origins) {
-    const bool limit = setting.path.starts_with("limits.") || setting.path.starts_with("names.");
-    if (!limit) out.emplace(setting.path, &setting);
+    const bool described = setting.path.starts_with("limits.") || setting.path.starts_with("names.") ||
+                           setting.path.starts_with("routes[");
+    if (!described) out.emplace(setting.path, &setting);
   }
   return out;
 }
@@ -171,6 +219,7 @@ std::vector<Change> diff(const Loaded& before, const Loaded& after) {
   std::vector<Change> changes;
   diff_limits(*before.policy, *after.policy, changes);
   diff_all_overrides(*before.policy, *after.policy, changes);
+  diff_routes(*before.policy, *after.policy, changes);
   for (Change& change : diff_settings(before, after)) changes.push_back(std::move(change));
   return changes;
 }

@@ -103,6 +103,7 @@ class LimitReader {
     if (document_.node(key).kind == NodeKind::scalar) limit.key.emplace_back(document_.value(key));
     for (const NodeId part : document_.children(key)) limit.key.emplace_back(document_.value(part));
     if (limit.key.empty()) complaints_.add(document_.mark(key), "key must name at least one source");
+    for (const std::string& source : limit.key) limit.sources.push_back(KeySource::of(source));
     const bool global = std::find(limit.key.begin(), limit.key.end(), "global") != limit.key.end();
     if (global && limit.key.size() > 1) complaints_.add(document_.mark(key), "key global must stand alone");
   }

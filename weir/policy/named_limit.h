@@ -12,6 +12,7 @@
 #include "weir/core/charge.h"
 #include "weir/core/limit.h"
 #include "weir/identify/id_format.h"
+#include "weir/identify/key_source.h"
 #include "weir/identify/prefix_map.h"
 #include "weir/policy/override_table.h"
 #include "weir/policy/schedule.h"
@@ -26,7 +27,7 @@ enum class Enforcement : unsigned char {
 };
 
 // Where the numbers in force came from.
-enum class Source : unsigned char { limit, schedule, override };
+enum class Source : unsigned char { limit, schedule, override, external, adjustment };
 
 // What a request without the key gets.
 enum class Missing : unsigned char {
@@ -53,6 +54,7 @@ struct NamedLimit {
   std::string name;
   std::optional<std::uint32_t> number;  // bucket keys begin with it instead of the name
   std::vector<std::string> key;         // key sources as written; empty: callers name the limit and give the id
+  std::vector<KeySource> sources;       // the same, read
   IdKind id_kind = IdKind::shaped;
   IdShape id{IdFormat::text};
   std::optional<Limit> numbers;  // absent: unlimited, or only ids with an override are limited
@@ -80,7 +82,7 @@ struct NamedLimit {
   std::string prefix() const { return number ? std::to_string(*number) : name; }
 };
 
-// "enforce", "shadow", "off"; "limit", "schedule", "override".
+// "enforce", "shadow", "off"; "limit", "schedule", "override", "external", "adjustment".
 std::string_view print(Enforcement mode) noexcept;
 std::string_view print(Source source) noexcept;
 

@@ -1,10 +1,12 @@
 #include "weir/policy/parse.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
+#include "weir/policy/access.h"
 #include "weir/policy/amend.h"
 #include "weir/policy/check.h"
 #include "weir/policy/document.h"
@@ -12,6 +14,7 @@
 #include "weir/policy/fields.h"
 #include "weir/policy/limits.h"
 #include "weir/policy/listen.h"
+#include "weir/policy/routes.h"
 #include "weir/policy/secrets.h"
 #include "weir/policy/settings_reader.h"
 #include "weir/policy/yaml.h"
@@ -61,6 +64,22 @@ void include_all(const Options& options, const std::string& directory, Document&
   }
 }
 
+// Checked already, one by one.
+Result<TrustedProxies> read_trusted(const std::vector<std::string>& texts) {
+  std::vector<IpPrefix> prefixes;
+  for (const std::string& text : texts) prefixes.push_back(*IpPrefix::parse(text));
+  return TrustedProxies::make(std::move(prefixes));
+}
+
+// Without routes every limit with a key applies to every request.
+void warn_of_too_many(const std::vector<NamedLimit>& limits, std::vector<std::string>& warnings) {
+  const auto keyed = std::ranges::count_if(limits, [](const NamedLimit& limit) { return !limit.key.empty(); });
+  if (static_cast<std::size_t>(keyed) <= bounds::charges_max) return;
+  warnings.push_back(std::to_string(keyed) +
+                     " limits have a key and there are no routes: a request cannot be charged " + "by more than " +
+                     std::to_string(bounds::charges_max) + ", so none will be answered");
+}
+
 // From a tree to the outcome.
 Outcome build(const Options& options, const std::string& directory, Document& document, NodeId root,
               Complaints& complaints) {
@@ -83,14 +102,24 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   check_addresses(document, root, complaints);
   Limits limits = read_limits(document, root, complaints, loaded.warnings);
   read_overrides(document, root, loaded.settings.ipv6_prefix, limits, complaints);
+  std::vector<Route> routes = read_routes(document, root, limits, complaints);
+  const Result<TrustedProxies> trusted = read_trusted(loaded.settings.trusted_proxies);
+  if (!trusted) complaints.add(document.mark(document.find(root, "access")), trusted.error().detail);
+  const std::string& hash_key = loaded.settings.hash_key.empty() ? options.made_hash_key : loaded.settings.hash_key;
+  AccessList access = read_access(document, root, limits, {loaded.settings.ipv6_prefix, hash_key}, complaints);
   if (!complaints.empty()) return complaints.sorted();
 
+  if (routes.empty()) warn_of_too_many(limits.made, loaded.warnings);
   loaded.origins = list_origins(document, root, loaded.settings, limits.made);
   Policy::Parts parts;
   parts.limits = std::move(limits.made);
-  parts.hash_key = loaded.settings.hash_key.empty() ? options.made_hash_key : loaded.settings.hash_key;
+  parts.routes = std::move(routes);
+  parts.trusted = *trusted;
+  parts.hash_key = hash_key;
   parts.ipv6_prefix = loaded.settings.ipv6_prefix;
   parts.failure_policy = loaded.settings.failure_policy;
+  parts.access = std::move(access);
+  parts.block = loaded.settings.block;
   const NodeId overrides = document.find(root, "overrides");
   if (overrides != kNoNode) parts.overrides_file = document.file(document.node(overrides).file);
   loaded.policy = std::make_shared<const Policy>(std::move(parts));

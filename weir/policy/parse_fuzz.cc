@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Query query;
     query.charges = {&charge, 1};
     Resolved out;
-    if (loaded.policy->resolve(query, {}, out)) WEIR_ASSERT(out.parts().size() == 1);
+    if (loaded.policy->resolve(query, Known(), {}, out)) WEIR_ASSERT(out.parts().size() == 1);
   }
   return 0;
 }

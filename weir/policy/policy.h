@@ -20,30 +20,40 @@
 #include "weir/core/charge.h"
 #include "weir/core/limit.h"
 #include "weir/core/query.h"
+#include "weir/identify/client_ip.h"
+#include "weir/identify/request.h"
+#include "weir/policy/access_list.h"
+#include "weir/policy/block_rule.h"
+#include "weir/policy/bucket_id.h"
+#include "weir/policy/known.h"
+#include "weir/policy/match.h"
 #include "weir/policy/named_limit.h"
 
 namespace weir {
 
 // What became of one limit that a query names.
 enum class Standing : unsigned char {
-  charged,    // its bucket, its quota, or both are among the charges
-  unlimited,  // nothing to charge: an override, `average: 0`, or a limit without numbers and no override for this id
-  blocked,    // an override says `blocked: true`
-  off,        // the limit's mode is off
+  charged,       // its bucket, its quota, or both are among the charges
+  unlimited,     // nothing to charge: an override, `average: 0`, or a limit without numbers and no override for this id
+  blocked,       // an override says `blocked: true`
+  off,           // the limit's mode is off
+  allow_listed,  // the client, or this id of this limit, is on the allow list: nothing to charge
+  deny_listed,   // on the deny list: the whole query is denied
 };
 
 std::string_view print(Standing standing) noexcept;
 
 inline constexpr std::size_t kNoCharge = static_cast<std::size_t>(-1);
 
-// One entry of Query::charges, at the same index.
+// One limit that applies: an entry of Query::charges, at the same index, or a limit of the request's route.
 struct Part {
   const NamedLimit* limit = nullptr;  // the policy's; lives as long as it does
   std::string_view id;                // canonical, or its keyed hash: what may be stored, logged and shown
   Standing standing = Standing::charged;
-  Source source = Source::limit;   // where the bucket's numbers, or the standing, came from
-  std::size_t bucket = kNoCharge;  // index into Resolved::charges() of its bucket
-  std::size_t quota = kNoCharge;   // index into Resolved::charges() of its quota
+  Enforcement mode = Enforcement::enforce;  // the limit's or the route's, whichever is laxer
+  Source source = Source::limit;            // where the bucket's numbers, or the standing, came from
+  std::size_t bucket = kNoCharge;           // index into Resolved::charges() of its bucket
+  std::size_t quota = kNoCharge;            // index into Resolved::charges() of its quota
 };
 
 // A query's charges and the text their keys point to. Meant to be used again and again: after a few queries it
@@ -58,11 +68,37 @@ class Resolved {
   // together. With Order::in_order these are the charges before the blocked limit: charge them, then deny.
   std::span<const Charge> charges() const noexcept { return {charges_.data(), charges_size_}; }
 
-  // One per entry of Query::charges.
+  // One per entry of Query::charges; of a request one per limit that applies to it.
   std::span<const Part> parts() const noexcept { return {parts_.data(), parts_size_}; }
 
   // The first part whose limit enforces and whose id is blocked: the query is denied, no wait helps. Null otherwise.
   const Part* blocked() const noexcept { return blocked_ == kNoCharge ? nullptr : &parts_[blocked_]; }
+
+  // A list denies the query, whatever its limits say.
+  bool deny_listed() const noexcept { return deny_listed_; }
+  // The part whose client, or id, the list denies. Null: no list denies, or one denies the client of a request, who is
+  // then not asked for any limit; denied_client() tells who.
+  const Part* denied() const noexcept { return denied_ == kNoCharge ? nullptr : &parts_[denied_]; }
+  // When the last of the entries ends that deny it; nothing: never. REQUIRES: deny_listed().
+  std::optional<Wall> denied_until() const noexcept { return denied_until_; }
+  // {"ip", "203.0.113.9"} or {"apikey", "…"}: by what a list knows the client of a request; empty otherwise.
+  const Attribute& denied_client() const noexcept { return denied_client_; }
+  // The client is on the allow list: the query passes, nothing is charged.
+  bool allow_listed() const noexcept { return allow_listed_; }
+
+  // How to charge: as the route says, otherwise as the query does.
+  Order order() const noexcept { return order_; }
+
+  // Charged in order, a cost that exceeds a burst behind the first would be found only after others were charged. Look
+  // (Mode::peek) instead of spending: the answer is the same, and nothing is taken.
+  bool impossible() const noexcept { return impossible_; }
+
+  // The route a request took; null: none, or limits were named.
+  const Route* route() const noexcept { return route_; }
+
+  // Who asks, if the query has attributes.
+  const std::optional<IpAddress>& client_ip() const noexcept { return request_.client(); }
+  std::string_view apikey() const noexcept { return request_.apikey(); }
 
  private:
   friend class Policy;
@@ -75,6 +111,15 @@ class Resolved {
   std::size_t charges_size_ = 0;
   std::size_t parts_size_ = 0;
   std::size_t blocked_ = kNoCharge;
+  std::size_t denied_ = kNoCharge;
+  bool deny_listed_ = false;
+  std::optional<Wall> denied_until_;
+  Attribute denied_client_;
+  bool allow_listed_ = false;
+  Order order_ = Order::together;
+  bool impossible_ = false;
+  const Route* route_ = nullptr;
+  Request request_;
   std::string text_;  // the keys, one after another
 };
 
@@ -84,37 +129,75 @@ class Policy {
   // REQUIRES: names, numbers and overrides were checked.
   struct Parts {
     std::vector<NamedLimit> limits;  // in the order written
+    std::vector<Route> routes;       // in the order written; empty: every limit with a key applies to every request
+    TrustedProxies trusted;          // whose X-Forwarded-For is believed
     std::string hash_key;            // of `hashed`; empty: none is known
     int ipv6_prefix = 64;
     FailurePolicy failure_policy = FailurePolicy::pass_through;
     std::string overrides_file;  // where overrides were written, for people
+    AccessList access;           // the configuration's; ids as in bucket keys
+    BlockRule block;
   };
   explicit Policy(Parts parts);
 
-  // The charges of a query that names its limits. Errors: unknown (no such limit), invalid (an id that breaks its
-  // format, a negative cost), too_large (more than bounds::charges_max buckets), internal (a hashed limit and no key).
-  // The same bucket twice is charged once, with the summed cost.
-  Result<void> resolve(const Query& query, Now now, Resolved& out) const;
+  // The charges of a query that names its limits, or of a request (attributes, see identify/request.h), whose limits
+  // its route names. First the deny list is asked, then the allow list; then for each limit, first match wins: a live
+  // adjustment, an override, the schedule, the limit's own numbers. Errors: unknown (no such limit), invalid (an id
+  // that breaks its format, a negative cost, a key that a limit insists on and the request lacks), too_large (more than
+  // bounds::charges_max buckets), internal (a hashed limit and no key). The same bucket twice is charged once, with the
+  // summed cost.
+  Result<void> resolve(const Query& query, const Known& known, Now now, Resolved& out) const;
+
+  // What stands for an id of that limit in bucket keys, adjustments and access entries. Errors as of resolve().
+  Result<std::string> bucket_id(std::string_view limit, std::string_view id) const;
+  // The numbers in force for that id, which is as bucket_id() gives it, and where they come from. No numbers: nothing
+  // limits it, or only a quota does.
+  struct InForce {
+    std::optional<Limit> numbers;
+    Source source = Source::limit;
+    Standing standing = Standing::charged;
+  };
+  InForce in_force(const NamedLimit& limit, std::string_view bucket_id, const Known& known, Wall wall) const;
 
   std::span<const NamedLimit> limits() const noexcept { return parts_.limits; }
   const NamedLimit* find(std::string_view name) const noexcept;  // null if there is none
+  std::span<const Route> routes() const noexcept { return routes_.all(); }
   std::size_t override_count() const noexcept { return override_count_; }
   const std::string& overrides_file() const noexcept { return parts_.overrides_file; }
   FailurePolicy failure_policy() const noexcept { return parts_.failure_policy; }
   int ipv6_prefix() const noexcept { return parts_.ipv6_prefix; }
+  const AccessList& access() const noexcept { return parts_.access; }
+  const BlockRule& block() const noexcept { return parts_.block; }
 
   // Some limit is `hashed` and there is no key to hash with: give Options::made_hash_key (parse.h).
   bool lacks_hash_key() const noexcept;
 
  private:
-  struct Numbers;  // what applies to one id of one limit
-  static Numbers choose(const NamedLimit& limit, const Override* found, Wall wall) noexcept;
-  Result<void> resolve_one(const NamedCharge& asked, const Query& query, Now now, Resolved& out) const;
-  Result<std::string_view> write_key(const NamedLimit& limit, const std::string& id, std::string& text) const;
+  // What is charged for one id of one limit: numbers, a quota, both or neither.
+  struct Numbers {
+    std::optional<Limit> bucket;
+    const policy::QuotaText* quota = nullptr;
+    Source source = Source::limit;
+    Standing standing = Standing::charged;
+  };
+  struct Asking;  // a query on its way through resolve()
+  struct Wanted;  // one limit of it, who is counted, and how
+  static Numbers choose(const NamedLimit& limit, const Override* found, const Adjustment* adjustment, Wall wall);
+  // resolve.cc
+  Result<void> resolve_named(const Asking& asking, Resolved& out) const;
+  Result<void> resolve_request(const Asking& asking, Resolved& out) const;
+  Result<void> resolve_limit(const NamedLimit& limit, Count cost, const Asking& asking, Resolved& out) const;
+  bool ask_lists(const Asking& asking, Resolved& out) const;
+  Standing ask_lists(const Identity& identity, const Part& part, const Asking& asking, Resolved& out) const;
+  Result<void> add_part(const Wanted& wanted, const Asking& asking, Resolved& out) const;
+  Result<std::string_view> write_key(const NamedLimit& limit, std::string_view id, const Route* route,
+                                     std::string& text) const;
   Result<void> charge(const Numbers& numbers, std::string_view key, Count cost, Wall wall, Part& part,
                       Resolved& out) const;
 
   Parts parts_;
+  RouteTable routes_;
+  std::vector<std::uint32_t> keyed_;  // limits that have a key
   std::map<std::string, std::size_t, std::less<>> by_name_;
   std::size_t override_count_ = 0;
 };

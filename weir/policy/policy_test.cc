@@ -29,6 +29,7 @@ struct Asked {
   Order order = Order::together;
   Mode mode = Mode::spend;
   Wall wall = kFriday;
+  Known known = {};
 };
 
 Result<void> resolve(const Policy& policy, const Asked& asked, Resolved& out) {
@@ -36,7 +37,7 @@ Result<void> resolve(const Policy& policy, const Asked& asked, Resolved& out) {
   query.charges = asked.charges;
   query.order = asked.order;
   query.mode = asked.mode;
-  return policy.resolve(query, {Time{}, asked.wall}, out);
+  return policy.resolve(query, asked.known, {Time{}, asked.wall}, out);
 }
 
 // "6:12345678 600 per 3h, burst 300 x1 override": every charge on a line, or the error.
@@ -64,6 +65,12 @@ TEST(Policy, KeyBeginsWithTheNumberOrElseTheName) {
   const auto policy = make("limits: {a: {rate: 5/s}, b: {rate: 5/s, number: 6}}");
   EXPECT_EQ(charges(*policy, {{{"a", "x"}}}), "a:x 5 per 1s, burst 5 x1\n");
   EXPECT_EQ(charges(*policy, {{{"b", "x", 3}}}), "6:x 5 per 1s, burst 5 x3\n");
+}
+
+TEST(Policy, AGlobalLimitHasOneBucketWhateverIdIsNamed) {
+  const auto policy = make("limits: {a: {key: global, rate: 5/s}}\noverrides: {a:global: {rate: 7/s}}");
+  EXPECT_EQ(charges(*policy, {{{"a", "x"}}}), "a:global 7 per 1s, burst 7 x1\n");
+  EXPECT_EQ(charges(*policy, {{{"a", ""}, {"a", "y"}}}), "a:global 7 per 1s, burst 7 x2\n");
 }
 
 TEST(Policy, NumbersComeFromTheOverrideThenTheScheduleThenTheLimit) {
@@ -264,6 +271,115 @@ TEST(Policy, ResolvedCanBeUsedAgain) {
   ASSERT_TRUE(resolve(*policy, {{{"a", "c"}}}, out));
   EXPECT_EQ(out.blocked(), nullptr);
   EXPECT_EQ(out.charges()[0].key.text, "a:c");
+}
+
+Known knowing(std::vector<Adjustment> adjustments, std::vector<AccessEntry> entries = {}) {
+  Known::Parts parts;
+  parts.adjustments = std::make_shared<const Adjustments>(std::move(adjustments));
+  parts.entries = std::make_shared<const AccessList>(AccessList::build(std::move(entries)).value());
+  return Known(std::move(parts));
+}
+
+Adjustment adjustment(std::string limit, std::string id, Count burst) {
+  Adjustment one;
+  one.limit = std::move(limit);
+  one.id = std::move(id);
+  one.burst = burst;
+  one.expires = kFriday + 1h;
+  return one;
+}
+
+AccessEntry listed(AccessEntry::List list, std::string limit, std::string id) {
+  AccessEntry entry;
+  entry.list = list;
+  entry.limit = std::move(limit);
+  entry.id = std::move(id);
+  return entry;
+}
+
+TEST(Policy, AnAdjustmentBeatsEverythingElseThatHasNumbers) {
+  const auto policy = make(
+      "limits: {a: {rate: 5/s, number: 6, schedule: [{days: fri, count: 6}]}}\n"
+      "overrides: {a:x: {rate: 7/s}, a:b: {blocked: true}, a:u: {unlimited: true}}");
+  const Known known = knowing({adjustment("a", "x", 50), adjustment("a", "y", 50), adjustment("a", "b", 50),
+                               adjustment("a", "u", 50), adjustment("a", "z", 0)});
+  const auto asked = [&](std::string_view id, Wall wall = kFriday) {
+    Asked one{{{"a", id}}};
+    one.known = known;
+    one.wall = wall;
+    return one;
+  };
+  EXPECT_EQ(charges(*policy, asked("x")), "6:x 7 per 1s, burst 50 x1\n");
+  EXPECT_EQ(source(*policy, asked("x")), "charged by adjustment");
+  EXPECT_EQ(charges(*policy, asked("y")), "6:y 6 per 1s, burst 50 x1\n");
+  EXPECT_EQ(source(*policy, asked("b")), "charged by adjustment");
+  EXPECT_EQ(charges(*policy, asked("u")), "6:u 6 per 1s, burst 50 x1\n");
+  EXPECT_EQ(source(*policy, asked("b", kFriday + 1h)), "blocked by override") << "it has ended";
+  EXPECT_EQ(source(*policy, asked("z")), "charged by schedule") << "numbers that break a rule sleep";
+}
+
+TEST(Policy, ListsAreAskedBeforeAnyLimitAndDenyFirst) {
+  const auto policy = make("limits: {a: {rate: 5/s}, b: {rate: 5/s, mode: off}}\noverrides: {a:x: {blocked: true}}");
+  Asked asked{{{"a", "x"}}};
+  asked.known = knowing({}, {listed(AccessEntry::List::allow, "a", "x")});
+  EXPECT_EQ(charges(*policy, asked), "");
+  EXPECT_EQ(source(*policy, asked), "allow_listed by limit") << "no override is asked";
+  asked.known = knowing({adjustment("a", "x", 5)},
+                        {listed(AccessEntry::List::allow, "a", "x"), listed(AccessEntry::List::deny, "a", "x")});
+  EXPECT_EQ(source(*policy, asked), "deny_listed by limit");
+  asked.mode = Mode::reset;
+  EXPECT_EQ(charges(*policy, asked), "a:x 5 per 1s, burst 5 x1\n") << "a reset forgets the bucket of anybody";
+  Asked off{{{"b", "x"}}};
+  off.known = knowing({}, {listed(AccessEntry::List::deny, "b", "x")});
+  EXPECT_EQ(source(*policy, off), "deny_listed by limit");
+}
+
+TEST(Policy, AnEntryAboutOneLimitsIdLeavesTheOtherLimitsToDecide) {
+  const auto policy = make("limits: {a: {rate: 5/s}, b: {rate: 5/s}}");
+  Asked asked{{{"a", "x"}, {"b", "x"}}};
+  asked.known = knowing({}, {listed(AccessEntry::List::allow, "a", "x")});
+  EXPECT_EQ(charges(*policy, asked), "b:x 5 per 1s, burst 5 x1\n");
+}
+
+TEST(Policy, ConfiguredListsKnowAddressesKeysAndIds) {
+  const auto policy = make(
+      "limits:\n"
+      "  per-ip: {key: ip, rate: 5/s}\n"
+      "  per-key: {key: apikey, rate: 5/s, hashed: true}\n"
+      "  orders: {rate: 5/s, id: domain}\n"
+      "  mails: {rate: 5/s, hashed: true}\n"
+      "hash_key: k\n"
+      "access:\n"
+      "  deny: [{ip: 203.0.113.0/24}, {ip: 2001:db8::1}, {apikey: K}, {limit: orders, id: EXAMPLE.com}, {limit: mails, "
+      "id: m}]");
+  const auto standing = [&](std::string_view limit, std::string_view id) { return source(*policy, {{{limit, id}}}); };
+  EXPECT_EQ(standing("per-ip", "203.0.113.9"), "deny_listed by limit");
+  EXPECT_EQ(standing("per-ip", "::ffff:203.0.113.9"), "deny_listed by limit") << "the same address";
+  EXPECT_EQ(standing("per-ip", "203.0.114.9"), "charged by limit");
+  EXPECT_EQ(standing("per-ip", "2001:db8::1"), "deny_listed by limit");
+  EXPECT_EQ(standing("per-ip", "2001:db8::2"), "charged by limit") << "another address of the same bucket";
+  EXPECT_EQ(standing("per-key", "K"), "deny_listed by limit");
+  EXPECT_EQ(standing("per-key", "k"), "charged by limit");
+  EXPECT_EQ(standing("orders", "example.COM"), "deny_listed by limit");
+  EXPECT_EQ(standing("mails", "m"), "deny_listed by limit");
+  EXPECT_EQ(policy->access().entries()[0].added_by, "configuration");
+}
+
+TEST(Policy, TellsTheIdOfABucketAndItsNumbersInForce) {
+  const auto policy = make(
+      "limits: {per-ip: {key: ip, rate: 5/s}, h: {rate: 5/s, hashed: true}}\nhash_key: k\n"
+      "overrides: {per-ip:10.0.0.0/8: {rate: 9/s}}");
+  EXPECT_EQ(*policy->bucket_id("per-ip", "2001:DB8::1"), "2001:db8::/64");
+  const std::string hash = *policy->bucket_id("h", "someone");
+  EXPECT_EQ(hash.size(), 64u);
+  EXPECT_EQ(*policy->bucket_id("h", hash), hash) << "lists show nothing else";
+  EXPECT_EQ(policy->bucket_id("nope", "x").error().fault, Fault::unknown);
+  EXPECT_EQ(policy->bucket_id("per-ip", "x").error().fault, Fault::invalid);
+  const NamedLimit& limit = *policy->find("per-ip");
+  EXPECT_EQ(policy->in_force(limit, "10.1.1.1", Known(), kFriday).numbers->count(), 9);
+  const Known known = knowing({adjustment("per-ip", "10.1.1.1", 50)});
+  EXPECT_EQ(policy->in_force(limit, "10.1.1.1", known, kFriday).numbers->burst(), 50);
+  EXPECT_EQ(policy->in_force(limit, "10.1.1.1", known, kFriday).source, Source::adjustment);
 }
 
 }  // namespace

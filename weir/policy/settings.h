@@ -8,6 +8,7 @@
 
 #include "weir/base/time.h"
 #include "weir/core/charge.h"
+#include "weir/policy/block_rule.h"
 
 namespace weir::policy {
 
@@ -102,6 +103,7 @@ struct Settings {
   int failure_code = 0;
   int ipv6_prefix = 64;
   std::vector<std::string> trusted_proxies;
+  BlockRule block;
   Proxy proxy;
   Duration drain_timeout{};
   Headers headers;

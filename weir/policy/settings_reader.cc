@@ -171,6 +171,8 @@ Settings read_settings(const Document& document, NodeId root) {
   settings.failure_code = static_cast<int>(file.integer("failure_code"));
   settings.ipv6_prefix = static_cast<int>(access.integer("ipv6_prefix"));
   settings.trusted_proxies = access.texts("trusted_proxies");
+  const Section block = access.section("block");
+  settings.block = {block.integer("after"), block.duration("within"), block.duration("for"), block.integer("times")};
   settings.proxy = read_proxy(file.section("proxy"));
   settings.drain_timeout = file.duration("drain_timeout");
   settings.headers = {headers.texts("ratelimit"), headers.text("reset")};

@@ -59,6 +59,20 @@ class Queries {
     return {std::uninitialized_copy(charges.begin(), charges.end(), static_cast<NamedCharge*>(to)) - charges.size(),
             charges.size()};
   }
+  std::span<const Attribute> copy(std::span<const Attribute> attributes) {
+    if (attributes.empty()) return {};
+    void* const to = copies_.allocate(attributes.size_bytes(), alignof(Attribute));
+    return {
+        std::uninitialized_copy(attributes.begin(), attributes.end(), static_cast<Attribute*>(to)) - attributes.size(),
+        attributes.size()};
+  }
+  // Both, one behind the other, letters of the second in lower case: "header:" and a header's name.
+  std::string_view copy_lower(std::string_view prefix, std::string_view text) {
+    char* const to = static_cast<char*>(copies_.allocate(prefix.size() + text.size() + 1, 1));
+    std::transform(text.begin(), text.end(), std::copy(prefix.begin(), prefix.end(), to),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
+    return {to, prefix.size() + text.size()};
+  }
   void clear() noexcept {
     asked_.clear();
     singles_.clear();

@@ -95,6 +95,7 @@ std::size_t Connection::decode(std::string_view bytes) {
   while (!bytes.empty() && !paused() && !session_->finished()) {
     Queries& queries = turn_.queries;
     queries.clear();
+    turn_.pipeline.refresh();
     const Now now = turn_.loop.now();
     session_->at(now);
     const auto taken = session_->receive(bytes, queries, out_);

@@ -1,5 +1,6 @@
 #include "weir/server/pipeline.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "weir/base/assert.h"
@@ -35,8 +36,9 @@ void measure(const Charge& charge, Label& label) {
 
 }  // namespace
 
-Pipeline::Pipeline(std::shared_ptr<const Policy> policy, Store& store, LoopMetrics& metrics, const Clock& clock)
-    : policy_(std::move(policy)), store_(store), metrics_(metrics), clock_(clock) {}
+Pipeline::Pipeline(const Published<Policy>& policy, const Published<Known>& known, Store& store, LoopMetrics& metrics,
+                   const Clock& clock, DenialWatch* watch)
+    : policy_(policy), known_(known), store_(store), metrics_(metrics), clock_(clock), watch_(watch) {}
 
 Pipeline::~Pipeline() = default;
 
@@ -55,8 +57,8 @@ Pipeline::Pending& Pipeline::take() {
 Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
   pending.own = query.charges.empty() && !query.key.empty();
   if (!pending.own) {
-    pending.policy = policy_;
-    return policy_->resolve(query, now, pending.resolved);
+    pending.policy = policy_.get();
+    return pending.policy->resolve(query, *known_.get(), now, pending.resolved);
   }
   if (query.key.size() > bounds::own_key_bytes_max) {
     return Error{Fault::too_large, "the key is longer than " + std::to_string(bounds::own_key_bytes_max) + " bytes"};
@@ -65,7 +67,7 @@ Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
   pending.own_charge = Charge{};
   pending.own_charge.key = Key{pending.own_text};
   pending.own_charge.cost = query.cost;
-  pending.own_charge.on_failure = policy_->failure_policy();
+  pending.own_charge.on_failure = policy_.get()->failure_policy();
   // A reset needs no numbers.
   if (query.limit) pending.own_charge.limit = *query.limit;
   return {};
@@ -84,7 +86,9 @@ void Pipeline::ask(std::uint64_t sequence, const Query& query, Asker& asker, Now
     asker.answered(sequence, resolved.error());
     return;
   }
-  batch_.push_back({pending.ticket, pending.charges(), pending.mode, pending.order});
+  if (!pending.own) pending.order = pending.resolved.order();
+  const bool look = !pending.own && pending.resolved.impossible();
+  batch_.push_back({pending.ticket, pending.charges(), look ? Mode::peek : pending.mode, pending.order});
   if (batch_.size() >= bounds::queries_per_turn_max) flush(now);
 }
 
@@ -92,7 +96,9 @@ void Pipeline::flush(Now now) {
   if (batch_.empty()) return;
   // An answer may lead to new questions; they belong to the next batch.
   std::vector<Question> batch = std::exchange(batch_, {});
+  flushing_ = true;
   store_.charge(batch, now, *this);
+  flushing_ = false;
   // One reading for all that were answered.
   const Time done = clock_.now().time;
   for (const Time asked : answered_) metrics_.decision_seconds.add(done - asked);
@@ -111,53 +117,120 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     Answer answer;
     answer.verdict = *verdict;
     answer.now = pending.now;
-    answered_.push_back(pending.now.time);
+    if (flushing_) {
+      answered_.push_back(pending.now.time);
+    } else {
+      metrics_.decision_seconds.add(clock_.now().time - pending.now.time);
+    }
     label(pending, answer);
-    if (pending.mode == Mode::spend) metrics_.record(answer);
+    if (pending.mode == Mode::spend) count(pending, answer);
     if (asker != nullptr) asker->answered(pending.sequence, answer);
   }
   pending.policy.reset();
   free_.push_back(ticket);
 }
 
-void Pipeline::label(const Pending& pending, Answer& answer) {
+namespace {
+
+void describe(const Part& part, std::string_view route, Label& label) {
+  label = {};
+  label.limit = part.limit->name;
+  label.id = part.id;
+  label.source = print(part.source);
+  label.route = route;
+  // Of a composite no single part tells what is counted.
+  label.key = part.limit->key.size() == 1 ? std::string_view(part.limit->key.front()) : std::string_view{};
+  label.shadow = part.mode == Enforcement::shadow;
+}
+
+// No limit says so: a denial without numbers, behind the decisions there are. Returns the place of its label.
+Label& refuse(Duration wait, Answer& answer) {
   Verdict& verdict = answer.verdict;
-  if (pending.own) {
-    answer.labels[0].id = std::string_view(pending.own_text).substr(kOwnPrefix.size());
-    measure(pending.own_charge, answer.labels[0]);
-    answer.labels[0].source = "caller";
-    return;
-  }
-  const auto write = [&](std::size_t i, const Part& part) {
-    Label& label = answer.labels[i];
-    label.limit = part.limit->name;
-    label.id = part.id;
-    label.source = print(part.source);
-    // Of a composite no single part tells what is counted.
-    label.key = part.limit->key.size() == 1 ? std::string_view(part.limit->key.front()) : std::string_view{};
-    label.shadow = part.limit->mode == Enforcement::shadow;
-  };
-  for (const Part& part : pending.resolved.parts()) {
-    for (const std::size_t i : {part.bucket, part.quota}) {
-      if (i == kNoCharge || i >= verdict.all.size()) continue;
-      write(i, part);
-      measure(pending.charges()[i], answer.labels[i]);
-    }
-  }
-  const Part* const blocked = pending.resolved.blocked();
-  if (blocked == nullptr || !verdict.allowed) return;
-  // No wait helps: the override says so.
-  const Decision never{false, 0, 0, kNever, Duration::zero()};
+  const Decision denial{false, 0, 0, wait, Duration::zero()};
   const bool room = verdict.all.size() < bounds::charges_max;
   verdict.strictest = room ? verdict.all.size() : verdict.all.size() - 1;  // full: it takes the last one's place
   verdict.allowed = false;
   if (room) {
-    verdict.all.push_back(never);
+    verdict.all.push_back(denial);
   } else {
-    verdict.all[verdict.strictest] = never;
-    answer.labels[verdict.strictest] = {};
+    verdict.all[verdict.strictest] = denial;
   }
-  write(verdict.strictest, *blocked);
+  Label& label = answer.labels[verdict.strictest];
+  label = {};
+  return label;
+}
+
+// A list denies, not a limit.
+void refuse_access(const Resolved& resolved, Answer& answer) {
+  answer.access = Access::deny_listed;
+  const std::optional<Wall> until = resolved.denied_until();
+  Label& label = refuse(until ? *until - answer.now.wall : kNever, answer);
+  if (resolved.denied() != nullptr) {
+    describe(*resolved.denied(), answer.route, label);
+    label.shadow = false;
+  } else {
+    label.key = resolved.denied_client().name;
+    label.id = resolved.denied_client().value;
+  }
+}
+
+// Those that nothing limits are named too, behind the others, as far as there is room.
+void name_unlimited(std::span<const Part> parts, Answer& answer) {
+  constexpr Decision free{true, kUnbounded, kUnbounded, Duration::zero(), Duration::zero()};
+  for (const Part& part : parts) {
+    if (part.standing != Standing::unlimited || answer.verdict.all.size() == bounds::charges_max) continue;
+    describe(part, answer.route, answer.labels[answer.verdict.all.size()]);
+    answer.verdict.all.push_back(free);
+  }
+}
+
+}  // namespace
+
+void Pipeline::label(const Pending& pending, Answer& answer) {
+  if (pending.own) {
+    answer.labels[0].id = std::string_view(pending.own_text).substr(kOwnPrefix.size());
+    measure(pending.own_charge, answer.labels[0]);
+    answer.labels[0].source = "caller";
+    answer.labelled = 1;
+    return;
+  }
+  const Resolved& resolved = pending.resolved;
+  const std::span<const Charge> charges = resolved.charges();
+  if (resolved.route() != nullptr) answer.route = resolved.route()->name;
+  for (const Part& part : resolved.parts()) {
+    for (const std::size_t i : {part.bucket, part.quota}) {
+      if (i == kNoCharge || i >= charges.size()) continue;
+      describe(part, answer.route, answer.labels[i]);
+      measure(charges[i], answer.labels[i]);
+    }
+  }
+  const bool all_asked = answer.verdict.all.size() == charges.size();  // otherwise an earlier denial has answered
+  if (resolved.allow_listed()) answer.access = Access::allow_listed;
+  if (resolved.deny_listed()) {
+    refuse_access(resolved, answer);
+  } else if (resolved.blocked() != nullptr) {
+    // No wait helps: the override says so.
+    if (answer.verdict.allowed) describe(*resolved.blocked(), answer.route, refuse(kNever, answer));
+  } else if (all_asked) {
+    name_unlimited(resolved.parts(), answer);
+  }
+  answer.labelled = std::max(charges.size(), answer.verdict.all.size());
+}
+
+void Pipeline::count(const Pending& pending, const Answer& answer) {
+  metrics_.record(answer);
+  if (pending.own) return;
+  if (watch_ != nullptr && !answer.verdict.allowed) watch_->denied(*pending.policy, answer);
+  const Resolved& resolved = pending.resolved;
+  // The client of a request is known to the lists before any limit: it is counted under no limit's name.
+  const bool before_limits = resolved.parts().empty() && answer.access != Access::limited;
+  if (before_limits) metrics_.record_listed(Label{}, answer.access == Access::allow_listed);
+  for (const Part& part : resolved.parts()) {
+    if (part.standing != Standing::allow_listed && part.standing != Standing::deny_listed) continue;
+    Label label;
+    describe(part, answer.route, label);
+    metrics_.record_listed(label, part.standing == Standing::allow_listed);
+  }
 }
 
 void Pipeline::forget(const Asker& asker) noexcept {

@@ -5,7 +5,9 @@
 //   flush:   batch --store--> Verdicts, each given back as soon as the store has it
 //   deliver: Verdict + labels = Answer: counted, then handed to whoever asked
 //
-// Thread safety: none; every loop has its own. The policy is replaced by use(), between two turns.
+// Thread safety: none; every loop has its own. The policy and what is known are looked at anew by refresh(), before a
+// question is read: a change that was published before the question was sent is in force for it, and no question sees a
+// part of one.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +16,15 @@
 #include <vector>
 
 #include "weir/base/clock.h"
+#include "weir/base/published.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/core/answer.h"
 #include "weir/core/query.h"
 #include "weir/observe/metrics.h"
+#include "weir/policy/known.h"
 #include "weir/policy/policy.h"
+#include "weir/server/denial_watch.h"
 #include "weir/store/store.h"
 
 namespace weir {
@@ -33,18 +38,22 @@ class Asker {
 
 class Pipeline final : private Answers {
  public:
-  // Store, counters and clock must outlive the pipeline.
-  Pipeline(std::shared_ptr<const Policy> policy, Store& store, LoopMetrics& metrics, const Clock& clock);
+  // All of them must outlive the pipeline. Without a watch nobody is blocked automatically.
+  Pipeline(const Published<Policy>& policy, const Published<Known>& known, Store& store, LoopMetrics& metrics,
+           const Clock& clock, DenialWatch* watch = nullptr);
   ~Pipeline() override;
 
+  // From here on questions are asked under what is in force now. To be called after their bytes have arrived.
+  void refresh() {
+    policy_.refresh();
+    known_.refresh();
+  }
   // Takes what it needs from the query before it returns. What cannot be charged is answered at once.
   void ask(std::uint64_t sequence, const Query& query, Asker& asker, Now now);
   // Charges everything asked since the last flush, as one batch.
   void flush(Now now);
   // The asker is gone: its answers are dropped, its charges stand.
   void forget(const Asker& asker) noexcept;
-
-  void use(std::shared_ptr<const Policy> policy) noexcept { policy_ = std::move(policy); }
 
  private:
   struct Pending;
@@ -53,14 +62,18 @@ class Pipeline final : private Answers {
   Result<void> resolve(const Query& query, Now now, Pending& pending);
   void answer(Ticket ticket, const Result<Verdict>& verdict) override;
   static void label(const Pending& pending, Answer& answer);
+  void count(const Pending& pending, const Answer& answer);
 
-  std::shared_ptr<const Policy> policy_;
+  Reader<Policy> policy_;
+  Reader<Known> known_;
   Store& store_;
   LoopMetrics& metrics_;
   std::vector<std::unique_ptr<Pending>> pending_;  // by ticket
   std::vector<Ticket> free_;
   const Clock& clock_;
+  DenialWatch* watch_;
   std::vector<Question> batch_;
+  bool flushing_ = false;       // else an answer comes from a store elsewhere, on its own
   std::vector<Time> answered_;  // when those were asked that this flush has answered
 };
 

@@ -9,6 +9,7 @@
 
 #include "weir/base/clock.h"
 #include "weir/policy/parse.h"
+#include "weir/server/known_keeper.h"
 #include "weir/store/memory/memory_store.h"
 
 namespace weir {
@@ -33,6 +34,7 @@ struct Collect final : Asker {
     bool allowed = false;
     std::string limit;
     std::string bucket;
+    Count remaining = 0;
     Duration retry_after{};
   };
   std::map<std::uint64_t, Seen> seen;
@@ -48,6 +50,7 @@ struct Collect final : Asker {
     if (answer->verdict.all.empty()) return;
     one.limit = std::string(answer->labels[answer->verdict.strictest].limit);
     one.bucket = std::string(answer->labels[answer->verdict.strictest].bucket);
+    one.remaining = answer->verdict.all[answer->verdict.strictest].remaining;
     one.retry_after = answer->verdict.all[answer->verdict.strictest].retry_after;
   }
 };
@@ -67,6 +70,7 @@ class PipelineTest : public testing::Test {
     return ask(query);
   }
   Collect::Seen ask(const Query& query) {
+    pipeline_.refresh();
     pipeline_.ask(next_, query, asker_, clock_.now());
     pipeline_.flush(clock_.now());
     return asker_.seen.at(next_++);
@@ -76,7 +80,9 @@ class PipelineTest : public testing::Test {
   std::unique_ptr<Table> table_ = std::move(*Table::create({.buckets_max = 1000, .huge_pages = false}, HashKey{1, 2}));
   MemoryStore store_{*table_, clock_};
   LoopMetrics metrics_;
-  Pipeline pipeline_{load(kPolicy), store_, metrics_, clock_};
+  Published<Policy> policy_{load(kPolicy)};
+  KnownKeeper keeper_;
+  Pipeline pipeline_{policy_, keeper_.known(), store_, metrics_, clock_};
   Collect asker_;
   std::uint64_t next_ = 0;
 };
@@ -100,6 +106,21 @@ TEST_F(PipelineTest, ABlockedIdIsDeniedForEverAnUnlimitedOneNever) {
   EXPECT_FALSE(ask("orders", "7").allowed);
   EXPECT_EQ(ask("orders", "7").retry_after, kNever);
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(ask("orders", "8").allowed);
+}
+
+TEST_F(PipelineTest, AnUnlimitedIdIsNamedWithNumbersThatHaveNoBound) {
+  EXPECT_EQ(ask("orders", "8").limit, "orders");
+  EXPECT_EQ(asker_.seen.at(0).remaining, kUnbounded);
+}
+
+TEST_F(PipelineTest, ACostThatCanNeverPassTakesNothingFromThoseBeforeIt) {
+  const std::array<NamedCharge, 2> charges = {NamedCharge{"orders", "1", 2}, NamedCharge{"daily", "1", 2}};
+  Query query;
+  query.charges = charges;
+  query.order = Order::in_order;
+  EXPECT_EQ(ask(query).retry_after, kNever);
+  EXPECT_EQ(asker_.seen.at(0).limit, "daily");
+  EXPECT_EQ(ask("orders", "1").remaining, 1) << "untouched until now";
 }
 
 TEST_F(PipelineTest, AQuotaDeniesUnderItsLimitsName) {
@@ -152,9 +173,101 @@ TEST_F(PipelineTest, AnAskerThatIsGoneIsNotAnswered) {
 TEST_F(PipelineTest, AReloadAppliesToTheNextQuestionAndKeepsBuckets) {
   EXPECT_TRUE(ask("orders", "1").allowed);
   EXPECT_TRUE(ask("orders", "1").allowed);
-  pipeline_.use(load("limits: {orders: {burst: 3, count: 2, period: 1h}}"));
+  policy_.publish(load("limits: {orders: {burst: 3, count: 2, period: 1h}}"));
   EXPECT_TRUE(ask("orders", "1").allowed);
   EXPECT_FALSE(ask("orders", "1").allowed);
+}
+
+class ListedTest : public PipelineTest {
+ protected:
+  static constexpr const char* kListed = R"(
+limits:
+  per-ip: {key: ip, burst: 1, count: 1, period: 1h}
+  orders: {burst: 1, count: 1, period: 1h}
+access:
+  allow: [{ip: 10.1.0.0/16}, {limit: orders, id: vip}]
+  deny: [{ip: 10.1.2.0/24, expires: "1970-02-12T00:00:00Z"}]
+)";
+  ListedTest() { policy_.publish(load(kListed)); }
+
+  std::array<std::uint64_t, 4> counted(const std::string& name) {
+    std::array<std::uint64_t, 4> out{};
+    metrics_.visit([&](const LimitCounters& limit) {
+      if (limit.limit != name) return;
+      out = {limit.allowed.value(), limit.denied.value(), limit.allow_listed.value(), limit.deny_listed.value()};
+    });
+    return out;
+  }
+  static Adjustment adjustment(std::string id, Count burst, Wall expires) {
+    Adjustment one;
+    one.limit = "orders";
+    one.id = std::move(id);
+    one.burst = burst;
+    one.expires = expires;
+    return one;
+  }
+};
+
+TEST_F(ListedTest, TheAllowListTakesNoToken) {
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(ask("per-ip", "10.1.0.1").allowed);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(ask("orders", "vip").allowed);
+  EXPECT_EQ(counted("per-ip"), (std::array<std::uint64_t, 4>{0, 0, 5, 0}));
+  EXPECT_EQ(table_->stats().buckets, 0u);
+}
+
+TEST_F(ListedTest, DenyBeatsAllowUntilItEnds) {
+  const Collect::Seen seen = ask("per-ip", "10.1.2.3");
+  EXPECT_FALSE(seen.allowed);
+  EXPECT_EQ(seen.limit, "per-ip");
+  EXPECT_EQ(seen.retry_after, 8h) << "the thousandth hour of 1970 is 16:00 on 11 February";
+  EXPECT_EQ(counted("per-ip"), (std::array<std::uint64_t, 4>{0, 0, 0, 1}));
+  clock_.advance(8h);
+  EXPECT_TRUE(ask("per-ip", "10.1.2.3").allowed) << "on the allow list still";
+}
+
+TEST_F(ListedTest, ADenialByTheListChargesNothing) {
+  const std::array<NamedCharge, 2> charges = {NamedCharge{"orders", "1", 1}, NamedCharge{"per-ip", "10.1.2.3", 1}};
+  Query query;
+  query.charges = charges;
+  for (const Order order : {Order::together, Order::in_order}) {
+    query.order = order;
+    EXPECT_FALSE(ask(query).allowed);
+  }
+  EXPECT_TRUE(ask("orders", "1").allowed);
+}
+
+TEST_F(ListedTest, AClientOnTheAllowListPassesWithAllItsLimits) {
+  const std::array<NamedCharge, 2> charges = {NamedCharge{"orders", "1", 1}, NamedCharge{"per-ip", "10.1.0.1", 1}};
+  Query query;
+  query.charges = charges;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask(query).allowed);
+  EXPECT_EQ(counted("orders"), (std::array<std::uint64_t, 4>{0, 0, 3, 0}));
+}
+
+TEST_F(ListedTest, AnAdjustmentHoldsForTheNextQuestionAndTheBucketKeepsWhatItSpent) {
+  EXPECT_TRUE(ask("orders", "7").allowed);
+  EXPECT_FALSE(ask("orders", "7").allowed);
+  ASSERT_TRUE(keeper_.adjust(adjustment("7", 3, clock_.now().wall + 1h), clock_.now().wall));
+  EXPECT_TRUE(ask("orders", "7").allowed);
+  EXPECT_TRUE(ask("orders", "7").allowed);
+  EXPECT_FALSE(ask("orders", "7").allowed) << "one of the three was spent before";
+  ask("orders", "7", Mode::reset);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask("orders", "7").allowed) << "it outlives a reset";
+  clock_.advance(1h);
+  ask("orders", "7", Mode::reset);
+  EXPECT_TRUE(ask("orders", "7").allowed);
+  EXPECT_FALSE(ask("orders", "7").allowed) << "it has ended, before anybody forgot it";
+}
+
+TEST_F(ListedTest, ARunTimeEntryHoldsForTheNextQuestion) {
+  AccessEntry entry;
+  entry.limit = "orders";
+  entry.id = "9";
+  ASSERT_TRUE(keeper_.add(entry, clock_.now().wall));
+  EXPECT_FALSE(ask("orders", "9").allowed);
+  EXPECT_EQ(ask("orders", "9").retry_after, kNever);
+  ASSERT_TRUE(keeper_.remove(entry, clock_.now().wall));
+  EXPECT_TRUE(ask("orders", "9").allowed);
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST_F(ReloaderTest, AppliesNothingOfAFileThatIsHalfRight) {
   EXPECT_EQ(reloader_->reloads_failed(), 1u);
   EXPECT_EQ(reloader_->reloads_ok(), 0u);
   ASSERT_EQ(log_.size(), 3u) << "every problem, and that nothing changed";
-  EXPECT_THAT(log_, Contains(HasSubstr("weir.yaml:1:33: burst 0 must be at least 1")));
+  EXPECT_THAT(log_, Contains(HasSubstr("weir.yaml:1:37: burst 0 must be at least 1")));
   EXPECT_EQ(log_.back(), "error not reloaded: what was in force stays in force");
 }
 

@@ -24,11 +24,12 @@ constexpr int kAcceptMax = 64;
 // One loop with its thread.
 class Server::Worker {
  public:
-  Worker(Server& server, std::unique_ptr<Loop> loop, std::unique_ptr<Store> store, std::shared_ptr<const Policy> policy)
+  Worker(Server& server, std::unique_ptr<Loop> loop, std::unique_ptr<Store> store, const Published<Policy>& policy,
+         const Published<Known>& known)
       : server_(server),
         loop_(std::move(loop)),
         store_(std::move(store)),
-        pipeline_(std::move(policy), *store_, metrics_, server.clock_) {
+        pipeline_(policy, known, *store_, metrics_, server.clock_, server.options_.watch) {
     loop_->on_end_of_turn([this] { end_turn(); });
   }
 
@@ -58,9 +59,6 @@ class Server::Worker {
       for (const auto& [id, connection] : connections_) connection->drain();
       loop_->at(loop_->now().time + timeout, [this] { loop_->stop(); });
     });
-  }
-  void use(std::shared_ptr<const Policy> policy) {
-    loop_->post([this, policy = std::move(policy)]() mutable { pipeline_.use(std::move(policy)); });
   }
   const LoopMetrics& metrics() const noexcept { return metrics_; }
 
@@ -160,18 +158,19 @@ Server::~Server() {
 }
 
 Result<std::unique_ptr<Server>> Server::make(Options options, std::vector<Endpoint> endpoints,
-                                             std::shared_ptr<const Policy> policy, const Clock& clock) {
+                                             const Published<Policy>& policy, const Published<Known>& known,
+                                             const Clock& clock) {
   std::unique_ptr<Server> server(new Server(std::move(options), std::move(endpoints), clock));
-  if (auto listening = server->listen(std::move(policy)); !listening) return listening.error();
+  if (auto listening = server->listen(policy, known); !listening) return listening.error();
   return server;
 }
 
-Result<void> Server::listen(std::shared_ptr<const Policy> policy) {
+Result<void> Server::listen(const Published<Policy>& policy, const Published<Known>& known) {
   for (unsigned i = 0; i < options_.threads; ++i) {
     auto loop = Loop::make(clock_);
     if (!loop) return loop.error();
     auto store = options_.store(**loop);
-    workers_.push_back(std::make_unique<Worker>(*this, std::move(*loop), std::move(store), policy));
+    workers_.push_back(std::make_unique<Worker>(*this, std::move(*loop), std::move(store), policy, known));
   }
   for (const Endpoint& endpoint : endpoints_) {
     Address address = endpoint.address;
@@ -226,10 +225,6 @@ void Server::run() {
 
 void Server::stop(Duration drain_timeout) noexcept {
   for (const auto& worker : workers_) worker->drain(drain_timeout);
-}
-
-void Server::use(std::shared_ptr<const Policy> policy) {
-  for (const auto& worker : workers_) worker->use(policy);
 }
 
 }  // namespace weir

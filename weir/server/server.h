@@ -1,5 +1,5 @@
 // The decision server: one event loop per thread, every loop with its own listening sockets, connections, pipeline and
-// counters. Loops share the table behind their stores, the policy, and nothing else.
+// counters. Loops share the table behind their stores, the policy, what is known, and nothing else.
 #pragma once
 
 #include <atomic>
@@ -13,12 +13,15 @@
 #include <vector>
 
 #include "weir/base/clock.h"
+#include "weir/base/published.h"
 #include "weir/base/result.h"
 #include "weir/net/loop.h"
 #include "weir/net/socket.h"
 #include "weir/observe/metrics.h"
+#include "weir/policy/known.h"
 #include "weir/policy/policy.h"
 #include "weir/server/connection.h"
+#include "weir/server/denial_watch.h"
 #include "weir/server/pipeline.h"
 #include "weir/store/store.h"
 
@@ -44,13 +47,17 @@ class Server {
     unsigned threads = 1;
     // Makes the store of one loop, which may answer on that loop; before the loop runs.
     std::function<std::unique_ptr<Store>(Loop&)> store;
+    // Told of every denial, to block those who are denied often; null: nobody is. Must outlive the server.
+    DenialWatch* watch = nullptr;
     // Told what an operator should know, one sentence each.
     std::function<void(std::string_view)> log;
   };
 
-  // The clock must outlive the server.
+  // The policy in force, what is known, and the clock must outlive the server. What is published there is in force for
+  // every request that is read afterwards.
   static Result<std::unique_ptr<Server>> make(Options options, std::vector<Endpoint> endpoints,
-                                              std::shared_ptr<const Policy> policy, const Clock& clock);
+                                              const Published<Policy>& policy, const Published<Known>& known,
+                                              const Clock& clock);
   ~Server();
 
   // Where it listens, with the ports that 0 became, in the order of the endpoints.
@@ -62,14 +69,12 @@ class Server {
   // From any thread, but not from a signal handler. Draining takes no longer than `drain_timeout`; a second call with a
   // shorter one shortens it.
   void stop(Duration drain_timeout) noexcept;
-  // All loops use it from their next turn on.
-  void use(std::shared_ptr<const Policy> policy);
 
  private:
   class Worker;
 
   Server(Options options, std::vector<Endpoint> endpoints, const Clock& clock);
-  Result<void> listen(std::shared_ptr<const Policy> policy);
+  Result<void> listen(const Published<Policy>& policy, const Published<Known>& known);
 
   Options options_;
   std::vector<Endpoint> endpoints_;

@@ -21,11 +21,15 @@ std::span<const Charge> first_group(std::span<const Charge> charges) noexcept {
 
 Result<Answer> Replay::ask(const Query& query, Now now) {
   decisions_ = {};
-  if (auto resolved = policy_->resolve(query, now, resolved_); !resolved) return resolved.error();
+  if (auto resolved = policy_->resolve(query, nothing_known_, now, resolved_); !resolved) return resolved.error();
   const std::span<const Charge> charges = resolved_.charges();
   bool allowed = true;
   switch (query.mode) {
     case Mode::spend:
+      if (resolved_.impossible()) {
+        allowed = peek(charges, Order::together, now);  // nothing is taken on the way to a cost that can never pass
+        break;
+      }
       allowed = query.order == Order::together ? spend_together(charges, now) : spend_in_order(charges, now);
       break;
     case Mode::peek:
@@ -38,8 +42,12 @@ Result<Answer> Replay::ask(const Query& query, Now now) {
       reset(charges, now);
       return speak(true);
   }
+  if (const Part* const denied = resolved_.denied(); denied != nullptr) {
+    const std::optional<Wall> until = resolved_.denied_until();
+    return refused(*denied, until ? *until - now.wall : kNever);
+  }
   // Charged in order, a denial before the blocked limit has already answered.
-  if (allowed && resolved_.blocked() != nullptr) return refused(*resolved_.blocked());
+  if (allowed && resolved_.blocked() != nullptr) return refused(*resolved_.blocked(), kNever);
   return speak(allowed);
 }
 
@@ -148,8 +156,8 @@ void Replay::store(const Charge& charge, const Bucket& bucket) {
   }
 }
 
-Answer Replay::refused(const Part& part) noexcept {
-  return {part.limit->name, part.id, {false, 0, 0, kNever, kNever}, true};
+Answer Replay::refused(const Part& part, Duration wait) noexcept {
+  return {part.limit->name, part.id, {false, 0, 0, wait, wait}, true};
 }
 
 Answer Replay::speak(bool allowed) const noexcept {

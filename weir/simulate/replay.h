@@ -73,13 +73,14 @@ class Replay {
 
   Bucket load(const Charge& charge) const noexcept;
   void store(const Charge& charge, const Bucket& bucket);
-  static Answer refused(const Part& part) noexcept;
+  static Answer refused(const Part& part, Duration wait) noexcept;
   Answer speak(bool allowed) const noexcept;
 
   std::shared_ptr<const Policy> policy_;
   std::unordered_map<std::string, Bucket, Hash, std::equal_to<>> buckets_;
   Resolved resolved_;
-  Decisions decisions_;  // of the charges asked, in order
+  const Known nothing_known_;  // a history has no operators
+  Decisions decisions_;        // of the charges asked, in order
 };
 
 }  // namespace weir::simulate

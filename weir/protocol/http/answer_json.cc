@@ -10,8 +10,10 @@ namespace {
 
 constexpr std::string_view kTooMany = "Too many requests. Please try again later.";
 constexpr std::string_view kBlocked = "This client is blocked.";
+constexpr std::string_view kNoAccess = "Access is denied to this client.";
 
 std::string_view message_of(const Answer& answer) noexcept {
+  if (answer.access == Access::deny_listed) return kNoAccess;
   const Verdict& verdict = answer.verdict;
   return !verdict.all.empty() && verdict.all[verdict.strictest].retry_after == kNever ? kBlocked : kTooMany;
 }
@@ -53,6 +55,26 @@ void write_decision(const Decision& decision, const Label& label, bool explain, 
   out += '}';
 }
 
+// A limit's bucket and quota stand side by side and are named once.
+void write_explanation(const Answer& answer, std::string& out) {
+  out += ",\"route\":";
+  if (answer.route.empty()) {
+    out += "null";
+  } else {
+    JsonWriter(out).string(answer.route);
+  }
+  out += ",\"limits\":[";
+  std::string_view before;
+  for (std::size_t i = 0; i < answer.labelled; ++i) {
+    const std::string_view limit = answer.labels[i].limit;
+    if (limit.empty() || limit == before) continue;
+    if (!before.empty()) out += ',';
+    JsonWriter(out).string(limit);
+    before = limit;
+  }
+  out += ']';
+}
+
 }  // namespace
 
 void write_answer(const Answer& answer, bool explain, Denial denial, std::string& out) {
@@ -70,9 +92,11 @@ void write_answer(const Answer& answer, bool explain, Denial denial, std::string
     write_decision(verdict.all[i], answer.labels[i], explain, out);
   }
   out += ']';
+  if (explain) write_explanation(answer, out);
   if (verdict.degraded) out += ",\"degraded\":true";
   if (denial == Denial::explained) {
-    write_text(",\"error\":", "rate limit exceeded", out);
+    const bool no_access = answer.access == Access::deny_listed;
+    write_text(",\"error\":", no_access ? "access denied" : "rate limit exceeded", out);
     write_text(",\"message\":", message_of(answer), out);
     if (!verdict.all.empty()) write_text(",\"identifier\":", identifier_of(answer.labels[verdict.strictest]), out);
   }
@@ -83,6 +107,11 @@ void write_denial_problem(const Answer& answer, std::string& out) {
   const Verdict& verdict = answer.verdict;
   JsonWriter json(out);
   json.begin_object();
+  if (answer.access == Access::deny_listed) {
+    json.key("type").string("about:blank").key("title").string("Forbidden").key("status").number(std::int64_t{403});
+    json.key("detail").string(message_of(answer)).end_object();
+    return;
+  }
   json.key("type").string("https://iana.org/assignments/http-problem-types#quota-exceeded");
   json.key("title").string("Request cannot be satisfied as assigned quota has been exceeded");
   json.key("status").number(std::int64_t{429});

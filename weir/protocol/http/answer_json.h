@@ -10,12 +10,12 @@ namespace weir {
 
 enum class Denial : unsigned char {
   plain,      // the numbers only: inside an array, or of a peek
-  explained,  // and error, message, identifier: of a 429
+  explained,  // and error, message, identifier: of a 429 and a 403
 };
 
 // {"allowed", "limit", "id", "burst", "remaining", "retry_after", "reset_after", "decisions": […]}; "degraded" when it
-// is; `explain` adds each decision's bucket and where its numbers came from. Seconds are exact; a wait that never ends
-// is -1.
+// is; `explain` adds the route, the limits that apply, and each decision's bucket and where its numbers came from.
+// Seconds are exact; a wait that never ends is -1.
 void write_answer(const Answer& answer, bool explain, Denial denial, std::string& out);
 
 // A denial as RFC 9457 has it.

@@ -57,6 +57,7 @@ struct Said {
   std::optional<std::string_view> limit;
   std::optional<std::string_view> id;
   Count cost = 1;
+  bool cost_said = false;
 
   // False: the field is not one of a charge's.
   bool read(const JsonValue::Member& member, Problem& problem) {
@@ -66,6 +67,7 @@ struct Said {
       problem = read_text("id", member.value, id.emplace());
     } else if (member.key == "cost") {
       problem = read_cost(member.value, cost);
+      cost_said = true;
     } else {
       return false;
     }
@@ -120,15 +122,96 @@ Problem read_order(JsonValue value, Order& out) {
   return {};
 }
 
+// The attributes of a request in the making.
+class RequestBody {
+ public:
+  explicit RequestBody(Queries& queries) noexcept : queries_(queries) {}
+
+  Problem read(JsonValue value) {
+    if (!value.is(JsonKind::object)) return wrong_kind("request", "an object", value);
+    for (const JsonValue::Member member : value.members()) {
+      if (auto problem = read_member(member)) return problem;
+    }
+    // A request always has a path, and a query always has attributes.
+    if (!path_) return add("path", "/");
+    return {};
+  }
+
+  std::span<const Attribute> take() { return queries_.copy(std::span<const Attribute>(attributes_.data(), size_)); }
+
+ private:
+  Problem read_member(const JsonValue::Member& member) {
+    constexpr std::string_view known = "ip, method, path, host, headers and form";
+    if (member.key == "headers") return read_headers(member.value);
+    if (member.key == "form") return read_form(member.value);
+    for (const std::string_view name : {"ip", "method", "path", "host"}) {
+      if (member.key != name) continue;
+      std::string_view value;
+      if (auto problem = read_text("request." + std::string(name), member.value, value)) return problem;
+      if (name == "ip" && value.empty()) return bad_value("request.ip must not be empty");
+      path_ |= name == "path";
+      return add(name, queries_.copy(value));
+    }
+    return unknown_field(member.key, known);
+  }
+
+  Problem read_headers(JsonValue value) {
+    if (!value.is(JsonKind::object)) return wrong_kind("request.headers", "an object", value);
+    for (const JsonValue::Member header : value.members()) {
+      const std::string_view name = queries_.copy_lower("header:", header.key);
+      if (header.value.is(JsonKind::string)) {
+        if (auto problem = add(name, queries_.copy(header.value.string()))) return problem;
+        continue;
+      }
+      // Sent more than once.
+      if (!header.value.is(JsonKind::array)) return wrong_kind("a header", "a string or an array", header.value);
+      for (const JsonValue line : header.value.items()) {
+        if (!line.is(JsonKind::string)) return wrong_kind("a line of a header", "a string", line);
+        if (auto problem = add(name, queries_.copy(line.string()))) return problem;
+      }
+    }
+    return {};
+  }
+
+  Problem read_form(JsonValue value) {
+    if (!value.is(JsonKind::object)) return wrong_kind("request.form", "an object", value);
+    for (const JsonValue::Member field : value.members()) {
+      if (!field.value.is(JsonKind::string)) return wrong_kind("a field of the form", "a string", field.value);
+      const std::string_view name = queries_.copy(std::string("form:").append(field.key));
+      if (auto problem = add(name, queries_.copy(field.value.string()))) return problem;
+    }
+    return {};
+  }
+
+  Problem add(std::string_view name, std::string_view value) {
+    if (size_ == attributes_.size()) {
+      return ApiError{413, "too_large",
+                      "request has more than " + std::to_string(bounds::attributes_max) + " headers and form fields"};
+    }
+    attributes_[size_++] = {name, value};
+    return {};
+  }
+
+  Queries& queries_;
+  std::array<Attribute, bounds::attributes_max> attributes_;
+  std::size_t size_ = 0;
+  bool path_ = false;
+};
+
+Problem read_request(JsonValue value, Queries& queries, Query& query) {
+  RequestBody body(queries);
+  if (auto problem = body.read(value)) return problem;
+  query.attributes = body.take();
+  return {};
+}
+
 Problem read_member(const JsonValue::Member& member, std::string_view known, Said& said, Queries& queries,
                     Query& query) {
   Problem problem;
   if (said.read(member, problem)) return problem;
   if (member.key == "charges") return read_charges(member.value, queries, query);
   if (member.key == "charge") return read_order(member.value, query.order);
-  if (member.key == "request") {
-    return bad_value("the request form needs routes, which this version does not have; name the limit and the id");
-  }
+  if (member.key == "request") return read_request(member.value, queries, query);
   return unknown_field(member.key, known);
 }
 
@@ -137,16 +220,25 @@ Problem read_member(const JsonValue::Member& member, std::string_view known, Sai
 std::optional<ApiError> read_check(JsonValue value, Queries& queries, Query& query) {
   query = {};
   if (!value.is(JsonKind::object)) return wrong_kind("a check", "an object", value);
+  constexpr std::string_view known = "limit, id, cost, charges, charge and request";
   Said said;
-  bool single = false;
   bool order = false;
   for (const JsonValue::Member member : value.members()) {
-    if (auto problem = read_member(member, "limit, id, cost, charges and charge", said, queries, query)) return problem;
-    single = single || member.key == "limit" || member.key == "id" || member.key == "cost";
+    if (auto problem = read_member(member, known, said, queries, query)) return problem;
     order = order || member.key == "charge";
   }
+  if (!query.attributes.empty()) {
+    if (said.limit || said.id || order || !query.charges.empty()) {
+      return bad_value("request stands alone or with cost: its route says which limits are charged, and how");
+    }
+    query.cost = said.cost;
+    query.cost_said = said.cost_said;
+    return {};
+  }
   if (!query.charges.empty()) {
-    if (single) return bad_value("limit, id and cost stand inside the charges, not beside them");
+    if (said.limit || said.id || said.cost_said) {
+      return bad_value("limit, id and cost stand inside the charges, not beside them");
+    }
     return {};
   }
   if (order) return bad_value("charge goes with charges");

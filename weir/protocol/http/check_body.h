@@ -11,8 +11,9 @@
 
 namespace weir {
 
-// {"limit", "id", "cost"} or {"charges": [{"limit", "id", "cost"}, …], "charge": "together" | "in-order"}. Writes all
-// of `query` but its mode; what it points to is kept in `queries`.
+// {"limit", "id", "cost"}, or {"charges": [{"limit", "id", "cost"}, …], "charge": "together" | "in-order"}, or
+// {"request": {"ip", "method", "path", "host", "headers": {…}, "form": {…}}, "cost"}. Writes all of `query` but its
+// mode; what it points to is kept in `queries`.
 std::optional<ApiError> read_check(JsonValue value, Queries& queries, Query& query);
 
 // {"key", "burst", "count", "period", "cost"}: the caller brings the numbers.

@@ -22,7 +22,7 @@ std::string charges_of(std::size_t count) {
 }
 
 TEST(CheckBody, SaysWhichRuleAValueBreaks) {
-  const std::string known = "; known are limit, id, cost, charges and charge";
+  const std::string known = "; known are limit, id, cost, charges, charge and request";
   const std::vector<Bad> bads = {
       {read_check, "7", "bad_value", "a check must be an object, not a number"},
       {read_check, R"({"limit":"a","id":"b","cots":1})", "unknown_field", "unknown field \"cots\"" + known},
@@ -49,8 +49,18 @@ TEST(CheckBody, SaysWhichRuleAValueBreaks) {
       {read_check, R"({"charges":[{"limit":"a","id":"b"}],"charge":"all"})", "bad_value",
        R"(charge must be "together" or "in-order", not "all")"},
       {read_check, R"({"limit":"a","id":"b","charge":"together"})", "bad_value", "charge goes with charges"},
-      {read_check, R"({"request":{"ip":"203.0.113.9"}})", "bad_value",
-       "the request form needs routes, which this version does not have; name the limit and the id"},
+      {read_check, R"({"request":7})", "bad_value", "request must be an object, not a number"},
+      {read_check, R"({"request":{"ip":""}})", "bad_value", "request.ip must not be empty"},
+      {read_check, R"({"request":{"path":1}})", "bad_value", "request.path must be a string, not a number"},
+      {read_check, R"({"request":{"uri":"/"}})", "unknown_field",
+       "unknown field \"uri\"; known are ip, method, path, host, headers and form"},
+      {read_check, R"({"request":{"headers":[]}})", "bad_value", "request.headers must be an object, not an array"},
+      {read_check, R"({"request":{"headers":{"a":1}}})", "bad_value",
+       "a header must be a string or an array, not a number"},
+      {read_check, R"({"request":{"form":{"a":1}}})", "bad_value",
+       "a field of the form must be a string, not a number"},
+      {read_check, R"({"request":{},"limit":"a"})", "bad_value",
+       "request stands alone or with cost: its route says which limits are charged, and how"},
       {read_throttle, R"({"count":1,"period":"1s"})", "bad_value", "key is missing"},
       {read_throttle, R"({"key":"","count":1,"period":"1s"})", "bad_value", "key must not be empty"},
       {read_throttle, R"({"key":"k","period":"1s"})", "bad_value", "count is missing"},
@@ -93,6 +103,39 @@ TEST(CheckBody, KeepsWhatTheQueryPointsTo) {
   (void)reader.read(R"({"other":"text in its place"})");
   EXPECT_EQ(query.charges[0].limit, "orders");
   EXPECT_EQ(query.charges[0].id, "\xC3\xA4");
+}
+
+TEST(CheckBody, ReadsARequest) {
+  JsonReader reader;
+  Queries queries;
+  Query query;
+  const std::string text = R"({"request":{"ip":"203.0.113.9","method":"POST","path":"/a?b","host":"h",)"
+                           R"("headers":{"X-Tenant":"acme","x":["1","2"]},"form":{"Email":"a@b.c"}},"cost":3})";
+  EXPECT_FALSE(read_check(*reader.read(text), queries, query));
+  std::string attributes;
+  for (const auto& [name, value] : query.attributes) attributes.append(name).append("=").append(value).append(" ");
+  EXPECT_EQ(attributes,
+            "ip=203.0.113.9 method=POST path=/a?b host=h header:x-tenant=acme header:x=1 header:x=2 "
+            "form:Email=a@b.c ");
+  EXPECT_EQ(query.cost, 3);
+  EXPECT_TRUE(query.cost_said);
+  EXPECT_FALSE(read_check(*reader.read(R"({"request":{}})"), queries, query));
+  EXPECT_EQ(query.attributes.size(), 1u) << "a request always has a path";
+  EXPECT_FALSE(query.cost_said);
+}
+
+TEST(CheckBody, ARequestHasABoundedNumberOfHeaders) {
+  const auto with = [](std::size_t lines) {
+    std::string text = R"({"request":{"path":"/","headers":{"a":[)";
+    for (std::size_t i = 0; i < lines; ++i) text += i == 0 ? R"("")" : R"(,"")";
+    JsonReader reader;
+    Queries queries;
+    Query query;
+    const auto error = read_check(*reader.read(text + "]}}}"), queries, query);
+    return error ? error->status : 200;
+  };
+  EXPECT_EQ(with(bounds::attributes_max - 1), 200);
+  EXPECT_EQ(with(bounds::attributes_max), 413);
 }
 
 }  // namespace

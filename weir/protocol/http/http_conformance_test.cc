@@ -86,7 +86,7 @@ void add_mistakes(Conversation& talk) {
        error("400 Bad Request", "bad_json", "byte 10: a value was expected")},
       {"unknown field", post("/v1/check", R"({"limti":"a"})"),
        error("400 Bad Request", "unknown_field",
-             R"(unknown field \"limti\"; known are limit, id, cost, charges and charge)")},
+             R"(unknown field \"limti\"; known are limit, id, cost, charges, charge and request)")},
       {"media type", post("/v1/check", "a=b", "Content-Type: text/plain\r\n"),
        error("415 Unsupported Media Type", "unsupported_media_type",
              R"(the content must be application/json, not \"text/plain\")")},

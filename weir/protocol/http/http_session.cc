@@ -7,6 +7,7 @@
 
 #include "weir/base/text.h"
 #include "weir/protocol/http/answer_json.h"
+#include "weir/protocol/http/authorize.h"
 #include "weir/protocol/http/check_body.h"
 
 namespace weir {
@@ -15,7 +16,7 @@ namespace {
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kProblemJson = "application/problem+json";
 
-enum class Call : unsigned char { check, throttle, healthz, readyz, startz, any };
+enum class Call : unsigned char { check, throttle, authorize, healthz, readyz, startz, any };
 
 bool is_json(std::string_view content_type) noexcept {
   const std::string_view type = media_type_of(content_type);
@@ -39,12 +40,13 @@ struct HttpSession::Route {
 };
 
 const HttpSession::Route* HttpSession::find_route(std::string_view path) noexcept {
-  static constexpr std::array<Route, 9> kRoutes = {{
+  static constexpr std::array<Route, 10> kRoutes = {{
       {"/v1/check", Call::check, Mode::spend, "POST, OPTIONS"},
       {"/v1/throttle", Call::throttle, Mode::spend, "POST, OPTIONS"},
       {"/v1/refund", Call::check, Mode::refund, "POST, OPTIONS"},
       {"/v1/peek", Call::check, Mode::peek, "POST, OPTIONS"},
       {"/v1/reset", Call::check, Mode::reset, "POST, OPTIONS"},
+      {"/v1/authorize", Call::authorize, Mode::spend, {}},
       {"/healthz", Call::healthz, Mode::peek, "GET, HEAD, OPTIONS"},
       {"/readyz", Call::readyz, Mode::peek, "GET, HEAD, OPTIONS"},
       {"/startz", Call::startz, Mode::peek, "GET, HEAD, OPTIONS"},
@@ -137,6 +139,7 @@ void HttpSession::handle(std::size_t& used, Queries& queries, std::string& out) 
   Slot& slot = open_slot(&reader_.head());
   if (!slot.keep_alive) closing_ = true;
   if (refuse_head(slot, out)) return;
+  if (slot.route->call == Call::authorize) return authorize(slot, queries, out);
   if (reader_.head().method == "OPTIONS") {
     write_field("Allow", slot.route->allow, front_.fields);
     return send(slot, 204, {}, {}, out);
@@ -155,7 +158,7 @@ bool HttpSession::refuse_head(Slot& slot, std::string& out) {
     refuse(slot, {404, "not_found", "there is nothing at " + quote(head.path)}, out);
     return true;
   }
-  if (head.method == "OPTIONS") return false;
+  if (head.method == "OPTIONS" || slot.route->call == Call::authorize) return false;
   const bool probes = is_probe(slot.route->call);
   if (probes ? head.method != "GET" && head.method != "HEAD" : head.method != "POST") {
     write_field("Allow", slot.route->allow, front_.fields);
@@ -203,10 +206,22 @@ void HttpSession::ask(Slot& slot, const Query& query, Queries& queries) {
   ++slot.asked;
 }
 
+// A proxy's question: whatever content came with it belongs to the request it asks about.
+void HttpSession::authorize(Slot& slot, Queries& queries, std::string& out) {
+  const RequestHead& head = reader_.head();
+  const std::optional<int> denied = denial_status(head.query);
+  if (!denied) return refuse(slot, {400, "bad_value", "deny must be 429 or 403"}, out);
+  slot.denied = static_cast<std::int16_t>(*denied);
+  Query query;
+  read_authorize(head, peer_, queries, query);
+  ask(slot, query, queries);
+}
+
 void HttpSession::ask_one(JsonValue value, Slot& slot, Queries& queries, std::string& out) {
   Query query;
   if (const auto error = decode(value, slot, queries, query)) return refuse(slot, *error, out);
-  slot.cost = query.charges.size() > 1 ? 0 : query.cost;
+  const bool one_cost = query.charges.size() <= 1 && (query.attributes.empty() || query.cost_said);
+  slot.cost = one_cost ? query.cost : 0;
   ask(slot, query, queries);
 }
 
@@ -301,6 +316,7 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, const Result<Ans
     }
     // Whoever brings the numbers along has no id that could be bad.
     if (fault == Fault::invalid && slot.route->call == Call::throttle) status.code = "bad_value";
+    if (!answer.error().word.empty()) status.code = answer.error().word;
     if (fault == Fault::internal) return ApiError{status.status, status.code, "the server failed; its log says why"};
     return ApiError{status.status, status.code, answer.error().detail};
   }
@@ -316,17 +332,24 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, const Result<Ans
 }
 
 void HttpSession::answer_one(Slot& slot, const Result<Answer>& answer, std::string& out) {
+  if (slot.route->call == Call::authorize && answer) {
+    write_rate_headers(*answer, front_.options.get()->headers, front_.fields);
+    const int denied = answer->access == Access::deny_listed ? 403 : slot.denied;
+    return send(slot, answer->verdict.allowed ? 200 : denied, {}, {}, out);
+  }
   if (const auto error = error_in(slot, answer)) return refuse(slot, *error, out);
   if (slot.route->mode == Mode::reset) return send(slot, 204, {}, {}, out);
   const bool denied = slot.route->mode == Mode::spend && !answer->verdict.allowed;
+  const bool no_access = answer->access == Access::deny_listed;
+  const int status = !denied ? 200 : no_access ? 403 : 429;
   write_rate_headers(*answer, front_.options.get()->headers, front_.fields);
   front_.content.clear();
   if (denied && slot.problem) {
     write_denial_problem(*answer, front_.content);
-    return send(slot, 429, kProblemJson, front_.content, out);
+    return send(slot, status, kProblemJson, front_.content, out);
   }
-  write_answer(*answer, slot.explain, denied ? Denial::explained : Denial::plain, front_.content);
-  send(slot, denied ? 429 : 200, kJson, front_.content, out);
+  write_answer(*answer, slot.explain, denied || no_access ? Denial::explained : Denial::plain, front_.content);
+  send(slot, status, kJson, front_.content, out);
 }
 
 void HttpSession::answer_item(Slot& slot, std::size_t item, const Result<Answer>& answer) {
@@ -339,7 +362,8 @@ void HttpSession::answer_item(Slot& slot, std::size_t item, const Result<Answer>
   } else if (slot.route->mode == Mode::reset) {
     text = "{}";
   } else {
-    write_answer(*answer, slot.explain, Denial::plain, text);
+    const bool no_access = answer->access == Access::deny_listed;
+    write_answer(*answer, slot.explain, no_access ? Denial::explained : Denial::plain, text);
   }
 }
 

@@ -1,4 +1,5 @@
-// The decision API over HTTP/1.1: POST /v1/check /v1/throttle /v1/refund /v1/peek /v1/reset, and the probes. In: bytes.
+// The decision API over HTTP/1.1: POST /v1/check /v1/throttle /v1/refund /v1/peek /v1/reset, any method on
+// /v1/authorize, and the probes. In: bytes.
 // Out: questions, and answers in the order of the requests, whatever order the verdicts come in. What cannot be
 // understood gets an answer that says why; the connection closes only when the framing is lost.
 //
@@ -61,7 +62,9 @@ struct HttpFront {
 
 class HttpSession final : public Session {
  public:
-  explicit HttpSession(HttpFront& front) noexcept : front_(front), reader_(front.head) {}
+  // `peer` is the address at the other end; empty: nobody knows.
+  explicit HttpSession(HttpFront& front, std::string_view peer = {})
+      : front_(front), reader_(front.head), peer_(peer) {}
 
   void at(Now now) override {
     now_ = now.time;
@@ -96,9 +99,10 @@ class HttpSession final : public Session {
     bool problem = false;  // wants a denial as application/problem+json
     bool interim = false;  // 100 Continue goes first
     bool done = false;
+    std::int16_t denied = 429;  // the status of a denial
     std::uint32_t asked = 0;
     std::uint64_t sequence = 0;  // of its first question
-    Count cost = 0;              // all charges' together
+    Count cost = 0;              // if there is one for all
     std::string text;            // the answer, while others are before it
     std::unique_ptr<Many> many;
   };
@@ -110,6 +114,7 @@ class HttpSession final : public Session {
   void handle(std::size_t& used, Queries& queries, std::string& out);
   bool refuse_head(Slot& slot, std::string& out);
   void probe(Slot& slot, std::string& out);
+  void authorize(Slot& slot, Queries& queries, std::string& out);
   void ask_one(JsonValue value, Slot& slot, Queries& queries, std::string& out);
   void ask_many(JsonValue array, Slot& slot, std::size_t& used, Queries& queries, std::string& out);
   void ask_items(JsonValue array, Slot& slot, Queries& queries);
@@ -134,6 +139,7 @@ class HttpSession final : public Session {
 
   HttpFront& front_;
   RequestReader reader_;
+  std::string peer_;
   std::vector<Slot> slots_;  // from first_ on; a slot before it was answered
   std::size_t first_ = 0;
   std::uint64_t next_sequence_ = 0;

@@ -14,7 +14,9 @@ namespace {
 
 weir::Result<weir::Answer> answer_to(const weir::Asked& asked) {
   const weir::Query& query = asked.query;
-  WEIR_ASSERT(query.key.empty() ? !query.charges.empty() : query.limit.has_value());
+  const bool asks = !query.charges.empty() || !query.attributes.empty();
+  WEIR_ASSERT(query.key.empty() ? asks : query.limit.has_value());
+  WEIR_ASSERT(query.attributes.size() <= weir::bounds::attributes_max);
   if (query.cost % 5 == 4) return weir::Error{weir::Fault::unknown, "no such limit"};
   weir::Answer answer;
   const std::size_t count = std::max<std::size_t>(1, query.charges.size());

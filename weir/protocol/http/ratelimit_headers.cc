@@ -37,7 +37,8 @@ template <class Write>
 void each_known(const Answer& answer, std::string& out, Write write) {
   bool first = true;
   for (std::size_t i = 0; i < answer.verdict.all.size(); ++i) {
-    if (answer.labels[i].shadow && i != answer.verdict.strictest) continue;
+    const bool silent = answer.labels[i].shadow && i != answer.verdict.strictest;
+    if (silent || answer.verdict.all[i].burst == kUnbounded) continue;
     if (!first) out += ", ";
     first = false;
     write_name(policy_name(answer.labels[i]), out);
@@ -79,9 +80,11 @@ Duration next_token_after(const Decision& decision, const Label& label) noexcept
 
 void write_rate_headers(const Answer& answer, const HeaderFamilies& families, std::string& out) {
   const Verdict& verdict = answer.verdict;
-  if (verdict.all.empty()) return;
-  if (families.x_ratelimit) write_x_ratelimit(answer, families.reset_is_epoch, out);
-  if (families.ietf) write_ietf(answer, out);
+  if (verdict.all.empty() || verdict.all[verdict.strictest].burst == kUnbounded) return;
+  // Who is denied by a list has met no limit whose numbers could be told.
+  const bool limited = answer.access != Access::deny_listed;
+  if (families.x_ratelimit && limited) write_x_ratelimit(answer, families.reset_is_epoch, out);
+  if (families.ietf && limited) write_ietf(answer, out);
   if (verdict.allowed) return;
   const Duration wait = verdict.all[verdict.strictest].retry_after;
   if (wait == kNever) return;

@@ -17,7 +17,7 @@ struct HeaderFamilies {
 };
 
 // Appends the families chosen, then Retry-After if the answer is a denial that ends. Nothing for a verdict without
-// decisions.
+// decisions, or of an id that nothing limits.
 void write_rate_headers(const Answer& answer, const HeaderFamilies& families, std::string& out);
 
 // Until the bucket has one more token; zero when it is full.

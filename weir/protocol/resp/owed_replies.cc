@@ -27,6 +27,7 @@ Decision speaking(const Verdict& verdict) {
   Decision decision;
   if (!verdict.all.empty()) decision = verdict.all[verdict.strictest];
   if (verdict.all.empty() && !verdict.allowed) decision.retry_after = kNever;
+  if (verdict.all.empty() && verdict.allowed) decision.burst = decision.remaining = kUnbounded;
   // A shadow limit's denial denies nobody.
   if (verdict.allowed) decision.retry_after = Duration::zero();
   decision.allowed = verdict.allowed;

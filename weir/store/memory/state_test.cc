@@ -1,9 +1,11 @@
 #include "weir/store/memory/state.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -214,6 +216,16 @@ TEST_F(State, AnEmptyLiveFileStartsFromTheSnapshot) {  // tmpfs is empty after a
   state = open();
   EXPECT_EQ(state.origin, Origin::snapshot);
   EXPECT_EQ(remaining(state, "a"), 0);
+}
+
+TEST_F(State, AnEmptyLiveFileIsNotReplacedSilently) {
+  const int fd = ::open(live().c_str(), O_CREAT | O_WRONLY, 0600);
+  ASSERT_GE(fd, 0);
+  ::close(fd);
+  OpenState state = open();
+  EXPECT_THAT(state.report, ElementsAre(live() + ": it is empty, nothing can be taken from it",
+                                        live() + ": a new state begins, every bucket full"));
+  EXPECT_EQ(state.origin, Origin::nothing);
 }
 
 TEST_F(State, ALiveFileIsPreferredToASnapshot) {

@@ -1,0 +1,164 @@
+"""`weir serve` with `store: redis`: real redis-server processes, real clients, several servers on one Redis."""
+
+import json
+import socket
+import threading
+import time
+import unittest
+
+from redis_servers import Redis, speak, until
+from serving import Server
+
+POLICY = """
+listen:
+  - {{address: "127.0.0.1:0", speak: http}}
+  - {{address: "127.0.0.1:0", speak: resp}}
+  - {{address: "127.0.0.1:0", speak: admin}}
+threads: 2
+store: redis
+redis: {{endpoints: ["127.0.0.1:{port}"], timeout: {timeout}}}
+limits:
+  orders: {{burst: 5, count: 5, period: 1h}}
+  fast: {{burst: 20, count: 200, period: 1s}}
+  secret: {{burst: 5, count: 5, period: 1h, hashed: true}}
+  daily: {{quota: 3/day}}
+"""
+
+
+def policy(redis, timeout="2s"):
+    return POLICY.format(port=redis.port, timeout=timeout)
+
+
+def check(server, limit, client, cost=1):
+    status, _, body = server.post("/v1/check", {"limit": limit, "id": client, "cost": cost})
+    return status, json.loads(body)
+
+
+class Monitor:
+    """What MONITOR shows, from now until stop()."""
+
+    def __init__(self, redis):
+        self.redis = redis
+        self.connection = socket.create_connection(("127.0.0.1", redis.port), timeout=20)
+        self.connection.sendall(b"MONITOR\r\n")
+        self.file = self.connection.makefile("r", encoding="utf-8")
+        assert self.file.readline().startswith("+OK")
+
+    def stop(self):
+        """The commands that clients sent, and those that scripts ran."""
+        speak(self.redis.port, "ECHO", "the end")
+        asked, run = [], []
+        while '"the end"' not in (line := self.file.readline()):
+            (run if " lua]" in line else asked).append(line)
+        self.file.close()
+        self.connection.close()
+        return asked, run
+
+
+def wait_until_up(server):
+    server.wait_for_metric("weir_store_up 1\n")
+
+
+class RedisTest(unittest.TestCase):
+    def start(self, redis, timeout="2s"):
+        server = Server(self, policy(redis, timeout))
+        wait_until_up(server)
+        return server
+
+    def test_buckets_live_in_redis_under_the_documented_keys(self):
+        redis = Redis(self)
+        server = self.start(redis)
+        status, answer = check(server, "orders", "42")
+        self.assertEqual((status, answer["remaining"]), (200, 4))
+        self.assertEqual(server.resp("CL.THROTTLE", "mine", "15", "30", "60").split("\r\n")[1:3], [":0", ":16"])
+        check(server, "daily", "7")
+        keys = sorted(redis("KEYS", "*"))
+        self.assertEqual([key for key in keys if "hash_key" not in key],
+                         ["weir:a:mine", "weir:b:orders:42", "weir:w:daily:7"])
+
+    def test_one_command_per_request_and_one_per_second_for_repeats_of_a_denial(self):
+        redis = Redis(self)
+        server = self.start(redis)
+        monitor = Monitor(redis)
+        for _ in range(5):
+            self.assertEqual(check(server, "orders", "42")[0], 200)
+        asked, _ = monitor.stop()
+        self.assertEqual(len(asked), 5, asked)
+        monitor = Monitor(redis)
+        begin = time.monotonic()
+        denied = 0
+        while time.monotonic() - begin < 2 or denied < 100:
+            self.assertEqual(check(server, "orders", "42")[0], 429)
+            denied += 1
+        seconds = time.monotonic() - begin
+        asked, run = monitor.stop()
+        # Two loops, each with its own memory.
+        self.assertLessEqual(len(asked), 2 * (seconds + 1), f"{denied} denials in {seconds} s")
+        self.assertEqual([line for line in run if '"SET"' in line], [], "a denial writes nothing")
+        self.assertIn("weir_denial_cache_hits_total", server.get("admin", "/metrics"))
+
+    def test_hashed_limits_share_one_key(self):
+        redis = Redis(self)
+        one, two = self.start(redis), self.start(redis)
+        self.assertEqual(check(one, "secret", "alice")[1]["remaining"], 4)
+        self.assertEqual(check(two, "secret", "alice")[1]["remaining"], 3)
+        self.assertNotIn("alice", str(redis("KEYS", "*")))
+
+    def test_several_servers_never_pass_more_than_the_limit_in_any_window(self):
+        redis = Redis(self)
+        servers = [self.start(redis), self.start(redis)]
+        passed = []
+        end = time.monotonic() + 3
+
+        def hammer(server):
+            with server.connect("http") as connection, connection.makefile("rb") as answers:
+                body = b'{"limit":"fast","id":"x"}'
+                request = (b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                           b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+                while time.monotonic() < end:
+                    before = time.monotonic()
+                    connection.sendall(request)
+                    status = answers.readline()
+                    length = 0
+                    while (line := answers.readline()) != b"\r\n":
+                        if line.lower().startswith(b"content-length:"):
+                            length = int(line.split(b":")[1])
+                    answers.read(length)
+                    if b" 200 " in status:
+                        passed.append((before, time.monotonic()))
+
+        threads = [threading.Thread(target=hammer, args=(server,)) for server in servers for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        # Decided between `before` and `after`: a window holds for certain what began and ended inside it.
+        passed.sort()
+        self.assertGreater(len(passed), 100)
+        for i in range(0, len(passed), 7):
+            ends = sorted(after for _, after in passed[i:])
+            for count in range(21, len(ends), 5):
+                window = ends[count - 1] - passed[i][0]
+                self.assertLessEqual(count, 20 + window * 200 + 1e-6)
+
+    def test_answers_within_the_timeout_whatever_happens_to_redis(self):
+        redis = Redis(self)
+        server = self.start(redis, "200ms")
+        check(server, "orders", "42")
+        for away, back in ((redis.pause, redis.resume), (redis.kill, redis.start)):
+            away()
+            for _ in range(20):
+                check(server, "orders", "43")
+            until("the server notices", lambda: "weir_store_up 0\n" in server.get("admin", "/metrics"))
+            back()
+            wait_until_up(server)
+            self.assertEqual(check(server, "fast", "1")[0], 200)
+
+    def test_a_window_beyond_redis_is_refused_at_the_start(self):
+        redis = Redis(self)
+        with self.assertRaises(AssertionError):
+            Server(self, policy(redis) + "  slow: {burst: 2, count: 1, period: 60d}\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,179 @@
+#include "weir/cli/redis_stores.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "weir/base/siphash.h"
+#include "weir/net/tls.h"
+#include "weir/policy/named_limit.h"
+#include "weir/store/redis/cluster_topology.h"
+#include "weir/store/redis/master_topology.h"
+#include "weir/store/redis/topology.h"
+
+namespace weir::cli {
+namespace {
+
+constexpr std::size_t kHashKeyBytes = 32;
+constexpr Duration kHashKeyPatience = std::chrono::seconds{1};
+
+Result<std::string> random_bytes(std::size_t size) {
+  std::string bytes(size, '\0');
+  if (getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(size)) return bytes;
+  return Error{Fault::unavailable, "the system gives no random bytes"};
+}
+
+std::string hexadecimal(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (const char byte : bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    out += kDigits[value >> 4];
+    out += kDigits[value & 15];
+  }
+  return out;
+}
+
+// Asks once Redis is there: SET NX, so that the first server's key stays, then GET.
+class HashKeyQuestion {
+ public:
+  HashKeyQuestion(Loop& loop, redis::RedisStore& store, std::string key, std::string fresh)
+      : loop_(loop), store_(store), key_(std::move(key)), fresh_(std::move(fresh)) {}
+
+  void ask() {
+    if (!store_.is_up()) {
+      loop_.at(loop_.now().time + std::chrono::milliseconds{2}, [this] { ask(); });
+      return;
+    }
+    const std::array<std::string_view, 4> set = {"SET", key_, fresh_, "NX"};
+    store_.command(key_, set, [this](const resp::Reply*) {
+      const std::array<std::string_view, 2> get = {"GET", key_};
+      store_.command(key_, get, [this](const resp::Reply* reply) {
+        if (reply != nullptr && !reply->root().text.empty()) found_ = std::string(reply->root().text);
+        loop_.stop();
+      });
+    });
+  }
+  const std::optional<std::string>& found() const noexcept { return found_; }
+
+ private:
+  Loop& loop_;
+  redis::RedisStore& store_;
+  std::string key_;
+  std::string fresh_;
+  std::optional<std::string> found_;
+};
+
+}  // namespace
+
+policy::Problems unfit_for_redis(const Policy& policy, const std::string& file) {
+  policy::Problems problems;
+  for (const NamedLimit& limit : policy.limits()) {
+    if (!limit.numbers) continue;
+    if (const auto fits = redis::check_window(limit.name, *limit.numbers); !fits) {
+      problems.push_back({file, 0, 0, fits.error().detail});
+    }
+  }
+  return problems;
+}
+
+Result<std::unique_ptr<RedisStores>> RedisStores::make(const policy::Redis& settings, Log log) {
+  std::unique_ptr<RedisStores> stores(new RedisStores(settings, std::move(log)));
+  for (const std::string& endpoint : settings.endpoints) {
+    auto target = Target::parse(endpoint);
+    if (!target) return Error{Fault::invalid, "redis.endpoints: " + target.error().detail};
+    stores->endpoints_.push_back(std::move(*target));
+  }
+  if (stores->endpoints_.empty()) return Error{Fault::invalid, "redis.endpoints: at least one is needed"};
+  if (settings.mode == "sentinel" && settings.master_name.empty()) {
+    return Error{Fault::invalid, "redis.master_name: sentinels must be asked for a master by its name"};
+  }
+  if (settings.mode == "cluster" && settings.db != 0) {
+    return Error{Fault::invalid,
+                 "redis.db: " + std::to_string(settings.db) + " must be 0, a cluster has no other database"};
+  }
+  const auto secret = random_bytes(sizeof(HashKey));
+  if (!secret) return secret.error();
+  redis::RedisStore::Options& options = stores->options_;
+  std::copy_n(secret->data(), sizeof(HashKey), reinterpret_cast<char*>(&options.denial_key));
+  options.link.client.username = settings.username;
+  options.link.client.password = settings.password;
+  options.link.client.db = settings.db;
+  options.link.timeout = settings.timeout;
+  options.link.connect_timeout = std::max<Duration>(settings.timeout, std::chrono::seconds{1});
+  options.link.stream.resolver = &stores->resolver_;
+  options.pool_size = static_cast<std::size_t>(std::max<std::int64_t>(settings.pool_size, 1));
+  options.key_prefix = settings.key_prefix;
+  options.hash_tag = settings.hash_tag;
+  if (settings.tls.enabled) {
+    auto tls = TlsClient::make({settings.tls.ca_file, {settings.tls.cert_file, settings.tls.key_file}, {}});
+    if (!tls) return Error{Fault::invalid, "redis.tls: " + tls.error().detail};
+    options.link.stream.tls = std::move(*tls);
+    options.link.stream.server_name = settings.tls.server_name;
+  }
+  return stores;
+}
+
+redis::MakeTopology RedisStores::topology() const {
+  return [this](Loop& loop, redis::MakeNode make_node) -> std::unique_ptr<redis::Topology> {
+    if (settings_.mode == "single") return std::make_unique<redis::SingleTopology>(make_node, endpoints_.front());
+    redis::RedisLink::Options link = options_.link;
+    if (settings_.mode == "cluster") {
+      return std::make_unique<redis::ClusterTopology>(loop, std::move(make_node),
+                                                      redis::ClusterTopology::Options{endpoints_, std::move(link)});
+    }
+    const bool sentinel = settings_.mode == "sentinel";
+    // Sentinels have no databases, and users of their own.
+    if (sentinel) link.client = {};
+    return std::make_unique<redis::MasterTopology>(
+        loop, std::move(make_node),
+        redis::MasterTopology::Options{endpoints_, sentinel ? settings_.master_name : "", std::move(link)});
+  };
+}
+
+std::unique_ptr<Store> RedisStores::store(Loop& loop, Table& fallback, const Clock& clock) {
+  auto store = std::make_unique<redis::RedisStore>(loop, options_, health_, topology());
+  places_.push_back({&loop, store.get()});
+  return std::make_unique<FailoverStore>(std::move(store), Fallback(fallback, settings_.share, fallbacks_, clock),
+                                         clock);
+}
+
+void RedisStores::look() {
+  for (const Place& place : places_) {
+    place.loop->post([store = place.store] { store->ping(); });
+  }
+}
+
+void RedisStores::fill(Gauges& gauges) const {
+  gauges.store = "redis";
+  gauges.store_up = health_.is_up();
+  for (std::size_t i = 0; i < redis::kTroubles; ++i) {
+    const auto trouble = static_cast<redis::Trouble>(i);
+    gauges.store_errors.emplace_back(print(trouble), health_.troubles(trouble));
+  }
+  gauges.denial_cache_hits = health_.denial_hits();
+  for (std::size_t i = 0; i < gauges.store_fallbacks.size(); ++i) {
+    gauges.store_fallbacks[i] = fallbacks_.of(static_cast<FailurePolicy>(i));
+  }
+}
+
+Result<std::string> RedisStores::shared_hash_key() {
+  const auto fresh = random_bytes(kHashKeyBytes);
+  if (!fresh) return fresh.error();
+  const BootClock clock;
+  auto loop = Loop::make(clock);
+  if (!loop) return loop.error();
+  redis::Health silent([](std::string_view) {});
+  redis::RedisStore store(**loop, options_, silent, topology());
+  HashKeyQuestion question(**loop, store, options_.key_prefix + "hash_key", hexadecimal(*fresh));
+  (*loop)->at((*loop)->now().time + kHashKeyPatience, [&] { (*loop)->stop(); });
+  question.ask();
+  (*loop)->run();
+  if (question.found()) return *question.found();
+  return Error{Fault::unavailable, "Redis cannot be asked for the key of hashed limits"};
+}
+
+}  // namespace weir::cli

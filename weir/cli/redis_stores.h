@@ -1,0 +1,67 @@
+// What `store: redis` stands for: every loop's store on one Redis, and what the loops share.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/clock.h"
+#include "weir/base/result.h"
+#include "weir/net/loop.h"
+#include "weir/net/resolve.h"
+#include "weir/observe/metrics.h"
+#include "weir/policy/policy.h"
+#include "weir/policy/problem.h"
+#include "weir/policy/settings.h"
+#include "weir/store/failover/failover_store.h"
+#include "weir/store/memory/table.h"
+#include "weir/store/redis/health.h"
+#include "weir/store/redis/redis_store.h"
+#include "weir/store/store.h"
+
+namespace weir::cli {
+
+// The limits that Redis's arithmetic cannot hold; empty: none.
+policy::Problems unfit_for_redis(const Policy& policy, const std::string& file);
+
+class RedisStores {
+ public:
+  using Log = std::function<void(std::string_view)>;
+
+  // `log` may be called from any thread. Errors: endpoints that are none, certificates that cannot be read.
+  static Result<std::unique_ptr<RedisStores>> make(const policy::Redis& settings, Log log);
+
+  // For one loop, whose thread need not run yet; with the failure policies around it, whose buckets are in `fallback`.
+  // Waits for nobody: Redis may be away. Table and clock must outlive the store.
+  std::unique_ptr<Store> store(Loop& loop, Table& fallback, const Clock& clock);
+
+  // The key of hashed limits that all servers on this Redis share; made if there is none. `unavailable`: Redis cannot
+  // be asked now. Blocks for a second at most.
+  Result<std::string> shared_hash_key();
+
+  bool is_up() const noexcept { return health_.is_up(); }
+  // Has every loop find out whether Redis answers. While the loops live.
+  void look();
+  void fill(Gauges& gauges) const;
+
+ private:
+  struct Place {
+    Loop* loop;
+    redis::RedisStore* store;
+  };
+
+  RedisStores(policy::Redis settings, Log log) : settings_(std::move(settings)), health_(std::move(log)) {}
+  redis::MakeTopology topology() const;
+
+  policy::Redis settings_;
+  std::vector<Target> endpoints_;
+  redis::RedisStore::Options options_;
+  Resolver resolver_;
+  redis::Health health_;
+  FallbackCounts fallbacks_;
+  std::vector<Place> places_;
+};
+
+}  // namespace weir::cli

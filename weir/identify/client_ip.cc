@@ -1,0 +1,81 @@
+#include "weir/identify/client_ip.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir {
+namespace {
+
+std::string_view trim(std::string_view text) noexcept {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+bool is_port(std::string_view text) noexcept {
+  return !text.empty() && text.size() <= 5 && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::optional<IpAddress> parse_address(std::string_view text) noexcept {
+  // The longest spelling has 45 bytes: nothing longer need be looked at.
+  if (text.size() > 45) return std::nullopt;
+  const Result<IpAddress> address = IpAddress::parse(text);
+  return address ? std::optional(*address) : std::nullopt;
+}
+
+}  // namespace
+
+Result<TrustedProxies> TrustedProxies::make(std::vector<IpPrefix> prefixes) {
+  std::sort(prefixes.begin(), prefixes.end());
+  prefixes.erase(std::unique(prefixes.begin(), prefixes.end()), prefixes.end());
+  std::vector<std::pair<IpPrefix, char>> entries;
+  entries.reserve(prefixes.size());
+  for (const IpPrefix& prefix : prefixes) entries.emplace_back(prefix, char{1});
+  auto map = PrefixMap<char>::build(std::move(entries));
+  if (!map) return map.error();
+  TrustedProxies trusted;
+  trusted.prefixes_ = std::move(*map);
+  return trusted;
+}
+
+std::optional<IpAddress> parse_hop(std::string_view text) noexcept {
+  text = trim(text);
+  if (text.starts_with('[')) {
+    const std::size_t end = text.find(']');
+    if (end == std::string_view::npos) return std::nullopt;
+    const std::string_view behind = text.substr(end + 1);
+    if (!behind.empty() && !(behind.front() == ':' && is_port(behind.substr(1)))) return std::nullopt;
+    const std::string_view inside = text.substr(1, end - 1);
+    // Brackets are for IPv6 (RFC 3986 §3.2.2).
+    return inside.find(':') == std::string_view::npos ? std::nullopt : parse_address(inside);
+  }
+  const std::size_t colon = text.find(':');
+  const bool one_colon = colon != std::string_view::npos && text.find(':', colon + 1) == std::string_view::npos;
+  if (!one_colon) return parse_address(text);
+  return is_port(text.substr(colon + 1)) ? parse_address(text.substr(0, colon)) : std::nullopt;
+}
+
+IpAddress client_ip(const IpAddress& peer, std::span<const std::string_view> forwarded_for, std::string_view real_ip,
+                    const TrustedProxies& trusted) noexcept {
+  if (!trusted.trusts(peer)) return peer;
+  IpAddress client = peer;
+  bool any = false;
+  for (auto line = forwarded_for.rbegin(); line != forwarded_for.rend(); ++line) {
+    std::string_view rest = *line;
+    while (!rest.empty()) {
+      const std::size_t comma = rest.rfind(',');
+      const std::string_view text = trim(comma == std::string_view::npos ? rest : rest.substr(comma + 1));
+      rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(0, comma);
+      if (text.empty()) continue;  // RFC 9110 §5.6.1: empty elements of a list mean nothing
+      any = true;
+      const std::optional<IpAddress> hop = parse_hop(text);
+      if (!hop) return client;
+      client = *hop;
+      if (!trusted.trusts(client)) return client;
+    }
+  }
+  if (any) return client;
+  return parse_hop(real_ip).value_or(peer);
+}
+
+}  // namespace weir

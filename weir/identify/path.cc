@@ -1,0 +1,130 @@
+#include "weir/identify/path.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace weir {
+namespace {
+
+int hex_digit(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// The byte that an escape at the start of `text` stands for.
+std::optional<char> escaped(std::string_view text) noexcept {
+  if (text.size() < 3 || text[0] != '%') return std::nullopt;
+  const int high = hex_digit(text[1]);
+  const int low = hex_digit(text[2]);
+  if (high < 0 || low < 0) return std::nullopt;
+  return static_cast<char>(high * 16 + low);
+}
+
+bool is_unreserved(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+         c == '_' || c == '~';
+}
+
+char upper(char c) noexcept {
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+}
+
+// "http://host" of the absolute form (RFC 9112 §3.2.2).
+std::string_view without_authority(std::string_view target) noexcept {
+  if (target.starts_with('/')) return target;
+  const std::size_t scheme = target.find("://");
+  if (scheme == std::string_view::npos || target.find('/') < scheme) return target;
+  const std::size_t path = target.find('/', scheme + 3);
+  return path == std::string_view::npos ? std::string_view{} : target.substr(path);
+}
+
+void append_segment(std::string_view segment, std::string& out) {
+  if (segment.find('%') == std::string_view::npos) {
+    out += segment;
+    return;
+  }
+  for (std::size_t i = 0; i < segment.size(); ++i) {
+    const std::optional<char> byte = segment[i] == '%' ? escaped(segment.substr(i)) : std::nullopt;
+    if (segment[i] == '%' && !byte) {
+      out += "%25";  // or the bytes behind it, once decoded, would make an escape of it
+    } else if (!byte) {
+      out += segment[i];
+    } else if (is_unreserved(*byte)) {
+      out += *byte;
+      i += 2;
+    } else {
+      out.append({'%', upper(segment[i + 1]), upper(segment[i + 2])});
+      i += 2;
+    }
+  }
+}
+
+void append_decoded(std::string_view text, std::string& out) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::optional<char> byte = text[i] == '%' ? escaped(text.substr(i)) : std::nullopt;
+    out += byte ? *byte : text[i] == '+' ? ' ' : text[i];
+    if (byte) i += 2;
+  }
+}
+
+}  // namespace
+
+void normalise_path(std::string_view target, std::string& out) {
+  out.clear();
+  std::string_view rest = target.substr(0, std::min(target.find_first_of("?#"), target.size()));
+  rest = without_authority(rest);
+  bool directory = true;  // the last segment is empty, or a dot segment: the path ends in '/'
+  while (!rest.empty()) {
+    const std::size_t slash = rest.find('/');
+    const std::string_view segment = rest.substr(0, std::min(slash, rest.size()));
+    directory = segment.empty() || slash != std::string_view::npos;
+    rest = slash == std::string_view::npos ? std::string_view{} : rest.substr(slash + 1);
+    if (segment.empty()) continue;
+    const std::size_t before = out.size();
+    out += '/';
+    append_segment(segment, out);
+    const std::string_view written = std::string_view(out).substr(before + 1);
+    const bool up = written == "..";
+    if (!up && written != ".") continue;
+    directory = true;
+    out.resize(before);
+    if (up) out.resize(std::min(out.rfind('/'), out.size()));
+  }
+  if (directory) out += '/';
+}
+
+std::string_view path_segment(std::string_view path, std::size_t n) noexcept {
+  std::size_t at = 1;
+  for (; n > 1; --n) {
+    const std::size_t slash = path.find('/', at);
+    if (slash == std::string_view::npos) return {};
+    at = slash + 1;
+  }
+  return path.substr(std::min(at, path.size()), std::min(path.find('/', at), path.size()) - std::min(at, path.size()));
+}
+
+std::string_view query_of(std::string_view target) noexcept {
+  target = target.substr(0, std::min(target.find('#'), target.size()));
+  const std::size_t mark = target.find('?');
+  return mark == std::string_view::npos ? std::string_view{} : target.substr(mark + 1);
+}
+
+bool find_query_field(std::string_view query, std::string_view name, std::string& out) {
+  const std::size_t before = out.size();
+  while (!query.empty()) {
+    const std::string_view field = query.substr(0, std::min(query.find('&'), query.size()));
+    query.remove_prefix(std::min(field.size() + 1, query.size()));
+    const std::size_t equals = std::min(field.find('='), field.size());
+    append_decoded(field.substr(0, equals), out);
+    const bool found = std::string_view(out).substr(before) == name;
+    out.resize(before);
+    if (!found) continue;
+    append_decoded(field.substr(std::min(equals + 1, field.size())), out);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace weir

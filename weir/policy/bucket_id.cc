@@ -1,0 +1,105 @@
+#include "weir/policy/bucket_id.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/base/bounds.h"
+#include "weir/base/text.h"
+#include "weir/identify/digest.h"
+
+namespace weir {
+namespace {
+
+// What is left of a key for the id beside a limit's name, a route's, '@' and ':'.
+constexpr std::size_t kIdBytesMax = bounds::key_bytes_max - 2 * bounds::name_bytes_max - 2;
+
+Error refuse_id(const NamedLimit& limit, const Error& error) {
+  return Error{error.fault, "limit " + quote(limit.name) + ": " + error.detail};
+}
+
+// An address, or the prefix that lists show for IPv6 clients.
+Result<IpPrefix> parse_client(std::string_view id, int ipv6_prefix) {
+  const Result<IpAddress> address = IpAddress::parse(id);
+  if (address) return IpPrefix::of(*address, 128);
+  const Result<IpPrefix> prefix = IpPrefix::parse(id);
+  if (prefix && !prefix->address().is_v4() && prefix->bits() == ipv6_prefix) return prefix;
+  return address.error();
+}
+
+int bits_of(const NamedLimit& limit, int ipv6_prefix) noexcept {
+  return limit.id_kind == IdKind::address ? ipv6_prefix : 128;
+}
+
+Identity of_address(const NamedLimit& limit, const IpPrefix& client, int bits) {
+  const IpAddress& address = client.address();
+  const std::uint32_t* index = limit.override_prefixes.find(address);
+  const bool whole = address.is_v4() || bits == 128;
+  return Identity{whole ? address.print() : IpPrefix::of(address, bits).print(),
+                  index == nullptr ? nullptr : &limit.overrides[*index], client};
+}
+
+// A part that its format checks stands as it is; of text nobody knows what is in it.
+bool is_text(const NamedLimit& limit, std::size_t part) noexcept {
+  const std::vector<IdFormat>& formats = limit.id.parts();
+  if (formats.size() == 1) return formats.front() == IdFormat::text;
+  return formats.size() == limit.sources.size() && formats[part] == IdFormat::text;
+}
+
+bool is_hash(std::string_view id) noexcept {
+  return id.size() == kDigestHexBytes &&
+         std::all_of(id.begin(), id.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+}  // namespace
+
+Result<Identity> identify(const NamedLimit& limit, std::string_view id, int ipv6_prefix) {
+  // One bucket for everybody, whatever a caller names it.
+  constexpr std::string_view kGlobal = "global";
+  if (limit.key.size() == 1 && limit.key.front() == kGlobal) id = kGlobal;
+  if (limit.id_kind == IdKind::shaped) {
+    Result<std::string> canonical = limit.id.canonical(id);
+    if (!canonical) return refuse_id(limit, canonical.error());
+    const Override* found = limit.overrides.find(*canonical);
+    return Identity{std::move(*canonical), found, {}};
+  }
+  const int bits = bits_of(limit, ipv6_prefix);
+  const Result<IpPrefix> client = parse_client(id, bits);
+  if (!client) return refuse_id(limit, client.error());
+  return of_address(limit, *client, bits);
+}
+
+Result<std::optional<Identity>> identify(const NamedLimit& limit, const Request& request, int ipv6_prefix) {
+  if (limit.id_kind != IdKind::shaped) {
+    if (!request.client()) return std::optional<Identity>{};
+    const IpPrefix client = IpPrefix::of(*request.client(), request.client()->width());
+    return std::optional(of_address(limit, client, bits_of(limit, ipv6_prefix)));
+  }
+  std::string id;
+  for (std::size_t i = 0; i < limit.sources.size(); ++i) {
+    if (i > 0) id += ':';
+    const bool found = is_text(limit, i) ? request.append_part(limit.sources[i], ipv6_prefix, id)
+                                         : request.append_value(limit.sources[i], ipv6_prefix, id);
+    if (!found) return std::optional<Identity>{};
+  }
+  if (limit.id != IdShape(IdFormat::text)) {
+    Result<std::string> canonical = limit.id.canonical(id);
+    if (!canonical) return refuse_id(limit, canonical.error());
+    id = std::move(*canonical);
+  }
+  if (id.size() > kIdBytesMax) id = "%sha256-" + sha256_hex(id);
+  const Override* const found = limit.overrides.find(id);
+  return std::optional(Identity{std::move(id), found, {}});
+}
+
+Result<std::string> bucket_id(const NamedLimit& limit, std::string_view id, int ipv6_prefix,
+                              std::string_view hash_key) {
+  if (limit.hashed && is_hash(id)) return std::string(id);
+  Result<Identity> identity = identify(limit, id, ipv6_prefix);
+  if (!identity) return identity.error();
+  if (!limit.hashed) return std::move(identity->id);
+  if (hash_key.empty())
+    return Error{Fault::internal, "limit " + quote(limit.name) + " is hashed, but there is no hash_key"};
+  return hashed_id(hash_key, identity->id);
+}
+
+}  // namespace weir

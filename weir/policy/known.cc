@@ -1,0 +1,34 @@
+#include "weir/policy/known.h"
+
+#include <utility>
+
+#include "weir/base/assert.h"
+
+namespace weir {
+
+Result<Limit> adjusted(const Adjustment& adjustment, const Limit* under) {
+  if (under == nullptr && (!adjustment.count || !adjustment.period)) {
+    return Error{Fault::invalid, "an adjustment where the limit has no numbers needs count and period, or rate"};
+  }
+  const Count count = adjustment.count ? *adjustment.count : under->count();
+  const Duration period = adjustment.period ? *adjustment.period : under->period();
+  const Count burst = adjustment.burst ? *adjustment.burst : under != nullptr ? under->burst() : count;
+  return Limit::make(count, period, burst);
+}
+
+Adjustments::Adjustments(std::vector<Adjustment> all)
+    : all_(std::move(all)), index_(all_.size(), BucketNameHash{random_hash_key()}) {
+  for (std::uint32_t i = 0; i < all_.size(); ++i) {
+    const bool fresh = index_.emplace(BucketName{all_[i].limit, all_[i].id}, i).second;
+    WEIR_ASSERT(fresh);
+  }
+}
+
+const Adjustment* Adjustments::find(const BucketName& name, Wall now) const noexcept {
+  if (index_.empty()) return nullptr;
+  const auto found = index_.find(name);
+  if (found == index_.end() || !all_[found->second].live(now)) return nullptr;
+  return &all_[found->second];
+}
+
+}  // namespace weir

@@ -1,0 +1,354 @@
+// Policy::resolve(): who asks, which limits apply, and what is charged.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "weir/base/text.h"
+#include "weir/identify/digest.h"
+#include "weir/identify/quote.h"
+#include "weir/policy/policy.h"
+
+namespace weir {
+namespace {
+
+Count saturating_sum(Count a, Count b) noexcept {
+  return a > std::numeric_limits<Count>::max() - b ? std::numeric_limits<Count>::max() : a + b;
+}
+
+bool can_never_pass(const Charge& charge) noexcept {
+  return !charge.shadow && charge.cost > (charge.key.kind == Kind::quota ? charge.quota.size : charge.limit.burst());
+}
+
+// What a request costs on this route. A header may be the client's own: whatever is not a cost is refused, and of
+// several the highest counts, so that nobody peeks his way through.
+Result<Count> cost_of(const Route& route, const Request& request) {
+  if (route.cost_header.empty()) return route.cost;
+  Count cost = 1;
+  const std::string_view name = std::string_view(route.cost_header).substr(route.cost_header.find(':') + 1);
+  Result<void> read = request.each(route.cost_header, [&](std::string_view value) -> Result<void> {
+    const Result<std::int64_t> said = parse_integer(value);
+    if (!said || *said < 1) {
+      return Error{Fault::invalid,
+                   "header " + std::string(name) + ": " + quote(value) + " must be a whole number of at least 1", 0,
+                   "bad_value"};
+    }
+    cost = std::max(cost, *said);
+    return {};
+  });
+  if (!read) return read.error();
+  return cost;
+}
+
+// Which of two entries that cover a client ends later; either may be null.
+const AccessEntry* later(const AccessEntry* a, const AccessEntry* b) noexcept {
+  if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
+  const auto end = [](const AccessEntry& entry) { return entry.expires.value_or(Wall::max()); };
+  return end(*b) > end(*a) ? b : a;
+}
+
+// What lists can know somebody by.
+struct Client {
+  std::optional<IpPrefix> ip;
+  std::string_view apikey;
+  BucketName name;
+};
+
+// The entry about the client itself, and the one about its id of this limit.
+struct Found {
+  const AccessEntry* client = nullptr;
+  const AccessEntry* id = nullptr;
+
+  const AccessEntry* last() const noexcept { return later(client, id); }
+};
+
+Found find_in(AccessEntry::List list, const Client& client, std::initializer_list<const AccessList*> lists, Wall now) {
+  Found found;
+  for (const AccessList* const each : lists) {
+    if (each->empty()) continue;
+    if (client.ip) found.client = later(found.client, each->find_ip(list, *client.ip, now));
+    if (!client.apikey.empty()) found.client = later(found.client, each->find_apikey(list, client.apikey, now));
+    if (!client.name.limit.empty()) found.id = later(found.id, each->find_id(list, client.name, now));
+  }
+  return found;
+}
+
+// The end of a denial by several entries: the last of theirs.
+void extend(std::optional<Wall>& until, const AccessEntry& entry) noexcept {
+  if (!until) return;
+  until = entry.expires ? std::optional(std::max(*until, *entry.expires)) : std::nullopt;
+}
+
+}  // namespace
+
+// Not defaulted in the class: clang takes an inline constructor over Limit's consteval makers for one of them.
+Resolved::Resolved() = default;
+
+std::size_t Resolved::add(const Charge& charge) {
+  for (std::size_t i = 0; i < charges_size_; ++i) {
+    if (charges_[i].key != charge.key) continue;
+    charges_[i].cost = saturating_sum(charges_[i].cost, charge.cost);
+    return i;
+  }
+  if (charges_size_ == charges_.size()) return kNoCharge;
+  charges_[charges_size_] = charge;
+  return charges_size_++;
+}
+
+void Resolved::clear() {
+  charges_size_ = 0;
+  parts_size_ = 0;
+  blocked_ = kNoCharge;
+  denied_ = kNoCharge;
+  deny_listed_ = false;
+  denied_until_.reset();
+  denied_client_ = {};
+  allow_listed_ = false;
+  impossible_ = false;
+  route_ = nullptr;
+  request_.clear();
+  text_.clear();
+  // Keys are views into the text: it must not move while they are written.
+  text_.reserve(bounds::charges_max * bounds::key_bytes_max);
+}
+
+struct Policy::Asking {
+  const Query& query;
+  const Known& known;
+  Now now;
+
+  bool decides() const noexcept { return query.mode == Mode::spend || query.mode == Mode::peek; }
+};
+
+struct Policy::Wanted {
+  const NamedLimit& limit;
+  const Identity& identity;
+  Enforcement mode;
+  Count cost;
+  const Route* route;
+};
+
+Result<void> Policy::resolve(const Query& query, const Known& known, Now now, Resolved& out) const {
+  out.clear();
+  out.order_ = query.order;
+  const Asking asking{query, known, now};
+  const bool request = query.charges.empty() && !query.attributes.empty();
+  if (Result<void> done = request ? resolve_request(asking, out) : resolve_named(asking, out); !done) return done;
+  if (out.deny_listed_) {
+    out.allow_listed_ = false;
+    out.blocked_ = kNoCharge;
+    out.charges_size_ = 0;
+  } else if (out.allow_listed_) {
+    for (std::size_t i = 0; i < out.parts_size_; ++i) {
+      out.parts_[i].standing = Standing::allow_listed;
+      out.parts_[i].bucket = out.parts_[i].quota = kNoCharge;
+    }
+    out.blocked_ = kNoCharge;
+    out.charges_size_ = 0;
+  }
+  // All or none: a blocked id means none.
+  if (out.blocked_ != kNoCharge && out.order_ == Order::together) out.charges_size_ = 0;
+  out.impossible_ =
+      query.mode == Mode::spend && out.order_ == Order::in_order && std::ranges::any_of(out.charges(), can_never_pass);
+  return {};
+}
+
+Result<void> Policy::resolve_named(const Asking& asking, Resolved& out) const {
+  const std::span<const NamedCharge> charges = asking.query.charges;
+  if (charges.size() > bounds::charges_max) {
+    return Error{Fault::too_large, std::to_string(charges.size()) + " limits are named; at most " +
+                                       std::to_string(bounds::charges_max) + " can be charged at once"};
+  }
+  for (const NamedCharge& named : charges) {
+    const NamedLimit* const limit = find(named.limit);
+    if (limit == nullptr) return Error{Fault::unknown, "unknown limit " + quote(named.limit)};
+    if (named.cost < 0) {
+      return Error{Fault::invalid, "limit " + quote(limit->name) + ": cost " + std::to_string(named.cost) +
+                                       " must not be negative; a refund gives back"};
+    }
+    const Result<Identity> identity = identify(*limit, named.id, parts_.ipv6_prefix);
+    if (!identity) return identity.error();
+    const Wanted wanted{*limit, *identity, limit->mode, named.cost, nullptr};
+    if (Result<void> added = add_part(wanted, asking, out); !added) return added;
+  }
+  return {};
+}
+
+Result<void> Policy::resolve_request(const Asking& asking, Resolved& out) const {
+  const Query& query = asking.query;
+  if (Result<void> read = out.request_.read(query.attributes, parts_.trusted); !read) return read;
+  if (ask_lists(asking, out)) return {};
+  std::span<const std::uint32_t> limits = keyed_;
+  Count cost = query.cost;
+  if (!routes_.empty()) {
+    const Route* const route = routes_.find(out.request_);
+    if (route == nullptr) return {};
+    out.route_ = route;
+    out.order_ = route->order;
+    if (!route->all_limits) limits = route->limits;
+    if (!query.cost_said) {
+      const Result<Count> said = cost_of(*route, out.request_);
+      if (!said) return said.error();
+      cost = *said;
+    }
+  }
+  for (const std::uint32_t index : limits) {
+    if (Result<void> done = resolve_limit(parts_.limits[index], cost, asking, out); !done) return done;
+  }
+  return {};
+}
+
+// One limit of a request. A limit that is off, and one whose key the request lacks, does not apply.
+Result<void> Policy::resolve_limit(const NamedLimit& limit, Count cost, const Asking& asking, Resolved& out) const {
+  const Enforcement mode = out.route_ == nullptr ? limit.mode : laxer(limit.mode, out.route_->mode);
+  if (mode == Enforcement::off) return {};
+  const Result<std::optional<Identity>> identity = identify(limit, out.request_, parts_.ipv6_prefix);
+  if (!identity) return identity.error();
+  if (!*identity) {
+    if (limit.missing == Missing::skip) return {};
+    std::string key;
+    for (const std::string& source : limit.key) key += (key.empty() ? "" : ", ") + source;
+    return Error{Fault::invalid, "limit " + quote(limit.name) + ": the request has no " + key, 0, "missing_key"};
+  }
+  if (out.parts_size_ == bounds::charges_max) {
+    return Error{Fault::too_large, "more than " + std::to_string(bounds::charges_max) + " limits apply to the request"};
+  }
+  return add_part({limit, **identity, mode, cost, out.route_}, asking, out);
+}
+
+// The client of a request, before its route is looked for. True: the lists have decided.
+bool Policy::ask_lists(const Asking& asking, Resolved& out) const {
+  const Known& known = asking.known;
+  if (parts_.access.empty() && known.entries().empty() && known.blocks().empty()) return false;
+  Client ip;
+  if (out.client_ip()) ip.ip = IpPrefix::of(*out.client_ip(), out.client_ip()->width());
+  Client apikey;
+  apikey.apikey = out.apikey();
+  const Wall wall = asking.now.wall;
+  if (asking.decides()) {
+    for (const Client& client : {ip, apikey}) {
+      const AccessEntry* const entry =
+          find_in(AccessEntry::List::deny, client, {&parts_.access, &known.entries(), &known.blocks()}, wall).client;
+      if (entry == nullptr) continue;
+      if (out.deny_listed_) {
+        extend(out.denied_until_, *entry);
+        continue;
+      }
+      out.deny_listed_ = true;
+      out.denied_until_ = entry->expires;
+      const std::size_t start = out.text_.size();
+      out.text_ += client.ip ? out.client_ip()->print() : std::string(client.apikey.substr(0, bounds::id_bytes_max));
+      out.denied_client_ = {client.ip ? "ip" : "apikey", std::string_view(out.text_).substr(start)};
+    }
+  }
+  // A reset forgets the bucket of anybody.
+  if (out.deny_listed_ || asking.query.mode == Mode::reset) return out.deny_listed_;
+  for (const Client& client : {ip, apikey}) {
+    const Found found = find_in(AccessEntry::List::allow, client, {&parts_.access, &known.entries()}, wall);
+    out.allow_listed_ |= found.client != nullptr;
+  }
+  return out.allow_listed_;
+}
+
+// Deny beats allow, and both come before any limit. An entry about a client lets its whole query pass; one about an id
+// of a limit only that limit.
+Standing Policy::ask_lists(const Identity& identity, const Part& part, const Asking& asking, Resolved& out) const {
+  const Known& known = asking.known;
+  if (parts_.access.empty() && known.entries().empty() && known.blocks().empty()) return Standing::charged;
+  const std::vector<std::string>& key = part.limit->key;
+  Client client;
+  client.ip = identity.ip;
+  if (key.size() == 1 && key.front() == "apikey") client.apikey = identity.id;
+  client.name = {part.limit->name, part.id};
+  const Wall wall = asking.now.wall;
+  if (asking.decides()) {
+    const Found denied =
+        find_in(AccessEntry::List::deny, client, {&parts_.access, &known.entries(), &known.blocks()}, wall);
+    if (const AccessEntry* const entry = denied.last(); entry != nullptr) {
+      if (out.deny_listed_) {
+        extend(out.denied_until_, *entry);
+      } else {
+        out.deny_listed_ = true;
+        out.denied_ = out.parts_size_ - 1;
+        out.denied_until_ = entry->expires;
+      }
+      return Standing::deny_listed;
+    }
+  }
+  // A reset forgets the bucket of anybody.
+  if (asking.query.mode == Mode::reset) return Standing::charged;
+  const Found allowed = find_in(AccessEntry::List::allow, client, {&parts_.access, &known.entries()}, wall);
+  if (allowed.client != nullptr) out.allow_listed_ = true;
+  return allowed.last() != nullptr ? Standing::allow_listed : Standing::charged;
+}
+
+Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolved& out) const {
+  const NamedLimit& limit = wanted.limit;
+  const Result<std::string_view> key = write_key(limit, wanted.identity.id, wanted.route, out.text_);
+  if (!key) return key.error();
+
+  Part& part = out.parts_[out.parts_size_++];
+  part = {};
+  part.limit = &limit;
+  part.id = key->substr(key->find(':') + 1);
+  part.mode = wanted.mode;
+  part.standing = ask_lists(wanted.identity, part, asking, out);
+  if (part.standing != Standing::charged) return {};
+
+  const Wall wall = asking.now.wall;
+  const Adjustment* const adjustment = asking.known.adjustments().find({limit.name, part.id}, wall);
+  const Numbers numbers = choose(limit, wanted.identity.found, adjustment, wall);
+  const bool stopped = out.blocked_ != kNoCharge;  // behind a blocked limit nothing is charged
+  const bool denies = asking.decides() && numbers.standing == Standing::blocked && wanted.mode == Enforcement::enforce;
+  if (denies && !stopped) out.blocked_ = out.parts_size_ - 1;
+  part.standing = numbers.standing;
+  part.source = numbers.source;
+  if (numbers.standing != Standing::charged || stopped) return {};
+  return charge(numbers, *key, wanted.cost, wall, part, out);
+}
+
+// "6:12345678", or "session@signin:…" of a limit that has one bucket per route.
+Result<std::string_view> Policy::write_key(const NamedLimit& limit, std::string_view id, const Route* route,
+                                           std::string& text) const {
+  if (limit.hashed && parts_.hash_key.empty()) {
+    return Error{Fault::internal, "limit " + quote(limit.name) + " is hashed, but there is no hash_key"};
+  }
+  const std::string hashed = limit.hashed ? hashed_id(parts_.hash_key, id) : std::string();
+  const std::size_t start = text.size();
+  text += limit.prefix();
+  if (limit.per_route && route != nullptr) text.append("@").append(route->name);
+  const std::string_view written = limit.hashed ? std::string_view(hashed) : id;
+  if (text.size() - start + 1 + written.size() > bounds::key_bytes_max) {
+    return Error{Fault::too_large, "limit " + quote(limit.name) + ": id " + quoted_id(id) +
+                                       " makes a key longer than " + std::to_string(bounds::key_bytes_max) + " bytes"};
+  }
+  text.append(":").append(written);
+  return std::string_view(text).substr(start);
+}
+
+Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count cost, Wall wall, Part& part,
+                            Resolved& out) const {
+  const NamedLimit& limit = *part.limit;
+  Charge charge;
+  charge.limit_name = limit.name;
+  charge.cost = cost;
+  charge.shadow = part.mode == Enforcement::shadow;
+  charge.on_failure = limit.failure_policy.value_or(parts_.failure_policy);
+  charge.failure_code = limit.failure_code.value_or(0);
+  if (numbers.bucket) {
+    charge.key = {key, Kind::bucket};
+    charge.limit = *numbers.bucket;
+    part.bucket = out.add(charge);
+  }
+  if (numbers.quota != nullptr) {
+    charge.key = {key, Kind::quota};
+    charge.quota = quota_at(numbers.quota->size, numbers.quota->calendar, limit.zone, wall);
+    part.quota = out.add(charge);
+  }
+  const bool fits =
+      (!numbers.bucket) == (part.bucket == kNoCharge) && (numbers.quota == nullptr) == (part.quota == kNoCharge);
+  if (fits) return {};
+  return Error{Fault::too_large,
+               "more than " + std::to_string(bounds::charges_max) + " buckets would be charged at once"};
+}
+
+}  // namespace weir

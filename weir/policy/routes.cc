@@ -1,0 +1,190 @@
+#include "weir/policy/routes.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "weir/base/bounds.h"
+#include "weir/base/text.h"
+#include "weir/policy/nearest.h"
+#include "weir/policy/values.h"
+
+namespace weir::policy {
+namespace {
+
+char upper(char c) noexcept {
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c - ('a' - 'A')) : c;
+}
+
+// "header:" and the name in lower case: what a request's attribute is called.
+std::string header_attribute(std::string_view name) {
+  std::string out = "header:";
+  for (const char c : name) out += c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  return out;
+}
+
+// Reads one entry of `routes`.
+class RouteReader {
+ public:
+  RouteReader(const Document& document, NodeId entry, const Limits& limits, Complaints& complaints)
+      : document_(document), entry_(entry), limits_(limits), complaints_(complaints) {}
+
+  Route read() {
+    Route route;
+    route.name = text("name");
+    read_match(route.match);
+    read_limits(route);
+    if (text("charge") == "in-order") route.order = Order::in_order;
+    if (text("mode") == "shadow") route.mode = Enforcement::shadow;
+    if (text("mode") == "off") route.mode = Enforcement::off;
+    read_cost(route);
+    for (const NodeId backend : list("backend")) route.backends.emplace_back(document_.value(backend));
+    return route;
+  }
+
+ private:
+  NodeId find(NodeId section, std::string_view key) const {
+    const NodeId id = document_.find(section, key);
+    return id == kNoNode || document_.node(id).refused ? kNoNode : id;
+  }
+  std::string_view text(std::string_view key) const {
+    const NodeId id = find(entry_, key);
+    return id == kNoNode ? std::string_view{} : document_.value(id);
+  }
+
+  // The items of a list, or the one value that stands for it.
+  std::vector<NodeId> list(NodeId section, std::string_view key) const {
+    std::vector<NodeId> out;
+    const NodeId id = find(section, key);
+    if (id == kNoNode) return out;
+    if (document_.node(id).kind == NodeKind::scalar) out.push_back(id);
+    for (const NodeId item : document_.children(id)) out.push_back(item);
+    return out;
+  }
+  std::vector<NodeId> list(std::string_view key) const { return list(entry_, key); }
+
+  void refuse(NodeId at, std::string sentence) { complaints_.add(document_.mark(at), std::move(sentence)); }
+
+  // "limit "x" of the route "signin"".
+  std::string of_route() const { return "route " + quote(text("name")); }
+
+  void read_match(Match& match) {
+    const NodeId section = find(entry_, "match");
+    if (section == kNoNode) return;
+    if (const NodeId path = find(section, "path"); path != kNoNode) {
+      Result<PathPattern> pattern = PathPattern::parse(document_.value(path));
+      if (!pattern) return refuse(path, pattern.error().detail);
+      match.path = std::move(*pattern);
+    }
+    for (const NodeId method : list(section, "methods")) {
+      std::string word(document_.value(method));
+      if (!check_key_source("header:" + word)) {
+        return refuse(method, "methods: " + quote(word) + " is not a method");
+      }
+      std::transform(word.begin(), word.end(), word.begin(), upper);
+      match.methods.push_back(std::move(word));
+    }
+    if (const NodeId host = find(section, "host"); host != kNoNode) {
+      Result<HostPattern> pattern = HostPattern::parse(document_.value(host));
+      if (!pattern) return refuse(host, pattern.error().detail);
+      match.host = std::move(*pattern);
+    }
+    for (const NodeId header : document_.children(find(section, "headers"))) {
+      const std::string_view name = document_.key(header);
+      if (!check_key_source("header:" + std::string(name))) {
+        complaints_.add(document_.key_mark(header), "headers: " + quote(name) + " is not a header's name");
+        continue;
+      }
+      match.headers.emplace_back(header_attribute(name), document_.value(header));
+    }
+  }
+
+  void read_limits(Route& route) {
+    const NodeId limits = document_.find(entry_, "limits");
+    route.all_limits = limits == kNoNode;
+    if (find(entry_, "limits") == kNoNode) return;
+    const bool scalar = document_.node(limits).kind == NodeKind::scalar;
+    if (scalar && document_.value(limits) == "none") return;
+    for (const NodeId item : list("limits")) {
+      const std::string_view name = document_.value(item);
+      const auto found = limits_.by_name.find(name);
+      if (found == limits_.by_name.end()) {
+        refuse_unknown(item, name);
+        continue;
+      }
+      const auto index = static_cast<std::uint32_t>(found->second);
+      // A limit that was refused has no key for another reason, which was told.
+      const NamedLimit& limit = limits_.made[index];
+      if (limit.key.empty() && !document_.node(limits_.nodes[index]).refused) {
+        refuse(item, of_route() + " names the limit " + quote(name) +
+                         ", which has no key: nothing in a request says who is counted");
+      }
+      if (std::ranges::find(route.limits, index) != route.limits.end()) {
+        refuse(item, of_route() + " names the limit " + quote(name) + " twice");
+        continue;
+      }
+      route.limits.push_back(index);
+    }
+    if (route.limits.size() > bounds::charges_max) {
+      refuse(limits, of_route() + " names " + std::to_string(route.limits.size()) + " limits; at most " +
+                         std::to_string(bounds::charges_max) + " can be charged at once");
+    }
+  }
+
+  void refuse_unknown(NodeId item, std::string_view name) {
+    std::vector<std::string_view> names;
+    for (std::size_t i = 0; i < limits_.made.size() && i < 1000; ++i) names.push_back(limits_.made[i].name);
+    const std::string_view near = nearest_word(names, name);
+    refuse(item, of_route() + " names an unknown limit " + quote(name) +
+                     (near.empty() ? "" : "; did you mean " + quote(near) + "?"));
+  }
+
+  void read_cost(Route& route) {
+    const NodeId cost = find(entry_, "cost");
+    if (cost == kNoNode) return;
+    const std::string_view written = document_.value(cost);
+    if (!written.starts_with("header:")) {
+      route.cost = *parse_integer(written);
+      return;
+    }
+    if (!check_key_source(written)) {
+      return refuse(cost, "cost " + quote(written) + " must name its header after the colon");
+    }
+    route.cost_header = header_attribute(written.substr(written.find(':') + 1));
+  }
+
+  const Document& document_;
+  NodeId entry_;
+  const Limits& limits_;
+  Complaints& complaints_;
+};
+
+}  // namespace
+
+std::vector<Route> read_routes(const Document& document, NodeId root, const Limits& limits, Complaints& complaints) {
+  std::vector<Route> routes;
+  std::map<std::string, NodeId, std::less<>> names;
+  const NodeId section = document.find(root, "routes");
+  for (const NodeId entry : document.children(section)) {
+    const NodeId name = document.find(entry, "name");
+    if (document.node(entry).kind != NodeKind::map || name == kNoNode || document.node(name).refused) continue;
+    if (!is_name(document.value(name))) {
+      complaints.add(document.mark(name), "route name " + quote(document.value(name)) +
+                                              " must be 1 to 63 of the characters A-Z a-z 0-9 . _ -");
+      continue;
+    }
+    const auto [first, fresh] = names.emplace(document.value(name), name);
+    if (!fresh) {
+      complaints.add(document.mark(name), "route " + quote(document.value(name)) + " is there twice; the first is at " +
+                                              document.where(document.mark(first->second)));
+    }
+    routes.push_back(RouteReader(document, entry, limits, complaints).read());
+  }
+  if (routes.size() > bounds::routes_max) {
+    complaints.add(document.mark(section),
+                   std::to_string(routes.size()) + " routes are more than " + std::to_string(bounds::routes_max));
+  }
+  return routes;
+}
+
+}  // namespace weir::policy

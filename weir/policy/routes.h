@@ -1,0 +1,16 @@
+// From the checked section `routes` to the routes of a Policy.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weir/policy/document.h"
+#include "weir/policy/limits.h"
+#include "weir/policy/match.h"
+
+namespace weir::policy {
+
+// `root` is the whole file's node. What a route names must be there and fit.
+std::vector<Route> read_routes(const Document& document, NodeId root, const Limits& limits, Complaints& complaints);
+
+}  // namespace weir::policy

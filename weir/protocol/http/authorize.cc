@@ -1,0 +1,54 @@
+#include "weir/protocol/http/authorize.h"
+
+#include <array>
+#include <initializer_list>
+
+#include "weir/base/bounds.h"
+
+namespace weir {
+namespace {
+
+// The last line of that name: a proxy that does not replace what the client sent adds its own behind it.
+std::string_view find_last(const RequestHead& head, std::string_view name) noexcept {
+  std::string_view last;
+  for (const HttpHeader& header : head.headers.all()) {
+    if (same_word(header.name, name)) last = header.value;
+  }
+  return last;
+}
+
+std::string_view first_said(std::initializer_list<std::string_view> values) noexcept {
+  for (const std::string_view value : values) {
+    if (!value.empty()) return value;
+  }
+  return {};
+}
+
+}  // namespace
+
+void read_authorize(const RequestHead& head, std::string_view peer, Queries& queries, Query& query) {
+  static_assert(bounds::http_headers_max + 4 <= bounds::attributes_max);
+  const auto told = [&](std::string_view forwarded, std::string_view original, std::string_view own) {
+    return queries.copy(first_said({find_last(head, forwarded), find_last(head, original), own}));
+  };
+  std::array<Attribute, bounds::attributes_max> attributes;
+  std::size_t size = 0;
+  attributes[size++] = {"peer", queries.copy(peer)};
+  attributes[size++] = {"method", told("x-forwarded-method", "x-original-method", head.method)};
+  attributes[size++] = {"path", told("x-forwarded-uri", "x-original-uri", head.target)};
+  attributes[size++] = {"host", told("x-forwarded-host", {}, head.host)};
+  for (const HttpHeader& header : head.headers.all()) {
+    attributes[size++] = {queries.copy_lower("header:", header.name), queries.copy(header.value)};
+  }
+  query = {};
+  query.attributes = queries.copy(std::span<const Attribute>(attributes.data(), size));
+}
+
+std::optional<int> denial_status(std::string_view query) noexcept {
+  const std::string_view said = query_value(query, "deny");
+  if (said.empty() || said == "429") return 429;
+  if (said == "403") return 403;
+  return std::nullopt;
+}
+
+}  // namespace weir

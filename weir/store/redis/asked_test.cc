@@ -1,0 +1,163 @@
+#include "weir/store/redis/asked.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace weir::redis {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Script kScript{"return 1", "sha"};
+constexpr Limit kTwo = Limit::per_second(2);  // interval 500 ms
+
+// The slot is the key's last character.
+const Asked::Keys kKeys{"p:", "", [](std::string_view key) { return key.back() - '0'; }};
+
+Charge of(std::string_view key, Count cost = 1, bool shadow = false) {
+  Charge charge;
+  charge.key = {key};
+  charge.limit_name = key;
+  charge.limit = kTwo;
+  charge.cost = cost;
+  charge.shadow = shadow;
+  return charge;
+}
+
+std::string join(std::span<const std::string_view> words) {
+  std::string out;
+  for (const std::string_view word : words) out.append(out.empty() ? "" : " ").append(word);
+  return out;
+}
+
+class AskedTest : public testing::Test {
+ protected:
+  void begin(std::vector<Charge> charges, Order order = Order::together, Mode mode = Mode::spend) {
+    ASSERT_TRUE(asked_.begin({0, charges, mode, order}, kKeys));
+  }
+  Result<void> reply(std::size_t part, const std::vector<std::int64_t>& numbers) {
+    std::string bytes = "*" + std::to_string(numbers.size()) + "\r\n";
+    for (const std::int64_t number : numbers) bytes += ":" + std::to_string(number) + "\r\n";
+    resp::Reply parsed;
+    EXPECT_EQ(parsed.parse(bytes), resp::Parsed::done);
+    return asked_.absorb(part, parsed);
+  }
+  std::string command(std::size_t part) { return join(asked_.command(part, kScript)); }
+
+  Asked asked_;
+};
+
+TEST_F(AskedTest, OneSlotIsOneScript) {
+  begin({of("a:1"), of("b:1", 3), of("c:1", 1, true)});
+  ASSERT_EQ(asked_.end_part(), 1u);
+  EXPECT_EQ(command(0),
+            "EVALSHA sha 3 p:b:a:1 p:b:b:1 p:b:c:1 spend b 500000000 1000000000 500000000 b -1 1000000000 500000000 "
+            "B 500000000 1000000000 500000000");
+}
+
+TEST_F(AskedTest, InOrderMarksWhereAGroupBegins) {
+  begin({of("a:1"), of("b:1")}, Order::in_order);
+  EXPECT_EQ(command(0),
+            "EVALSHA sha 2 p:b:a:1 p:b:b:1 spend b 500000000 1000000000 500000000 +b 500000000 1000000000 500000000");
+}
+
+TEST_F(AskedTest, TogetherAsksAllSlotsAtOnceAndTakesBackWhatWasSpentInVain) {
+  begin({of("a:1"), of("b:2"), of("c:1", 1, true)});
+  ASSERT_EQ(asked_.end_part(), 2u);
+  EXPECT_EQ(asked_.slot(1), 2);
+  ASSERT_TRUE(reply(0, {100, 5, 0, 1, 1, 0, 500'000'000, 1, 1, 0, 500'000'000}));
+  ASSERT_TRUE(reply(1, {100, 9, 0, 0, 0, 250'000'000, 750'000'000}));
+  EXPECT_FALSE(asked_.advance());
+  EXPECT_TRUE(asked_.is_in_vain(0));
+  EXPECT_FALSE(asked_.is_in_vain(1));
+  EXPECT_EQ(join(asked_.undo_command(0, kScript)), "EVALSHA sha 1 p:b:a:1 undo 100 5 b 500000000 1000000000 500000000")
+      << "the shadow stays charged";
+  const Verdict verdict = asked_.verdict();
+  EXPECT_FALSE(verdict.allowed);
+  EXPECT_EQ(verdict.strictest, 1u);
+  EXPECT_EQ(verdict.all[0], (Decision{true, 2, 2, 0ns, 0ns})) << "as it stands without the spend";
+  EXPECT_EQ(verdict.all[2].remaining, 1);
+}
+
+TEST_F(AskedTest, NothingIsTakenBackWhenAllAllow) {
+  begin({of("a:1"), of("b:2")});
+  ASSERT_TRUE(reply(0, {100, 5, 0, 1, 1, 0, 500'000'000}));
+  ASSERT_TRUE(reply(1, {100, 9, 0, 1, 1, 0, 500'000'000}));
+  EXPECT_FALSE(asked_.advance());
+  EXPECT_FALSE(asked_.is_in_vain(0));
+  EXPECT_TRUE(asked_.verdict().allowed);
+}
+
+TEST_F(AskedTest, APartThatFailedMakesTheOthersVain) {
+  begin({of("a:1"), of("b:2")});
+  ASSERT_TRUE(reply(0, {100, 5, 0, 1, 1, 0, 500'000'000}));
+  asked_.abandon();
+  EXPECT_FALSE(asked_.advance());
+  EXPECT_TRUE(asked_.is_in_vain(0));
+  EXPECT_FALSE(asked_.is_in_vain(1)) << "nobody knows what became of it";
+}
+
+TEST_F(AskedTest, InOrderTheNextSlotIsAskedWhenTheOneBeforeHasAllowed) {
+  begin({of("a:1"), of("b:1"), of("c:2"), of("d:1")}, Order::in_order);
+  ASSERT_EQ(asked_.end_part(), 1u);
+  ASSERT_TRUE(reply(0, {100, 5, 0, 1, 1, 0, 500'000'000, 1, 1, 0, 500'000'000}));
+  ASSERT_TRUE(asked_.advance());
+  EXPECT_EQ(asked_.first_part(), 1u);
+  EXPECT_EQ(asked_.slot(1), 2);
+  ASSERT_TRUE(reply(1, {100, 5, 0, 0, 0, 250'000'000, 750'000'000}));
+  EXPECT_FALSE(asked_.advance());
+  EXPECT_FALSE(asked_.is_in_vain(1));
+  EXPECT_EQ(asked_.verdict().all.size(), 3u) << "the last one was not asked";
+  EXPECT_FALSE(asked_.is_denied_for_all()) << "a repetition would charge the first two again";
+}
+
+TEST_F(AskedTest, OnlyADenialThatChargesNothingIsWorthRemembering) {
+  const std::vector<std::int64_t> denied = {100, 5, 0, 0, 0, 250'000'000, 750'000'000};
+  begin({of("a:1")});
+  EXPECT_FALSE(asked_.is_denied_for_all());
+  ASSERT_TRUE(reply(0, denied));
+  EXPECT_TRUE(asked_.is_denied_for_all());
+  begin({of("a:1", 1, true)});
+  ASSERT_TRUE(reply(0, denied));
+  EXPECT_FALSE(asked_.is_denied_for_all()) << "a shadow denies nobody";
+  begin({of("a:1")}, Order::together, Mode::peek);
+  ASSERT_TRUE(reply(0, denied));
+  EXPECT_FALSE(asked_.is_denied_for_all());
+}
+
+TEST_F(AskedTest, ARememberedDenialAges) {
+  begin({of("a:1")});
+  const std::vector<Decision> remembered = {{false, 2, 0, 250ms, 750ms}};
+  asked_.recall(remembered, 200ms);
+  EXPECT_EQ(asked_.verdict().all[0], (Decision{false, 2, 0, 50ms, 550ms}));
+  EXPECT_FALSE(asked_.verdict().allowed);
+}
+
+TEST_F(AskedTest, OtherNumbersCostsOrOrderAreAnotherQuestion) {
+  begin({of("a:1")});
+  const std::string first(asked_.identity());
+  begin({of("a:1")});
+  EXPECT_EQ(asked_.identity(), first);
+  begin({of("a:1", 2)});
+  EXPECT_NE(asked_.identity(), first);
+  begin({of("a:1")}, Order::in_order);
+  EXPECT_NE(asked_.identity(), first);
+  Charge other = of("a:1");
+  other.limit = Limit::per_second(3);
+  begin({other});
+  EXPECT_NE(asked_.identity(), first);
+}
+
+TEST_F(AskedTest, TurnsAwayRepliesThatAreNotTheScripts) {
+  begin({of("a:1")});
+  EXPECT_FALSE(reply(0, {100, 5}));
+  EXPECT_FALSE(reply(0, {100, 5, 0}));
+  EXPECT_FALSE(reply(0, {100, 5, 0, 1, 1, 0}));
+  EXPECT_FALSE(reply(0, {100, 5, 0, 1, 1, 0, 0, 1, 1, 0, 0}));
+  EXPECT_TRUE(reply(0, {100, 5, 0, 1, 1, 0, 0}));
+}
+
+}  // namespace
+}  // namespace weir::redis

@@ -15,34 +15,34 @@ class InlineList {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
  public:
-  constexpr InlineList() noexcept {}
-  constexpr InlineList(const InlineList& other) noexcept { assign(other); }
-  constexpr InlineList& operator=(const InlineList& other) noexcept {
+  InlineList() noexcept {}
+  InlineList(const InlineList& other) noexcept { assign(other); }
+  InlineList& operator=(const InlineList& other) noexcept {
     if (this != &other) assign(other);
     return *this;
   }
-  constexpr ~InlineList() = default;
+  ~InlineList() = default;
 
   // REQUIRES: size() < N.
-  constexpr void push_back(const T& item) noexcept {
+  void push_back(const T& item) noexcept {
     WEIR_ASSERT(size_ < N);
     std::construct_at(&items_[size_++], item);
   }
-  constexpr std::size_t size() const noexcept { return size_; }
-  constexpr bool empty() const noexcept { return size_ == 0; }
-  constexpr const T& operator[](std::size_t i) const noexcept {
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  const T& operator[](std::size_t i) const noexcept {
     WEIR_ASSERT(i < size_);
     return items_[i];
   }
-  constexpr T& operator[](std::size_t i) noexcept {
+  T& operator[](std::size_t i) noexcept {
     WEIR_ASSERT(i < size_);
     return items_[i];
   }
-  constexpr const T* begin() const noexcept { return items_; }
-  constexpr const T* end() const noexcept { return items_ + size_; }
+  const T* begin() const noexcept { return items_; }
+  const T* end() const noexcept { return items_ + size_; }
 
  private:
-  constexpr void assign(const InlineList& other) noexcept {
+  void assign(const InlineList& other) noexcept {
     size_ = 0;
     for (const T& item : other) push_back(item);
   }

@@ -48,12 +48,5 @@ TEST(InlineList, TakesAsManyAsItHasRoomForAndNotOneMore) {
   EXPECT_DEATH((void)list[3], "i < size_");
 }
 
-static_assert([] {
-  List list;
-  list.push_back({1, 2});
-  const List copy = list;
-  return copy[0].b;
-}() == 2);
-
 }  // namespace
 }  // namespace weir

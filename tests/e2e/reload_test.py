@@ -143,6 +143,16 @@ class Triggers(unittest.TestCase):
         while burst(server) != 8:
             pass
 
+    def test_files_of_secrets_are_watched_too(self):
+        server = Server(self, "", start=False, files={"secret": "one\n"})
+        secret = os.path.join(server.directory, "secret")
+        server.write(POLICY.replace("speak: resp", f'speak: resp, password: "file:{secret}"'))
+        server.start()
+        replace(secret, "two\n")
+        line = wait_for_line(server, "only a restart puts it in force")[-1]
+        self.assertIn("listen[1].password", line)
+        self.assertNotIn("two", line)
+
     def test_a_swapped_link_is_a_change_as_kubernetes_swaps_a_configmap(self):
         server = Server(self, "", start=False)
         root = pathlib.Path(server.directory)

@@ -251,6 +251,9 @@ class Model:
         merged = {}
         for name, id, cost in asked:
             merged[name, id] = merged.get((name, id), 0) + cost
+        # Nothing is taken on the way to a cost that can never pass.
+        if op == "spend" and order == "in-order" and any(c > self.LIMITS[n][0] for (n, _), c in merged.items() if n not in self.SHADOW):
+            op, order = "peek", "together"
         answers = []
         verdict = True
         if op == "spend" and order == "in-order" and any(

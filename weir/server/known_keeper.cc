@@ -88,7 +88,7 @@ Result<void> KnownKeeper::adjust(Adjustment adjustment, Wall now) {
                  std::to_string(bounds::adjustments_max) + " adjustments are in force; no more are possible"};
   }
   adjustments_.insert_or_assign(std::move(key), std::move(adjustment));
-  publish(ended | adjustments_part);
+  publish_and_save(ended | adjustments_part);
   return {};
 }
 
@@ -96,7 +96,7 @@ bool KnownKeeper::unadjust(std::string_view limit, std::string_view id, Wall now
   const std::lock_guard lock(mutex_);
   const unsigned ended = forget_ended(now);
   const bool found = adjustments_.erase(adjustment_key(limit, id)) > 0;
-  publish(ended | (found ? adjustments_part : 0u));
+  publish_and_save(ended | (found ? adjustments_part : 0u));
   return found;
 }
 
@@ -118,7 +118,7 @@ Result<void> KnownKeeper::add(AccessEntry entry, Wall now) {
                  std::to_string(bounds::access_entries_max) + " access entries are in force; no more are possible"};
   }
   entries_.insert_or_assign(std::move(key), std::move(entry));
-  publish(ended | entries_part);
+  publish_and_save(ended | entries_part);
   return {};
 }
 
@@ -135,7 +135,7 @@ bool KnownKeeper::remove(const AccessEntry& selector, Wall now) {
     changed |= blocks_part;
     found = true;
   }
-  publish(changed);
+  publish_and_save(changed);
   return found;
 }
 
@@ -178,7 +178,7 @@ void KnownKeeper::tick(Wall now) {
     blocks_.insert_or_assign(std::move(key), std::move(entry));
     changed |= blocks_part;
   }
-  publish(changed);
+  publish_and_save(changed);
   if (unsaved_) save();
 }
 
@@ -204,6 +204,10 @@ void KnownKeeper::publish(unsigned changed) {
     for (const auto& [key, one] : *all) soonest_ = std::min(soonest_, one.expires.value_or(Wall::max()));
   }
   known_.publish(std::make_shared<const Known>(parts_));
+}
+
+void KnownKeeper::publish_and_save(unsigned changed) {
+  publish(changed);
   if ((changed & (adjustments_part | entries_part)) != 0) save();
 }
 

@@ -67,6 +67,7 @@ class KnownKeeper {
   // All of these: REQUIRES: mutex_ is held.
   unsigned forget_ended(Wall now);
   void publish(unsigned changed);
+  void publish_and_save(unsigned changed);
   void save();
 
   KnownArchive* archive_;

@@ -2,12 +2,14 @@
 paused, emptied, made replicas, filled up, cut off mid-reply."""
 
 import json
+import subprocess
+import tempfile
 import time
 import unittest
 import urllib.error
 
 from redis_servers import Proxy, Redis, free_port, until
-from serving import Server
+from serving import ENVIRONMENT, WEIR, Server
 
 POLICY = """
 listen:
@@ -192,6 +194,24 @@ class Single(Failing):
         server = self.serve(free_port(), more="share: 1/3")
         who = self.fresh()
         self.assertEqual([self.ask(server, "local", who)[0] for _ in range(3)], [200, 429, 429])
+
+
+class Settings(unittest.TestCase):
+    def refused(self, redis):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(f"listen: [{{address: '127.0.0.1:0', speak: http}}]\nstore: redis\nredis: {redis}\n"
+                       "limits: {a: {rate: 1/s}}\n")
+            file.flush()
+            ended = subprocess.run([WEIR, "serve", "--config", file.name], capture_output=True, text=True, timeout=60,
+                                   env=ENVIRONMENT)
+        self.assertEqual(ended.returncode, 2, ended.stderr)
+        return ended.stderr
+
+    def test_that_cannot_work_are_refused_at_the_start(self):
+        self.assertIn("redis.master_name: sentinels must be asked for a master by its name", self.refused("{mode: sentinel}"))
+        self.assertIn("redis.db: 3 must be 0, a cluster has no other database", self.refused("{mode: cluster, db: 3}"))
+        many = ", ".join(f'"127.0.0.1:{port}"' for port in range(1, 18))
+        self.assertIn("redis.endpoints: at most 16 are asked", self.refused(f"{{mode: cluster, endpoints: [{many}]}}"))
 
 
 if __name__ == "__main__":

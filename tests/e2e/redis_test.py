@@ -1,12 +1,16 @@
 """`weir serve` with `store: redis`: real redis-server processes, real clients, several servers on one Redis."""
 
 import json
+import os
+import shutil
 import socket
+import subprocess
+import tempfile
 import threading
 import time
 import unittest
 
-from redis_servers import Redis, speak, until
+from redis_servers import Redis, free_port, speak, until
 from serving import Server
 
 POLICY = """
@@ -153,6 +157,21 @@ class RedisTest(unittest.TestCase):
             back()
             wait_until_up(server)
             self.assertEqual(check(server, "fast", "1")[0], 200)
+
+    def test_tls_with_a_client_certificate(self):
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
+        cert, key = os.path.join(directory, "cert.pem"), os.path.join(directory, "key.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                        "-subj", "/CN=redis", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
+                       check=True, capture_output=True)
+        port = free_port()
+        Redis(self, "--tls-port", str(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert,
+              "--tls-auth-clients", "yes")
+        tls = f"tls: {{enabled: true, ca_file: {cert}, cert_file: {cert}, key_file: {key}}}"
+        server = Server(self, POLICY.format(port=port, timeout="2s, " + tls))
+        wait_until_up(server)
+        self.assertEqual(check(server, "orders", "42")[1]["remaining"], 4)
 
     def test_a_window_beyond_redis_is_refused_at_the_start(self):
         redis = Redis(self)

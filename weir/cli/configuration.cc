@@ -27,8 +27,7 @@ policy::Problems unbuilt(const std::vector<policy::Setting>& settings) {
   policy::Problems problems;
   for (const policy::Setting& setting : settings) {
     if (setting.origin == "default" || setting.value == "[]" || setting.value == "\"\"") continue;
-    for (const std::string_view section :
-         {"admin.read_token", "admin.write_token", "external", "envoy", "cache_redis"}) {
+    for (const std::string_view section : {"external", "envoy", "cache_redis"}) {
       if (!setting.path.starts_with(section)) continue;
       problems.push_back({setting.origin, 0, 0, setting.path + " is not built yet, and the server must not ignore it"});
       break;

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <utility>
 
+#include "weir/admin/admin_session.h"
 #include "weir/cli/systemd.h"
 #include "weir/protocol/resp/resp_session.h"
-#include "weir/server/admin_session.h"
 
 namespace weir::cli {
 namespace {
@@ -17,7 +17,7 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
 }
 
 // What cannot be spoken together, or not yet.
-Result<void> check(const policy::Listener& listener, const Address& address) {
+Result<void> check(const policy::Listener& listener, const Address& address, const policy::Admin& tokens) {
   const auto refuse = [](std::string sentence) { return Error{Fault::invalid, std::move(sentence)}; };
   if (!listener.tls.empty()) return refuse("tls on " + listener.address + " is not built yet");
   const bool alone = has(listener.speak, "resp") || has(listener.speak, "admin");
@@ -28,9 +28,10 @@ Result<void> check(const policy::Listener& listener, const Address& address) {
     return refuse("a password on " + listener.address + " protects nothing: only resp asks for one");
   }
   if (has(listener.speak, "proxy")) return refuse("speak: proxy on " + listener.address + " is not built yet");
-  if (has(listener.speak, "admin") && !address.is_loopback()) {
+  const bool open = tokens.read_token.empty() && tokens.write_token.empty();
+  if (has(listener.speak, "admin") && open && !address.is_loopback()) {
     return refuse("the admin listener on " + listener.address +
-                  " must be on a loopback address: tokens are not built yet");
+                  " is not on a loopback address: it needs admin.read_token or admin.write_token");
   }
   if (!alone && !has(listener.speak, "http")) return refuse("speak: grpc on " + listener.address + " is not built yet");
   return {};
@@ -38,11 +39,10 @@ Result<void> check(const policy::Listener& listener, const Address& address) {
 
 // Each of these makes, for one loop, what its sessions share, and then the sessions.
 
-Sessions admin_sessions(Surroundings& around) {
-  auto front = std::make_shared<AdminFront>();
-  front->metrics = around.metrics;
-  front->ready = [&around] { return around.health.ready.load(); };
-  return [front](std::string_view) { return std::make_unique<AdminSession>(*front); };
+Sessions admin_sessions(bool loopback, Surroundings& around) {
+  const std::shared_ptr<admin::Front> front = around.admin();
+  front->loopback = loopback;
+  return [front](std::string_view peer) { return std::make_unique<AdminSession>(*front, peer); };
 }
 
 Sessions resp_sessions(const std::string& password, Surroundings& around) {
@@ -61,15 +61,16 @@ Sessions http_sessions(Surroundings& around) {
   };
 }
 
-Result<Endpoint> make_endpoint(const policy::Listener& listener, Surroundings& around) {
+Result<Endpoint> make_endpoint(const policy::Listener& listener, const policy::Admin& tokens, Surroundings& around) {
   auto address = Address::parse(listener.address);
   if (!address) return address.error();
-  if (auto fine = check(listener, *address); !fine) return fine.error();
+  if (auto fine = check(listener, *address, tokens); !fine) return fine.error();
   Endpoint endpoint;
   endpoint.address = std::move(*address);
   if (has(listener.speak, "admin")) {
     endpoint.speak = Speak::admin;
-    endpoint.sessions = [&around](Loop&) { return admin_sessions(around); };
+    const bool loopback = endpoint.address.is_loopback();
+    endpoint.sessions = [loopback, &around](Loop&) { return admin_sessions(loopback, around); };
   } else if (has(listener.speak, "resp")) {
     endpoint.speak = Speak::resp;
     endpoint.sessions = [&around, password = listener.password](Loop&) { return resp_sessions(password, around); };
@@ -82,11 +83,11 @@ Result<Endpoint> make_endpoint(const policy::Listener& listener, Surroundings& a
 
 }  // namespace
 
-Result<std::vector<Endpoint>> make_endpoints(const std::vector<policy::Listener>& listeners, Surroundings& around) {
+Result<std::vector<Endpoint>> make_endpoints(const policy::Settings& settings, Surroundings& around) {
   std::vector<Endpoint> all;
   const int inherited = inherited_sockets();
-  for (const policy::Listener& listener : listeners) {
-    auto made = make_endpoint(listener, around);
+  for (const policy::Listener& listener : settings.listen) {
+    auto made = make_endpoint(listener, settings.admin, around);
     if (!made) return made.error();
     if (static_cast<int>(all.size()) < inherited) made->inherited_fd = kFirstInherited + static_cast<int>(all.size());
     all.push_back(std::move(*made));

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "weir/admin/front.h"
 #include "weir/base/published.h"
 #include "weir/base/result.h"
 #include "weir/policy/settings.h"
@@ -19,13 +21,13 @@ namespace weir::cli {
 struct Surroundings {
   const Health& health;
   const Published<HttpOptions>& http;
-  // Prometheus text. Called in any loop's thread.
-  std::function<std::string()> metrics;
+  // What the admin API of one loop can see and do.
+  std::function<std::shared_ptr<admin::Front>()> admin;
   std::atomic<std::uint64_t> next_client{1};  // CLIENT ID of RESP connections
 };
 
 // In the order of the listeners. The Error names the address and what is wrong with it.
-Result<std::vector<Endpoint>> make_endpoints(const std::vector<policy::Listener>& listeners, Surroundings& around);
+Result<std::vector<Endpoint>> make_endpoints(const policy::Settings& settings, Surroundings& around);
 
 // What HTTP answers look like, as the configuration says.
 HttpOptions http_options(const policy::Settings& settings);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "weir/base/bounds.h"
 #include "weir/base/siphash.h"
 #include "weir/net/tls.h"
 #include "weir/policy/named_limit.h"
@@ -88,6 +89,10 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const policy::Redis& sett
     stores->endpoints_.push_back(std::move(*target));
   }
   if (stores->endpoints_.empty()) return Error{Fault::invalid, "redis.endpoints: at least one is needed"};
+  if (stores->endpoints_.size() > bounds::redis_scouts_max) {
+    return Error{Fault::invalid, "redis.endpoints: at most " + std::to_string(bounds::redis_scouts_max) +
+                                     " are asked; the others of a cluster are found by themselves"};
+  }
   if (settings.mode == "sentinel" && settings.master_name.empty()) {
     return Error{Fault::invalid, "redis.master_name: sentinels must be asked for a master by its name"};
   }

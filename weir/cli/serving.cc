@@ -20,6 +20,7 @@
 #include "weir/base/siphash.h"
 #include "weir/cli/configuration.h"
 #include "weir/cli/systemd.h"
+#include "weir/store/memory/memory_roster.h"
 #include "weir/store/memory/memory_store.h"
 #include "weir/store/memory/snapshot.h"
 
@@ -53,6 +54,15 @@ Socket take_signals() {
   return Socket(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+// Buckets that live in Redis are not listed yet: nobody sees any, and to forget them all is refused.
+class UnlistedBuckets final : public Roster {
+ public:
+  void visit(std::string_view, Now, const Visit&, const Done& done) override { done(Step{}); }
+  void forget(std::string_view, Now, const Done& done) override {
+    done(Error{Fault::unavailable, "with store: redis all buckets cannot be reset at once yet"});
+  }
+};
+
 void apply_log(const policy::Settings& settings, Log& log) {
   log.configure(log_level(settings.log.level), settings.log.format == "json" ? LogFormat::json : LogFormat::text);
 }
@@ -68,7 +78,7 @@ Serving::Serving(policy::Loaded loaded, std::string path, Console& console)
         console.err.flush();
       }),
       http_(std::make_shared<const HttpOptions>(http_options(loaded_.settings))),
-      around_{health_, http_, [this] { return exposition(server_->metrics(), gauges()); }} {}
+      around_{health_, http_, [this] { return admin_front(); }} {}
 
 Exit Serving::run() {
   signals_ = take_signals();
@@ -78,7 +88,7 @@ Exit Serving::run() {
     return kFailed;
   }
   raise_descriptor_limit();
-  auto endpoints = make_endpoints(loaded_.settings.listen, around_);
+  auto endpoints = make_endpoints(loaded_.settings, around_);
   if (!endpoints) {
     console_.complain(endpoints.error().detail);
     return kUsage;
@@ -105,6 +115,7 @@ Exit Serving::run() {
       Reloader::Options{.load = [this](const auto& amendments) { return load(amendments); },
                         .log = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); }});
   reloader_->on_change([this](const policy::Loaded& now) { apply(now); });
+  errands_ = std::make_unique<admin::Errands>();
   if (auto started = start_server(std::move(*endpoints)); !started) {
     console_.complain(started.error().detail);
     return kFailed;
@@ -122,6 +133,7 @@ Exit Serving::run() {
   (void)!eventfd_write(wakeup_.fd(), 1);
   maintenance.join();
   control_thread.join();
+  errands_.reset();
   server_.reset();
   save_snapshot();
   if (auto sealed = state_.seal(clock_->now()); !sealed) log_.error(sealed.error().detail);
@@ -135,6 +147,7 @@ Result<void> Serving::open_redis(const policy::Settings& settings) {
   auto stores = RedisStores::make(settings.redis, [this](std::string_view sentence) { log_.warn(sentence); });
   if (!stores) return stores.error();
   redis_ = std::move(*stores);
+  roster_ = std::make_unique<UnlistedBuckets>();
   auto table = Table::create({.buckets_max = static_cast<std::uint64_t>(settings.redis.fallback_buckets)});
   if (!table) return table.error();
   state_.table = std::move(*table);
@@ -163,6 +176,7 @@ Result<void> Serving::open_table(const policy::Settings& settings) {
   state_ = std::move(*state);
   for (const std::string& sentence : state_.report) log_.info(sentence);
   clock_ = std::make_unique<BootClock>(state_.boot_offset);
+  roster_ = std::make_unique<MemoryRoster>(*state_.table);
   started_ = clock_->time();
   return {};
 }
@@ -218,7 +232,8 @@ Result<void> Serving::start_server(std::vector<Endpoint> endpoints) {
   auto server = Server::make({.threads = threads,
                               .store = [this](Loop& loop) { return make_store(loop); },
                               .watch = watch_.get(),
-                              .log = [this](std::string_view sentence) { log_.warn(sentence); }},
+                              .log = [this](std::string_view sentence) { log_.warn(sentence); },
+                              .events = &events_},
                              std::move(endpoints), reloader_->policy(), keeper_->known(), *clock_);
   if (!server) return server.error();
   server_ = std::move(*server);
@@ -235,6 +250,12 @@ void Serving::announce() {
   health_.ready = true;
   log_.info("ready: " + where);
   notify("READY=1");
+}
+
+std::shared_ptr<admin::Front> Serving::admin_front() {
+  return std::make_shared<admin::Front>(admin::Front{
+      *reloader_, *keeper_, *roster_, events_, *errands_, health_, *clock_, [this] { return server_->metrics(); },
+      [this] { return gauges(); }, [this](std::string_view line) { log_.info(line); }});
 }
 
 Gauges Serving::gauges() const {

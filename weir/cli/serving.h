@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "weir/admin/errands.h"
+#include "weir/admin/front.h"
 #include "weir/base/clock.h"
 #include "weir/base/log.h"
 #include "weir/base/published.h"
@@ -27,6 +29,7 @@
 #include "weir/server/reload.h"
 #include "weir/server/server.h"
 #include "weir/store/memory/state.h"
+#include "weir/store/roster.h"
 
 namespace weir::cli {
 
@@ -48,6 +51,7 @@ class Serving {
   void apply(const policy::Loaded& now);
   Result<void> start_server(std::vector<Endpoint> endpoints);
   void announce();
+  std::shared_ptr<admin::Front> admin_front();
   Gauges gauges() const;
   void control();
   void watch_files();
@@ -62,12 +66,15 @@ class Serving {
 
   OpenState state_;  // with `store: redis`, of the buckets that inMemoryFallback needs
   std::unique_ptr<BootClock> clock_;
+  std::unique_ptr<Roster> roster_;
   std::unique_ptr<RedisStores> redis_;  // null: buckets live in memory
   Time started_{};
   std::unique_ptr<KnownFile> known_file_;  // none without state files
   std::unique_ptr<KnownKeeper> keeper_;
   std::unique_ptr<DenialWatch> watch_;
   std::unique_ptr<Reloader> reloader_;
+  Events events_;
+  std::unique_ptr<admin::Errands> errands_;
   Published<HttpOptions> http_;
   Health health_;
   Surroundings around_;

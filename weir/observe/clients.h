@@ -47,8 +47,8 @@ class LoopClients {
   // Every decision of a spend.
   void record(const Answer& answer);
 
-  // While it lives, record() need not lock each time: for the answers of one batch. Whoever is told one of them may
-  // look in the same thread.
+  // While it lives, record() need not lock each time: for the answers of one batch. Whoever is told one of them must
+  // not look at other loops' clients meanwhile: two loops could wait for each other.
   class Batch {
    public:
     explicit Batch(LoopClients& clients) : clients_(clients), lock_(clients.mutex_) { clients_.held_ = true; }

@@ -27,6 +27,11 @@ LimitCounters& LoopMetrics::of(const Label& label) {
 
 void LoopMetrics::record(const Answer& answer) {
   requests.add();
+  if (!answer.verdict.allowed) denied.add();
+  if (answer.access == Access::allow_listed) allow_listed.add();
+  if (answer.access == Access::deny_listed) deny_listed.add();
+  clients.record(answer);
+  if (events_ != nullptr && events_->wanted()) events_->publish(answer);
   if (answer.access == Access::deny_listed) return;  // no limit was asked
   for (std::size_t i = 0; i < answer.verdict.all.size(); ++i) {
     // A limit's rate and its quota are two buckets under one key, next to each other, and one answer.
@@ -114,6 +119,14 @@ void write_limits(std::string& out, const std::map<std::string, LimitSums>& limi
   }
 }
 
+void write_active(std::string& out, const std::vector<ActiveClients>& limits) {
+  head(out, "weir_rate_limit_active_clients", "gauge", "Buckets that are not full; an estimate beyond 65536.");
+  for (const ActiveClients& active : limits) {
+    const std::string labels = "{limit=\"" + active.limit + "\",limiter_type=\"" + active.limiter_type + "\"}";
+    line(out, "weir_rate_limit_active_clients", labels, std::to_string(active.count));
+  }
+}
+
 void write_histogram(std::string& out, const std::vector<const LoopMetrics*>& loops, const std::string& store) {
   head(out, "weir_decision_seconds", "histogram", "From the end of reading a question to its answer.");
   std::uint64_t total = 0;
@@ -149,6 +162,7 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
   }
   std::string out;
   write_limits(out, limits);
+  write_active(out, gauges.active);
   write_histogram(out, loops, gauges.store);
   const auto gauge = [&](std::string_view name, std::string_view help, std::uint64_t value) {
     head(out, name, "gauge", help);

@@ -19,6 +19,8 @@
 
 #include "weir/base/time.h"
 #include "weir/core/answer.h"
+#include "weir/observe/clients.h"
+#include "weir/observe/events.h"
 
 namespace weir {
 
@@ -65,15 +67,22 @@ struct LimitCounters {
 
 class LoopMetrics {
  public:
+  // `events`, if any, is told every decision; it must outlive the metrics.
+  explicit LoopMetrics(Events* events = nullptr) noexcept : events_(events) {}
+
   void record(const Answer& answer);
   // What the access lists decided for one limit, before it was asked.
   void record_listed(const Label& label, bool allowed);
   void store_failed() noexcept { store_errors.add(); }
 
   Counter requests;
+  Counter denied;  // of them, by limits or by the deny list
+  Counter allow_listed;
+  Counter deny_listed;
   Counter store_errors;
   Histogram decision_seconds;
   std::array<Counter, 4> connections;  // by Speak
+  LoopClients clients;
 
   // For whoever scrapes.
   void visit(const std::function<void(const LimitCounters&)>& visit) const;
@@ -81,6 +90,7 @@ class LoopMetrics {
  private:
   LimitCounters& of(const Label& label);
 
+  Events* events_;
   mutable std::mutex growing_;  // held by the loop to add a limit, by a reader to walk them; never to count
   std::map<std::string, std::unique_ptr<LimitCounters>, std::less<>> limits_;
 };
@@ -88,8 +98,16 @@ class LoopMetrics {
 enum class Speak : unsigned char { http, resp, admin, grpc };
 std::string_view print(Speak speak) noexcept;
 
+// Buckets of one limit that are not full, or were a moment ago.
+struct ActiveClients {
+  std::string limit;
+  std::string limiter_type;
+  std::uint64_t count = 0;
+};
+
 // Gauges that belong to no loop, read when somebody scrapes.
 struct Gauges {
+  std::vector<ActiveClients> active;
   std::uint64_t buckets = 0;
   std::uint64_t buckets_evicted = 0;
   std::uint64_t table_bytes = 0;

@@ -63,13 +63,14 @@ Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
   if (query.key.size() > bounds::own_key_bytes_max) {
     return Error{Fault::too_large, "the key is longer than " + std::to_string(bounds::own_key_bytes_max) + " bytes"};
   }
-  pending.own_text.assign(kOwnPrefix).append(query.key);
+  pending.own_text.assign(query.stored ? std::string_view{} : kOwnPrefix).append(query.key);
   pending.own_charge = Charge{};
-  pending.own_charge.key = Key{pending.own_text};
+  pending.own_charge.key = Key{pending.own_text, query.stored.value_or(Kind::bucket)};
   pending.own_charge.cost = query.cost;
   pending.own_charge.on_failure = policy_.get()->failure_policy();
   // A reset needs no numbers.
   if (query.limit) pending.own_charge.limit = *query.limit;
+  if (query.quota) pending.own_charge.quota = *query.quota;
   return {};
 }
 
@@ -97,7 +98,10 @@ void Pipeline::flush(Now now) {
   // An answer may lead to new questions; they belong to the next batch.
   std::vector<Question> batch = std::exchange(batch_, {});
   flushing_ = true;
-  store_.charge(batch, now, *this);
+  {
+    const LoopClients::Batch counting(metrics_.clients);
+    store_.charge(batch, now, *this);
+  }
   flushing_ = false;
   // One reading for all that were answered.
   const Time done = clock_.now().time;
@@ -141,6 +145,7 @@ void describe(const Part& part, std::string_view route, Label& label) {
   // Of a composite no single part tells what is counted.
   label.key = part.limit->key.size() == 1 ? std::string_view(part.limit->key.front()) : std::string_view{};
   label.shadow = part.mode == Enforcement::shadow;
+  label.secret = part.limit->holds_api_key();
 }
 
 // No limit says so: a denial without numbers, behind the decisions there are. Returns the place of its label.
@@ -171,6 +176,7 @@ void refuse_access(const Resolved& resolved, Answer& answer) {
   } else {
     label.key = resolved.denied_client().name;
     label.id = resolved.denied_client().value;
+    label.secret = label.key == "apikey";
   }
 }
 
@@ -188,7 +194,8 @@ void name_unlimited(std::span<const Part> parts, Answer& answer) {
 
 void Pipeline::label(const Pending& pending, Answer& answer) {
   if (pending.own) {
-    answer.labels[0].id = std::string_view(pending.own_text).substr(kOwnPrefix.size());
+    const std::string_view key = pending.own_text;
+    answer.labels[0].id = key.substr(key.starts_with(kOwnPrefix) ? kOwnPrefix.size() : 0);
     measure(pending.own_charge, answer.labels[0]);
     answer.labels[0].source = "caller";
     answer.labelled = 1;

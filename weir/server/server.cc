@@ -29,6 +29,7 @@ class Server::Worker {
       : server_(server),
         loop_(std::move(loop)),
         store_(std::move(store)),
+        metrics_(server.options_.events),
         pipeline_(policy, known, *store_, metrics_, server.clock_, server.options_.watch) {
     loop_->on_end_of_turn([this] { end_turn(); });
   }

@@ -51,6 +51,8 @@ class Server {
     DenialWatch* watch = nullptr;
     // Told what an operator should know, one sentence each.
     std::function<void(std::string_view)> log;
+    // Told every decision; must outlive the server. Null: nobody is.
+    Events* events = nullptr;
   };
 
   // The policy in force, what is known, and the clock must outlive the server. What is published there is in force for

@@ -45,10 +45,10 @@ std::map<std::string, int> walk(Table& table, std::size_t page) {
 
 TEST(MemoryRoster, SeesEveryBucketOnceWhateverThePage) {
   auto table = make(200'000);
-  for (int i = 0; i < 5000; ++i) spend(*table, "per-ip:" + std::to_string(i));
-  for (const std::size_t page : {1ul, 7ul, 1000ul, 100'000ul}) {
+  for (int i = 0; i < 2000; ++i) spend(*table, "per-ip:" + std::to_string(i));
+  for (const std::size_t page : {7ul, 500ul, 100'000ul}) {
     const auto seen = walk(*table, page);
-    ASSERT_EQ(seen.size(), 5000u) << page;
+    ASSERT_EQ(seen.size(), 2000u) << page;
     for (const auto& [name, times] : seen) ASSERT_EQ(times, 1) << name;
   }
 }

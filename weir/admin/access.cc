@@ -1,0 +1,186 @@
+// The lists of those who always pass and those who never do: GET, POST and DELETE /ratelimit/access/{allow|deny}.
+#include <array>
+
+#include "weir/admin/audit.h"
+#include "weir/admin/body.h"
+#include "weir/admin/calls.h"
+#include "weir/admin/target.h"
+#include "weir/base/text.h"
+#include "weir/core/identifier.h"
+#include "weir/policy/values.h"
+
+namespace weir::admin {
+namespace {
+
+std::optional<AccessEntry::List> list_of(std::string_view word) {
+  if (word == "allow") return AccessEntry::List::allow;
+  if (word == "deny") return AccessEntry::List::deny;
+  return {};
+}
+
+Reply no_such_list(std::string_view word) {
+  return refuse(404, "not_found", "there is no list " + quote(word) + "; the lists are allow and deny");
+}
+
+// Limits with the API key in their ids show it shortened, and so does an entry for the key itself.
+void write_entry(const Policy& policy, const AccessEntry& entry, JsonWriter& json) {
+  json.begin_object().key("list").string(print(entry.list));
+  if (entry.ip) {
+    json.key("ip").string(entry.ip->bits() == entry.ip->address().width() ? entry.ip->address().print()
+                                                                          : entry.ip->print());
+  } else if (!entry.apikey.empty()) {
+    json.key("apikey").string(shortened(entry.apikey));
+  } else {
+    const NamedLimit* const limit = policy.find(entry.limit);
+    const bool secret = limit != nullptr && limit->holds_api_key();
+    json.key("limit").string(entry.limit).key("id").string(secret ? shortened(entry.id) : entry.id);
+  }
+  json.key("reason").string(entry.reason).key("expires");
+  entry.expires ? json.string(print_instant(*entry.expires)) : json.null();
+  json.key("added_by").string(entry.added_by).end_object();
+}
+
+std::string text_of(const Policy& policy, const AccessEntry& entry) {
+  std::string text;
+  JsonWriter json(text);
+  write_entry(policy, entry, json);
+  return text;
+}
+
+// The entry of operators for the same client that is in force, as JSON.
+std::string entry_before(const Front& front, const Policy& policy, const AccessEntry& entry, Wall wall) {
+  for (const AccessEntry& other : front.keeper.entries(entry.list, wall)) {
+    if (selector_of(other) == selector_of(entry)) return text_of(policy, other);
+  }
+  return {};
+}
+
+// Whom it is about: exactly one of ip, apikey, or limit and id.
+std::optional<Reply> name_client(const Policy& policy, std::string_view ip, std::string_view apikey,
+                                 std::string_view limit, std::string_view id, AccessEntry& entry) {
+  const int kinds = (ip.empty() ? 0 : 1) + (apikey.empty() ? 0 : 1) + (limit.empty() && id.empty() ? 0 : 1);
+  if (kinds != 1) return refuse(400, "bad_value", "an entry needs exactly one of ip, apikey, or limit and id");
+  if (!ip.empty()) {
+    const Result<IpPrefix> prefix = IpPrefix::parse(ip);
+    if (!prefix) return refuse(400, "bad_value", "ip " + prefix.error().detail);
+    entry.ip = *prefix;
+  }
+  entry.apikey = apikey;
+  if (limit.empty() != id.empty()) return refuse(400, "bad_value", "limit and id go together");
+  if (limit.empty()) return {};
+  auto target = target_of(policy, limit, id);
+  if (auto* reply = std::get_if<Reply>(&target)) return std::move(*reply);
+  entry.limit = limit;
+  entry.id = std::get<Target>(target).id;
+  return {};
+}
+
+std::optional<Error> read_end(JsonValue object, Wall wall, AccessEntry& entry) {
+  const auto lasts = duration_field(object, "for");
+  if (!lasts) return lasts.error();
+  const auto expires = text_field(object, "expires");
+  if (!expires) return expires.error();
+  if (*lasts && *expires) return Error{Fault::invalid, "for and expires exclude each other"};
+  if (*lasts) {
+    if (**lasts > bounds::window_max) return Error{Fault::invalid, "for must not be longer than 100 years"};
+    entry.expires = std::chrono::ceil<std::chrono::seconds>(wall + **lasts);
+  }
+  if (*expires) {
+    const Result<Wall> instant = policy::parse_instant(**expires);
+    if (!instant) return Error{Fault::invalid, "expires: " + instant.error().detail};
+    if (*instant <= wall) return Error{Fault::invalid, "expires " + quote(**expires) + " is in the past"};
+    entry.expires = *instant;
+  }
+  return {};
+}
+
+// Nobody locks himself out, by his address or by his id of a limit that is keyed by it.
+bool hits_caller(const Policy& policy, const AccessEntry& entry, std::string_view peer) {
+  const Result<IpAddress> address = IpAddress::parse(peer);
+  if (entry.list != AccessEntry::List::deny || !address) return false;
+  if (entry.ip) return entry.ip->contains(*address);
+  const NamedLimit* const limit = policy.find(entry.limit);
+  if (limit == nullptr || limit->id_kind == IdKind::shaped) return false;
+  const auto own = policy.bucket_id(limit->name, peer);
+  return own && *own == entry.id;
+}
+
+std::optional<Reply> read_entry(Front& front, const Request& request, const Policy& policy, AccessEntry& entry) {
+  static constexpr std::array<std::string_view, 7> kFields = {"ip",     "apikey", "limit",  "id",
+                                                              "reason", "for",    "expires"};
+  std::optional<JsonValue> object;
+  if (auto refused = read_object(front, request, kFields, object)) return refused;
+  std::array<std::string, 5> texts;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    auto text = text_field(*object, kFields[i]);
+    if (!text) return refuse(400, "bad_value", text.error().detail);
+    texts[i] = std::move(*text).value_or("");
+  }
+  if (auto refused = name_client(policy, texts[0], texts[1], texts[2], texts[3], entry)) return refused;
+  entry.reason = texts[4];
+  entry.added_by = caller(request);
+  if (const auto error = read_end(*object, request.now.wall, entry)) return refuse(400, "bad_value", error->detail);
+  return {};
+}
+
+}  // namespace
+
+Outcome list_entries(Front& front, const Request& request) {
+  const auto list = list_of(request.parts[0]);
+  if (!list) return no_such_list(request.parts[0]);
+  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  Reply reply;
+  JsonWriter json(reply.content);
+  json.begin_object().key("entries").begin_array();
+  for (const AccessEntry& entry : policy->access().entries()) {
+    if (entry.list == *list && entry.live(request.now.wall)) write_entry(*policy, entry, json);
+  }
+  for (const AccessEntry& entry : front.keeper.entries(*list, request.now.wall)) write_entry(*policy, entry, json);
+  json.end_array().end_object();
+  return reply;
+}
+
+Outcome add_entry(Front& front, const Request& request) {
+  const auto list = list_of(request.parts[0]);
+  if (!list) return no_such_list(request.parts[0]);
+  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  AccessEntry entry;
+  entry.list = *list;
+  if (auto refused = read_entry(front, request, *policy, entry)) return std::move(*refused);
+  if (hits_caller(*policy, entry, request.peer)) {
+    return refuse(409, "conflict", "that is your own address, " + std::string(request.peer));
+  }
+  const Wall wall = request.now.wall;
+  const std::string before = entry_before(front, *policy, entry, wall);
+  if (const auto added = front.keeper.add(entry, wall); !added) {
+    return refuse(400, added.error().fault == Fault::too_large ? "too_large" : "bad_value", added.error().detail);
+  }
+  const std::string after = text_of(*policy, entry);
+  audit(front, caller(request), wall, "access add", request.parts[0], before, after);
+  Reply reply;
+  reply.content = R"({"entries":[)" + after + "]}";
+  return reply;
+}
+
+Outcome remove_entry(Front& front, const Request& request) {
+  const auto list = list_of(request.parts[0]);
+  if (!list) return no_such_list(request.parts[0]);
+  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  AccessEntry selector;
+  selector.list = *list;
+  const Parameters& given = request.parameters;
+  auto refused = name_client(*policy, given["ip"], given["apikey"], given["limit"], given["id"], selector);
+  if (refused) return std::move(*refused);
+  const Wall wall = request.now.wall;
+  const std::string before = entry_before(front, *policy, selector, wall);
+  if (!front.keeper.remove(selector, wall)) {
+    return refuse(404, "not_found",
+                  "no such entry was added at run time; those of the configuration end with the configuration");
+  }
+  audit(front, caller(request), wall, "access remove", request.parts[0], before, {});
+  Reply reply;
+  reply.content = R"({"removed":1})";
+  return reply;
+}
+
+}  // namespace weir::admin

@@ -1,0 +1,137 @@
+// Other numbers for one id, for a while: GET, PUT and DELETE /ratelimit/adjust.
+#include <array>
+
+#include "weir/admin/audit.h"
+#include "weir/admin/body.h"
+#include "weir/admin/calls.h"
+#include "weir/admin/target.h"
+#include "weir/base/text.h"
+#include "weir/core/identifier.h"
+
+namespace weir::admin {
+namespace {
+
+constexpr Duration kDefaultTime = std::chrono::hours{1};
+
+Reply bad_value(const Error& error) {
+  return refuse(400, error.fault == Fault::too_large ? "too_large" : "bad_value", error.detail);
+}
+
+// The numbers with which it is in force; what it leaves open comes from what holds without it.
+void write_adjustment(const Policy& policy, const Adjustment& adjustment, Wall wall, JsonWriter& json) {
+  const NamedLimit* const limit = policy.find(adjustment.limit);
+  const bool secret = limit != nullptr && limit->holds_api_key();
+  json.begin_object().key("limit").string(adjustment.limit);
+  json.key("id").string(secret ? shortened(adjustment.id) : adjustment.id);
+  std::optional<Limit> numbers;
+  if (limit != nullptr) {
+    const auto without = policy.in_force(*limit, adjustment.id, Known(), wall);
+    const auto with = adjusted(adjustment, without.numbers ? &*without.numbers : nullptr);
+    if (with) numbers = *with;
+  }
+  if (numbers) {
+    json.key("burst").number(numbers->burst()).key("count").number(numbers->count());
+    json.key("period").string(print_duration(numbers->period()));
+  } else {
+    json.key("burst").null().key("count").null().key("period").null();
+  }
+  json.key("expires").string(print_instant(adjustment.expires)).key("added_by").string(adjustment.added_by);
+  json.end_object();
+}
+
+std::string text_of(const Policy& policy, const Adjustment* adjustment, Wall wall) {
+  std::string text;
+  JsonWriter json(text);
+  if (adjustment != nullptr) write_adjustment(policy, *adjustment, wall, json);
+  return text;
+}
+
+// The body's numbers.
+std::optional<Error> read_numbers(JsonValue object, Wall wall, Adjustment& adjustment) {
+  const auto burst = count_field(object, "burst");
+  if (!burst) return burst.error();
+  const auto count = count_field(object, "count");
+  if (!count) return count.error();
+  const auto period = duration_field(object, "period");
+  if (!period) return period.error();
+  const auto rate = rate_field(object, "rate");
+  if (!rate) return rate.error();
+  const auto lasts = duration_field(object, "for");
+  if (!lasts) return lasts.error();
+  adjustment.burst = *burst;
+  adjustment.count = *count;
+  adjustment.period = *period;
+  if (*rate) {
+    if (*count || *period) return Error{Fault::invalid, "rate says what count and period say: give one or the other"};
+    adjustment.count = (*rate)->count;
+    adjustment.period = (*rate)->period;
+  }
+  if (!adjustment.burst && !adjustment.count && !adjustment.period) {
+    return Error{Fault::invalid, "an adjustment needs rate, count, period or burst"};
+  }
+  const Duration time = lasts->value_or(kDefaultTime);
+  if (time > bounds::window_max) return Error{Fault::invalid, "for must not be longer than 100 years"};
+  adjustment.expires = std::chrono::ceil<std::chrono::seconds>(wall + time);
+  return {};
+}
+
+}  // namespace
+
+Outcome list_adjustments(Front& front, const Request& request) {
+  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  Reply reply;
+  JsonWriter json(reply.content);
+  json.begin_object().key("adjustments").begin_array();
+  for (const Adjustment& adjustment : front.keeper.adjustments(request.now.wall)) {
+    write_adjustment(*policy, adjustment, request.now.wall, json);
+  }
+  json.end_array().end_object();
+  return reply;
+}
+
+Outcome adjust(Front& front, const Request& request) {
+  static constexpr std::array<std::string_view, 5> kFields = {"rate", "burst", "count", "period", "for"};
+  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  auto target = target_of(*policy, request.parts[0], request.parts[1]);
+  if (auto* reply = std::get_if<Reply>(&target)) return std::move(*reply);
+  const auto& [limit, id] = std::get<Target>(target);
+  std::optional<JsonValue> object;
+  if (auto refused = read_object(front, request, kFields, object)) return std::move(*refused);
+
+  const Wall wall = request.now.wall;
+  Adjustment adjustment;
+  adjustment.limit = limit->name;
+  adjustment.id = id;
+  adjustment.added_by = caller(request);
+  if (const auto error = read_numbers(*object, wall, adjustment)) return bad_value(*error);
+  const auto without = policy->in_force(*limit, id, Known(), wall);
+  if (const auto fits = adjusted(adjustment, without.numbers ? &*without.numbers : nullptr); !fits) {
+    return bad_value(fits.error());
+  }
+  const std::shared_ptr<const Known> known = front.keeper.known().current();
+  const std::string before = text_of(*policy, known->adjustments().find({limit->name, id}, wall), wall);
+  if (const auto kept = front.keeper.adjust(adjustment, wall); !kept) return bad_value(kept.error());
+  Reply reply;
+  reply.content = text_of(*policy, &adjustment, wall);
+  audit(front, caller(request), wall, "adjust", shown(std::get<Target>(target)), before, reply.content);
+  return reply;
+}
+
+Outcome unadjust(Front& front, const Request& request) {
+  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  auto target = target_of(*policy, request.parts[0], request.parts[1]);
+  if (auto* reply = std::get_if<Reply>(&target)) return std::move(*reply);
+  const Target& whom = std::get<Target>(target);
+  const Wall wall = request.now.wall;
+  const std::shared_ptr<const Known> known = front.keeper.known().current();
+  const std::string before = text_of(*policy, known->adjustments().find({whom.limit->name, whom.id}, wall), wall);
+  if (!front.keeper.unadjust(whom.limit->name, whom.id, wall)) {
+    return refuse(404, "not_found", "there is no adjustment for " + shown(whom));
+  }
+  audit(front, caller(request), wall, "unadjust", shown(whom), before, {});
+  Reply reply;
+  reply.content = R"({"removed":1})";
+  return reply;
+}
+
+}  // namespace weir::admin

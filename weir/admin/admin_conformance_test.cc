@@ -1,0 +1,83 @@
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "weir/admin/admin_session.h"
+#include "weir/admin/front_test.h"
+#include "weir/protocol/testing/session_conformance.h"
+#include "weir/store/memory/memory_roster.h"
+
+namespace weir {
+namespace {
+
+// One program for all sessions: the kit opens thousands, and none of them changes anything.
+admin::Around& around() {
+  static const std::unique_ptr<Table> table =
+      std::move(*Table::create({.buckets_max = 1000, .names = true, .huge_pages = false}, HashKey{1, 2}));
+  static MemoryRoster roster{*table};
+  static admin::Around around{roster};
+  around.log.clear();
+  return around;
+}
+
+std::string get(std::string_view path) {
+  return "GET " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+}
+
+std::string reset(std::string_view path, std::string_view fields = {}) {
+  return "POST " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
+         std::string(fields) + "Content-Length: 2\r\n\r\n{}";
+}
+
+std::string response(std::string_view status, std::string_view fields, std::string_view content) {
+  std::string text = "HTTP/1.1 ";
+  text.append(status).append("\r\nContent-Type: application/json\r\nContent-Length: ");
+  return text.append(std::to_string(content.size())).append("\r\n").append(fields).append("\r\n").append(content);
+}
+
+std::string error(std::string_view status, std::string_view code, std::string_view message,
+                  std::string_view fields = {}) {
+  const std::string content = R"({"error":")" + std::string(code) + R"(","message":")" + std::string(message) + "\"}";
+  return response(status, fields, content);
+}
+
+std::string last_words(std::string_view status, std::string_view code, std::string_view message) {
+  return error(status, code, message, "Connection: close\r\n");
+}
+
+Conversation admin_conversation() {
+  Conversation talk;
+  talk.name = "Admin";
+  talk.open = [] { return std::make_unique<AdminSession>(around().front(), "127.0.0.1"); };
+  talk.input = get("/healthz") + reset("/ratelimit/reset/per-ip:203.0.113.9") + get("/ratelimit/top") +
+               get("/ratelimit/clients") + reset("/ratelimit/reset/12345678?limit=orders", "Expect: 100-continue\r\n");
+  const std::string before = response("200 OK", {}, R"({"status":"alive"})") +
+                             response("200 OK", {}, R"({"reset":1})") +
+                             response("200 OK", {}, R"({"by":"requests","clients":[]})") +
+                             response("200 OK", {}, R"({"clients":[],"cursor":""})") + std::string(kHttpContinue);
+  // A limit with overrides may have a quota beside its bucket.
+  talk.output = before + response("200 OK", {}, R"({"reset":2})");
+  talk.drained_output =
+      response("200 OK", {}, R"({"status":"alive"})") + response("200 OK", "Connection: close\r\n", R"({"reset":1})");
+  talk.mistakes = {
+      {"no such path", get("/ratelimit"), error("404 Not Found", "not_found", R"(there is nothing at \"/ratelimit\")")},
+      {"method", "PUT /ratelimit/stats HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}",
+       error("405 Method Not Allowed", "method_not_allowed",
+             R"(\"/ratelimit/stats\" takes GET, HEAD, OPTIONS, not \"PUT\")", "Allow: GET, HEAD, OPTIONS\r\n")},
+      {"parameter", get("/ratelimit/top?bye=denied"),
+       error("400 Bad Request", "unknown_field", R"(unknown parameter \"bye\"; known are \"by\", \"n\")")},
+  };
+  talk.breaks = {
+      {"TLS", "\x16\x03\x01\x02", last_words("400 Bad Request", "bad_request", "this is not an HTTP request")},
+      {"long line", "GET /" + std::string(bounds::http_request_line_bytes_max, 'a'),
+       last_words("414 URI Too Long", "header_too_large", "the request line is longer than 8 KiB")},
+      {"large content", "PUT /ratelimit/config HTTP/1.1\r\nHost: h\r\nContent-Length: 1048577\r\n\r\n",
+       last_words("413 Content Too Large", "too_large", "the content is larger than this server takes")},
+  };
+  return talk;
+}
+
+INSTANTIATE_TEST_SUITE_P(Admin, SessionConformance, ::testing::Values(admin_conversation()));
+
+}  // namespace
+}  // namespace weir

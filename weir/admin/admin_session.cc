@@ -1,0 +1,208 @@
+#include "weir/admin/admin_session.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "weir/base/bounds.h"
+#include "weir/base/text.h"
+#include "weir/protocol/http/fault_status.h"
+
+namespace weir {
+
+using admin::Found;
+using admin::Outcome;
+using admin::Reply;
+using admin::Stream;
+using admin::Work;
+
+namespace {
+
+// How often a stream looks for events, and how long it is silent at most: a proxy may take silence for an end.
+constexpr Duration kStreamEvery = std::chrono::milliseconds{50};
+constexpr Duration kStreamSilence = std::chrono::seconds{15};
+// What a stream writes at once, while the peer takes it.
+constexpr std::size_t kStreamBytes = 64 << 10;
+
+}  // namespace
+
+Result<std::size_t> AdminSession::receive(std::string_view bytes, Queries& queries, std::string& out) {
+  std::size_t used = 0;
+  while (!closing_ && work_ == nullptr && out.size() < bounds::unsent_bytes_max) {
+    const RequestReader::Step step = reader_.next(bytes.substr(used));
+    used += step.consumed;
+    switch (step.event) {
+      case RequestReader::Event::more: {
+        const bool waits = reader_.awaits_content() || used < bytes.size();
+        since_ = !waits ? Time::max() : since_ == Time::max() ? now_ : since_;
+        return used;
+      }
+      case RequestReader::Event::expect: {
+        const RequestHead& head = reader_.head();
+        if (auto refused = refuse_head(admin::find_route(head.method, head.path))) {
+          pending_ = {head.framing.http11, false, false};
+          write(*refused, out);
+          break;
+        }
+        out += kHttpContinue;
+        break;
+      }
+      case RequestReader::Event::request:
+        since_ = Time::max();
+        handle(queries, out);
+        reader_.forget();
+        break;
+      case RequestReader::Event::problem: {
+        const HttpProblem& problem = reader_.problem();
+        pending_ = {true, false, false};
+        write(admin::refuse(problem.status, code_of(problem.status), problem.sentence), out);
+        return Error{Fault::invalid, std::string(problem.sentence)};
+      }
+    }
+  }
+  // What comes behind the last request, or while a stream goes on, is not for us.
+  return closing_ ? bytes.size() : used;
+}
+
+// What the head alone makes impossible.
+std::optional<Reply> AdminSession::refuse_head(const Found& found) const {
+  const RequestHead& head = reader_.head();
+  if (head.method == "OPTIONS" && (!found.allow.empty() || head.path == "*")) return {};
+  if (found.allow.empty()) return admin::refuse(404, "not_found", "there is nothing at " + quote(head.path));
+  if (found.route == nullptr) {
+    Reply reply = admin::refuse(405, "method_not_allowed",
+                                quote(head.path) + " takes " + found.allow + ", not " + quote(head.method));
+    write_field("Allow", found.allow, reply.fields);
+    return reply;
+  }
+  return admin::refusal(head, found.route->needs, front_.reloader.current()->settings.admin, front_.loopback);
+}
+
+Outcome AdminSession::call(const Found& found) {
+  const RequestHead& head = reader_.head();
+  if (auto refused = refuse_head(found)) return std::move(*refused);
+  if (head.method == "OPTIONS") {
+    Reply reply{204, {}, {}, {}};
+    write_field("Allow", found.allow.empty() ? "GET, HEAD, POST, PUT, DELETE, OPTIONS" : found.allow, reply.fields);
+    return reply;
+  }
+  if (found.bad_escape) return admin::refuse(400, "bad_value", "the path has a broken escape; '%' is written %25");
+  admin::Request request;
+  request.method = head.method;
+  request.parts = found.parts;
+  request.query = head.query;
+  request.content_type = media_type_of(head.content_type);
+  request.content = reader_.content();
+  request.peer = peer_;
+  request.now = front_.clock.now();
+  if (!found.route->any_parameters) {
+    auto parameters = admin::Parameters::read(head.query, found.route->parameters);
+    if (!parameters) {
+      const bool unknown = parameters.error().fault == Fault::unknown;
+      return admin::refuse(400, unknown ? "unknown_field" : "bad_value", parameters.error().detail);
+    }
+    request.parameters = std::move(*parameters);
+  }
+  return found.route->call(front_, request);
+}
+
+void AdminSession::handle(Queries& queries, std::string& out) {
+  const RequestHead& head = reader_.head();
+  pending_ = {head.framing.http11, head.framing.keep_alive, head.method == "HEAD"};
+  Outcome outcome = call(admin::find_route(head.method, head.path));
+  if (auto* reply = std::get_if<Reply>(&outcome)) return write(*reply, out);
+  if (auto* stream = std::get_if<Stream>(&outcome)) return begin(*stream, out);
+  begin(std::move(std::get<std::unique_ptr<Work>>(outcome)), queries, out);
+}
+
+void AdminSession::begin(std::unique_ptr<Work> work, Queries& queries, std::string& out) {
+  work_ = std::move(work);
+  first_sequence_ = next_sequence_;
+  for (const Query& query : work_->questions()) {
+    queries.push_back({next_sequence_++, query});
+    ++missing_;
+  }
+  if (missing_ == 0) advance(out);
+}
+
+void AdminSession::reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) {
+  if (work_ == nullptr || sequence < first_sequence_ || missing_ == 0) return;
+  work_->answered(static_cast<std::size_t>(sequence - first_sequence_), answer);
+  if (--missing_ == 0) advance(out);
+}
+
+void AdminSession::advance(std::string& out) {
+  const Now now = front_.clock.now();
+  if (auto reply = work_->step(now)) {
+    work_.reset();
+    return write(*reply, out);
+  }
+  next_wake_ = now.time + work_->pause();
+}
+
+// Server-sent events (WHATWG HTML §9.2), until either side ends: so there is no length, and nothing comes after it.
+void AdminSession::begin(const Stream& stream, std::string& out) {
+  out += "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n";
+  closing_ = true;
+  if (pending_.head_only) return;
+  out += ": decisions as they happen\n\n";
+  stream_ = stream.queue;
+  last_words_ = front_.clock.now().time;
+  next_wake_ = last_words_ + kStreamEvery;
+}
+
+void AdminSession::pump(std::string& out) {
+  const Time now = front_.clock.now().time;
+  next_wake_ = now + kStreamEvery;
+  if (out.size() >= kStreamBytes) return;  // what the peer does not take waits in the queue, and is dropped there
+  const EventQueue::Taken taken = stream_->take(kStreamBytes);
+  if (taken.dropped > 0) out += "event: dropped\ndata: {\"dropped\":" + std::to_string(taken.dropped) + "}\n\n";
+  for (const std::string& event : taken.events) out.append("event: decision\ndata: ").append(event).append("\n\n");
+  if (!taken.events.empty() || taken.dropped > 0) {
+    last_words_ = now;
+  } else if (now - last_words_ >= kStreamSilence) {
+    out += ":\n\n";
+    last_words_ = now;
+  }
+}
+
+Time AdminSession::wake_at() const noexcept {
+  const bool busy = stream_ != nullptr || (work_ != nullptr && missing_ == 0);
+  return busy ? next_wake_ : Time::max();
+}
+
+void AdminSession::wake(Time, std::string& out) {
+  if (stream_ != nullptr) return pump(out);
+  if (work_ != nullptr && missing_ == 0) advance(out);
+}
+
+void AdminSession::write(const Reply& reply, std::string& out) {
+  HttpResponse response;
+  response.status = reply.status;
+  response.content_type = reply.content_type;
+  response.fields = reply.fields;
+  response.content = reply.content;
+  response.head_only = pending_.head_only;
+  response.keep_alive = pending_.keep_alive && !closing_;
+  response.http11 = pending_.http11;
+  write_response(response, out);
+  closing_ |= !response.keep_alive;
+}
+
+Time AdminSession::deadline() const noexcept {
+  if (since_ == Time::max() || closing_ || work_ != nullptr) return Time::max();
+  return since_ + (reader_.awaits_content() ? bounds::http_body_time_max : bounds::http_head_time_max);
+}
+
+void AdminSession::expire(Time, std::string& out) {
+  pending_ = {true, false, false};
+  write(admin::refuse(408, code_of(408), "the request took too long to arrive"), out);
+  since_ = Time::max();
+}
+
+void AdminSession::drain(std::string&) {
+  closing_ = true;
+  stream_.reset();
+}
+
+}  // namespace weir

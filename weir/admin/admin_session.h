@@ -1,0 +1,68 @@
+// The admin API over HTTP/1.1: one request after another. In: bytes. Out: answers, questions for the pipeline where a
+// call needs a bucket, and streams of events. Which calls there are is the table in router.cc.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "weir/admin/front.h"
+#include "weir/admin/router.h"
+#include "weir/admin/work.h"
+#include "weir/protocol/session.h"
+#include "weir/wire/http1_reader.h"
+
+namespace weir {
+
+class AdminSession final : public Session {
+ public:
+  // The front outlives the session. `peer` is the caller's address; empty: a UNIX socket.
+  AdminSession(admin::Front& front, std::string_view peer) : front_(front), reader_(front.head), peer_(peer) {}
+
+  void at(Now now) noexcept override { now_ = now.time; }
+  Result<std::size_t> receive(std::string_view bytes, Queries& queries, std::string& out) override;
+  void reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) override;
+  bool finished() const noexcept override { return closing_ && work_ == nullptr && stream_ == nullptr; }
+  Time deadline() const noexcept override;
+  void expire(Time now, std::string& out) override;
+  Time wake_at() const noexcept override;
+  void wake(Time now, std::string& out) override;
+  bool working() const noexcept override { return work_ != nullptr; }
+  void drain(std::string& out) override;
+
+ private:
+  // Of the request that is being answered: the head is gone when the work is done.
+  struct Pending {
+    bool http11 = true;
+    bool keep_alive = true;
+    bool head_only = false;
+  };
+
+  void handle(Queries& queries, std::string& out);
+  std::optional<admin::Reply> refuse_head(const admin::Found& found) const;
+  admin::Outcome call(const admin::Found& found);
+  void begin(std::unique_ptr<admin::Work> work, Queries& queries, std::string& out);
+  void begin(const admin::Stream& stream, std::string& out);
+  void advance(std::string& out);
+  void pump(std::string& out);
+  void write(const admin::Reply& reply, std::string& out);
+
+  admin::Front& front_;
+  RequestReader reader_;
+  std::string peer_;
+  Pending pending_;
+  std::unique_ptr<admin::Work> work_;
+  std::size_t missing_ = 0;           // answers that the work waits for
+  std::uint64_t first_sequence_ = 0;  // of its questions
+  std::uint64_t next_sequence_ = 0;
+  std::shared_ptr<EventQueue> stream_;
+  Time now_ = Time::max();    // never told
+  Time since_ = Time::max();  // the peer began what is waited for
+  Time next_wake_ = Time{};   // of work or stream
+  Time last_words_ = Time{};  // of the stream
+  bool closing_ = false;      // nothing more is read
+};
+
+}  // namespace weir

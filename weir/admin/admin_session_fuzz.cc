@@ -1,0 +1,54 @@
+// Bytes of a stranger, cut in two at a place the input chooses: never a crash, and the same answer as uncut.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "weir/admin/admin_session.h"
+#include "weir/admin/front_test.h"
+#include "weir/base/assert.h"
+
+namespace {
+
+class NoBuckets final : public weir::Roster {
+ public:
+  void visit(std::string_view, weir::Now, const Visit&, const Done& done) override { done(Step{}); }
+  void forget(std::string_view, weir::Now, const Done& done) override { done(Step{}); }
+};
+
+std::string talk(std::string_view first, std::string_view second) {
+  NoBuckets roster;
+  weir::admin::Around around(roster);
+  weir::AdminSession session(around.front(), "127.0.0.1");
+  weir::Queries queries;
+  std::string out;
+  std::string pending;
+  for (const std::string_view piece : {first, second}) {
+    pending += piece;
+    // As a connection does: again, until nothing moves.
+    for (bool more = true; more && !session.finished();) {
+      queries.clear();
+      const auto taken = session.receive(pending, queries, out);
+      if (!taken) return out;
+      pending.erase(0, *taken);
+      for (const weir::Asked& asked : queries.all()) session.reply(asked.sequence, weir::Answer{}, out);
+      for (int i = 0; i < 1000 && session.working(); ++i) session.wake(weir::Time{}, out);
+      more = *taken > 0 && !pending.empty();
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const std::size_t cut = bytes.size() * data[0] / 256;
+  // What a reload comes to depends on a thread: it is only not to crash.
+  const bool timed = bytes.find("/ratelimit/config") != bytes.npos || bytes.find("/ratelimit/reload") != bytes.npos;
+  const std::string whole = talk(bytes, "");
+  const std::string pieces = talk(bytes.substr(0, cut), bytes.substr(cut));
+  WEIR_ASSERT(timed || whole == pieces);
+  return 0;
+}

@@ -1,0 +1,172 @@
+// Who may call what, and what the API says to everything else.
+#include "weir/admin/admin_session.h"
+
+#include <gtest/gtest.h>
+
+#include "weir/admin/desk_test.h"
+
+namespace weir::admin {
+namespace {
+
+constexpr std::string_view kTokens = "admin: {read_token: reader, write_token: writer}\n";
+constexpr std::string_view kJson = "Content-Type: application/json\r\n";
+
+std::string bearer(std::string_view token) {
+  return "Authorization: Bearer " + std::string(token) + "\r\n" + std::string(kJson);
+}
+
+TEST(AdminSession, AnswersProbesToEverybody) {
+  Desk desk(kTokens);
+  EXPECT_EQ(desk.get("/healthz").content, R"({"status":"alive"})");
+  EXPECT_EQ(desk.get("/readyz").content, R"({"status":"ready"})");
+  EXPECT_EQ(desk.get("/readyz?deep=true").status, 200);
+  EXPECT_EQ(desk.get("/startz").content, R"({"status":"started"})");
+}
+
+TEST(AdminSession, WantsATokenWhereThereAreTokens) {
+  Desk desk(kTokens);
+  for (const std::string_view path : {"/metrics", "/ratelimit/stats", "/ratelimit/clients", "/ratelimit/events"}) {
+    EXPECT_EQ(desk.get(path).status, 401) << path;
+    EXPECT_EQ(desk.get(path).error(), "unauthorized");
+    EXPECT_EQ(desk.call("GET", path, {}, bearer("nobody")).status, 401) << path;
+    EXPECT_EQ(desk.call("GET", path, {}, bearer("")).status, 401) << path;
+  }
+  for (const std::string_view token : {"reader", "writer"}) {
+    EXPECT_EQ(desk.call("GET", "/metrics", {}, bearer(token)).status, 200);
+    EXPECT_EQ(desk.call("GET", "/ratelimit/stats", {}, bearer(token)).status, 200);
+  }
+}
+
+TEST(AdminSession, AWriteWithoutTheWriteTokenChangesNothing) {
+  Desk desk(kTokens);
+  EXPECT_TRUE(desk.allowed("orders", "1", 5));
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all?confirm=all", "{}", kJson).status, 401);
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all?confirm=all", "{}", bearer("reader")).status, 403);
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all?confirm=all", "{}", bearer("reader")).error(), "forbidden");
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50})", bearer("reader")).status, 403);
+  EXPECT_EQ(desk.call("POST", "/ratelimit/access/deny", R"({"ip":"10.0.0.1"})", kJson).status, 401);
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"burst":50}}})", kJson).status, 401);
+  EXPECT_FALSE(desk.allowed("orders", "1"));
+  EXPECT_TRUE(desk.around.log.empty());
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all?confirm=all", "{}", bearer("writer")).status, 200);
+  EXPECT_TRUE(desk.allowed("orders", "1"));
+}
+
+TEST(AdminSession, WithoutTokensAWriteMustProveThatNoWebPageMadeIt) {
+  Desk desk;
+  const Told plain = desk.call("POST", "/ratelimit/reset/ip:10.0.0.1", {}, {});
+  EXPECT_EQ(plain.status, 415);
+  EXPECT_EQ(plain.error(), "unsupported_media_type");
+  EXPECT_EQ(
+      desk.call("POST", "/ratelimit/reset/ip:10.0.0.1", "a=b", "Content-Type: application/x-www-form-urlencoded\r\n")
+          .status,
+      415);
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/ip:10.0.0.1").status, 200);
+  EXPECT_TRUE(is_loopback_host("localhost"));
+  EXPECT_TRUE(is_loopback_host("LOCALHOST:9090"));
+  EXPECT_TRUE(is_loopback_host("127.0.0.1:9090"));
+  EXPECT_TRUE(is_loopback_host("[::1]:9090"));
+  for (const std::string_view host :
+       {"evil.example", "127.0.0.1.evil.example", "10.0.0.1", "[::2]", "", "localhost.x"}) {
+    EXPECT_FALSE(is_loopback_host(host)) << host;
+  }
+}
+
+TEST(AdminSession, RefusesAStrangeHost) {
+  Desk desk;
+  AdminSession session(desk.around.front(), "127.0.0.1");
+  std::string out;
+  desk.talk(session, "POST /ratelimit/reload HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\n\r\n",
+            out);
+  EXPECT_TRUE(out.starts_with("HTTP/1.1 403 ")) << out;
+}
+
+TEST(AdminSession, IsClosedToTheWorldWhenTokensAreGone) {
+  Desk desk;
+  desk.around.front().loopback = false;  // as after a reload that took the tokens away
+  EXPECT_EQ(desk.get("/ratelimit/stats").status, 401);
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reload").status, 401);
+  EXPECT_EQ(desk.get("/healthz").status, 200);
+}
+
+TEST(AdminSession, SaysWhatAPathTakes) {
+  Desk desk;
+  const Told wrong = desk.call("DELETE", "/ratelimit/config");
+  EXPECT_EQ(wrong.status, 405);
+  EXPECT_EQ(wrong.error(), "method_not_allowed");
+  EXPECT_EQ(wrong.allow, "GET, HEAD, PUT, OPTIONS");
+  const Told options = desk.call("OPTIONS", "/ratelimit/access/deny");
+  EXPECT_EQ(options.status, 204);
+  EXPECT_EQ(options.allow, "GET, HEAD, POST, DELETE, OPTIONS");
+  EXPECT_EQ(desk.call("OPTIONS", "*").status, 204);
+  for (const std::string_view path : {"/", "/ratelimit", "/ratelimit/", "/ratelimit/stats/", "/ratelimit/clients/x",
+                                      "/ratelimit/reset", "/ratelimit/reset/", "/metrics/x", "/nothing"}) {
+    EXPECT_EQ(desk.get(path).status, 404) << path;
+  }
+}
+
+TEST(AdminSession, AnswersHeadWithoutContent) {
+  Desk desk;
+  const Told told = desk.call("HEAD", "/ratelimit/stats", {}, {});
+  EXPECT_EQ(told.status, 200);
+  EXPECT_EQ(told.content, "");
+}
+
+TEST(AdminSession, RefusesParametersThatNobodyReads) {
+  Desk desk;
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/1?limti=orders").error(), "unknown_field");
+  EXPECT_EQ(desk.get("/ratelimit/clients?limit=orders&limit=orders").error(), "bad_value");
+  EXPECT_EQ(desk.get("/ratelimit/clients?prefix=%zz").error(), "bad_value");
+  EXPECT_EQ(desk.get("/ratelimit/clients/orders/%2").error(), "bad_value");
+}
+
+TEST(AdminSession, TellsAPeerThatTakesTooLong) {
+  Desk desk;
+  AdminSession session(desk.around.front(), "127.0.0.1");
+  Queries queries;
+  std::string out;
+  EXPECT_EQ(session.deadline(), Time::max());
+  session.at({Time{std::chrono::seconds{1}}, Wall{}});
+  ASSERT_TRUE(session.receive("GET /rate", queries, out));
+  EXPECT_EQ(session.deadline(), Time{std::chrono::seconds{1}} + bounds::http_head_time_max);
+  session.expire(Time{std::chrono::seconds{60}}, out);
+  EXPECT_TRUE(out.starts_with("HTTP/1.1 408 "));
+  EXPECT_TRUE(session.finished());
+}
+
+TEST(AdminSession, StreamsDecisionsAndTellsWhatItDropped) {
+  Desk desk;
+  AdminSession session(desk.around.front(), "127.0.0.1");
+  std::string out;
+  desk.talk(session, Desk::request("GET", "/ratelimit/events?limit=orders&allowed=false"), out);
+  EXPECT_TRUE(out.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n")) << out;
+  EXPECT_FALSE(session.finished());
+  ASSERT_NE(session.wake_at(), Time::max());
+  out.clear();
+  EXPECT_TRUE(desk.allowed("orders", "1", 5));
+  EXPECT_TRUE(desk.allowed("per-ip", "10.0.0.1"));
+  for (int i = 0; i < 5000; ++i) EXPECT_FALSE(desk.allowed("orders", "1"));
+  while (out.find("\"dropped\"") == out.npos && out.size() < (1u << 20)) {
+    const std::size_t before = out.size();
+    std::string more;
+    session.wake(session.wake_at(), more);
+    out += more;
+    ASSERT_GT(out.size(), before);
+  }
+  EXPECT_NE(out.find("event: decision\ndata: {"), out.npos);
+  EXPECT_NE(out.find("\"allowed\":false"), out.npos);
+  EXPECT_EQ(out.find("\"allowed\":true"), out.npos);
+  EXPECT_EQ(out.find("per-ip"), out.npos);
+  EXPECT_NE(out.find("event: dropped\ndata: {\"dropped\":"), out.npos);
+  std::string full(1u << 17, 'x');
+  session.wake(session.wake_at(), full);
+  EXPECT_EQ(full.size(), 1u << 17) << "a peer that takes nothing gets nothing more";
+  session.drain(out);
+  EXPECT_TRUE(session.finished());
+  EXPECT_EQ(desk.get("/ratelimit/events?limit=nope").error(), "unknown_limit");
+  EXPECT_EQ(desk.get("/ratelimit/events?allowed=maybe").error(), "bad_value");
+  EXPECT_EQ(desk.get("/ratelimit/events?sample=0").error(), "bad_value");
+}
+
+}  // namespace
+}  // namespace weir::admin

@@ -1,0 +1,23 @@
+// Every write leaves a line in the log.
+#pragma once
+
+#include <string_view>
+
+#include "weir/admin/front.h"
+#include "weir/admin/request.h"
+#include "weir/observe/audit.h"
+
+namespace weir::admin {
+
+// "127.0.0.1", or "local" for a UNIX socket.
+inline std::string_view caller(const Request& request) noexcept {
+  return request.peer.empty() ? std::string_view("local") : request.peer;
+}
+
+// `before` and `after` are JSON; empty: nothing.
+inline void audit(const Front& front, std::string_view who, Wall wall, std::string_view action, std::string_view target,
+                  std::string_view before, std::string_view after) {
+  front.log(audit_line({wall, who, action, target, before, after}));
+}
+
+}  // namespace weir::admin

@@ -1,0 +1,45 @@
+#include "weir/admin/bucket_owner.h"
+
+#include <utility>
+
+#include "weir/core/identifier.h"
+
+namespace weir::admin {
+
+BucketOwners::BucketOwners(std::shared_ptr<const Policy> policy) : policy_(std::move(policy)) {
+  for (const NamedLimit& limit : policy_->limits()) by_prefix_.emplace(limit.prefix(), &limit);
+}
+
+std::optional<BucketOwner> BucketOwners::find(std::string_view key) const {
+  if (key.starts_with(kOwnPrefix)) return BucketOwner{nullptr, {}, key.substr(kOwnPrefix.size())};
+  const std::size_t colon = key.find(':');
+  if (colon == key.npos) return {};
+  const std::string_view before = key.substr(0, colon);
+  const std::size_t at = std::min(before.find('@'), before.size());
+  const auto found = by_prefix_.find(std::string(before.substr(0, at)));
+  if (found == by_prefix_.end()) return {};
+  return BucketOwner{found->second, before.substr(std::min(at + 1, before.size())), key.substr(colon + 1)};
+}
+
+std::string bucket_key(const NamedLimit& limit, std::string_view route, std::string_view bucket_id) {
+  std::string key = limit.prefix();
+  if (!route.empty()) key.append("@").append(route);
+  return key.append(":").append(bucket_id);
+}
+
+Label label_of(const BucketOwner& owner) {
+  Label label;
+  label.id = owner.id;
+  if (owner.limit == nullptr) return label;
+  label.limit = owner.limit->name;
+  label.key = owner.limit->key.size() == 1 ? std::string_view(owner.limit->key.front()) : std::string_view{};
+  label.secret = owner.limit->holds_api_key();
+  return label;
+}
+
+std::string shown_key(const BucketOwner& owner) {
+  if (owner.limit == nullptr) return std::string(kOwnPrefix).append(owner.id);
+  return bucket_key(*owner.limit, owner.route, shown_id(label_of(owner)));
+}
+
+}  // namespace weir::admin

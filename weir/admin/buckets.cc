@@ -1,0 +1,242 @@
+// One client's bucket, and forgetting buckets: GET /ratelimit/clients/{limit}/{id} and POST /ratelimit/reset/{id}. Both
+// ask the pipeline, as clients do, so that they work on any store.
+#include <algorithm>
+
+#include "weir/admin/audit.h"
+#include "weir/admin/calls.h"
+#include "weir/admin/client_row.h"
+#include "weir/admin/target.h"
+#include "weir/base/text.h"
+#include "weir/protocol/http/answer_json.h"
+
+namespace weir::admin {
+namespace {
+
+// Where the buckets of a limit may lie: without a route, and of a limit per route on each of them.
+std::vector<std::string_view> routes_of(const Policy& policy, const NamedLimit& limit) {
+  std::vector<std::string_view> all{std::string_view{}};
+  if (!limit.per_route) return all;
+  for (const weir::Route& route : policy.routes()) all.push_back(route.name);
+  return all;
+}
+
+// Looks at every bucket of one id of one limit; the strictest stands for the client.
+class ClientView final : public Work {
+ public:
+  ClientView(const Front& front, std::shared_ptr<const Policy> policy, Target target, Now now)
+      : policy_(std::move(policy)), clients_(front), target_(std::move(target)) {
+    const auto in_force = policy_->in_force(*target_.limit, target_.id, clients_.known(), now.wall);
+    sourced_ = in_force.source != Source::limit && in_force.source != Source::schedule;
+    for (const std::string_view route : routes_of(*policy_, *target_.limit)) {
+      const BucketOwner owner{target_.limit, route, target_.id};
+      if (in_force.numbers) look(owner, Kind::bucket, in_force.numbers, {});
+      if (const auto quota = quota_of(*policy_, clients_.known(), owner, now)) look(owner, Kind::quota, {}, quota);
+    }
+    answers_.resize(queries_.size());
+  }
+
+  std::span<const Query> questions() const override { return queries_; }
+
+  void answered(std::size_t index, const Result<Answer>& answer) override {
+    if (!answer) {
+      error_ = answer.error();
+    } else if (!answer->verdict.all.empty()) {
+      answers_[index] = answer->verdict.all[answer->verdict.strictest];
+    }
+  }
+
+  std::optional<Reply> step(Now now) override {
+    if (error_) return refuse(*error_);
+    std::size_t strictest = 0;
+    bool touched = false;
+    for (std::size_t i = 0; i < answers_.size(); ++i) {
+      touched |= answers_[i].reset_after > Duration::zero();
+      if (answers_[i].remaining < answers_[strictest].remaining) strictest = i;
+    }
+    const BucketOwner plain{target_.limit, {}, target_.id};
+    ClientRow row = clients_.full_row(owners_.empty() ? plain : owners_[strictest], kind_of(strictest), now);
+    if (!touched && row.counters == nullptr && !sourced_) {
+      return refuse(404, "not_found", "nothing is known of " + shown(target_) + ": its bucket is full");
+    }
+    if (!answers_.empty()) {
+      row.remaining = answers_[strictest].remaining;
+      row.reset_after = answers_[strictest].reset_after;
+    }
+    Reply reply;
+    JsonWriter json(reply.content);
+    begin_row(row, json);
+    json.key("last_denials").begin_array();
+    if (row.counters != nullptr) {
+      for (const Wall denial : row.counters->denials) json.string(print_instant(denial));
+    }
+    json.end_array().end_object();
+    return reply;
+  }
+
+ private:
+  Kind kind_of(std::size_t index) const { return queries_.empty() ? Kind::bucket : *queries_[index].stored; }
+
+  void look(const BucketOwner& owner, Kind kind, std::optional<Limit> numbers, std::optional<Quota> quota) {
+    if (queries_.size() >= bounds::queries_per_turn_max) return;
+    keys_.push_back(std::make_unique<std::string>(bucket_key(*owner.limit, owner.route, owner.id)));
+    Query query;
+    query.key = *keys_.back();
+    query.stored = kind;
+    query.limit = numbers;
+    query.quota = quota;
+    query.cost = 0;
+    query.mode = Mode::peek;
+    queries_.push_back(query);
+    owners_.push_back(owner);
+  }
+
+  std::shared_ptr<const Policy> policy_;
+  Clients clients_;
+  Target target_;
+  bool sourced_ = false;  // an adjustment or an override is about this very id
+  std::vector<std::unique_ptr<std::string>> keys_;
+  std::vector<BucketOwner> owners_;
+  std::vector<Query> queries_;
+  std::vector<Decision> answers_;
+  std::optional<Error> error_;
+};
+
+class Forgetting final : public Work {
+ public:
+  Forgetting(Front& front, const Request& request, std::shared_ptr<const Policy> policy, std::vector<Target> targets)
+      : front_(front), who_(caller(request)), policy_(std::move(policy)), targets_(std::move(targets)) {
+    for (const Target& target : targets_) {
+      if (target.limit == nullptr) {
+        forget(std::string(kOwnPrefix) + target.id, Kind::bucket);
+        continue;
+      }
+      for (const std::string_view route : routes_of(*policy_, *target.limit)) {
+        forget(bucket_key(*target.limit, route, target.id), Kind::bucket);
+        // An override may have a quota though the limit has none.
+        const bool quotas = target.limit->quota || target.limit->overrides.size() > 0;
+        if (quotas) forget(bucket_key(*target.limit, route, target.id), Kind::quota);
+      }
+    }
+  }
+
+  bool too_many() const noexcept { return queries_.size() > bounds::queries_per_turn_max; }
+  std::span<const Query> questions() const override { return queries_; }
+
+  void answered(std::size_t, const Result<Answer>& answer) override {
+    if (!answer) {
+      error_ = answer.error();
+    } else {
+      forgotten_ += answer->verdict.forgotten;
+    }
+  }
+
+  std::optional<Reply> step(Now now) override {
+    if (error_) return refuse(*error_);
+    std::string whom;
+    for (const Target& target : targets_) whom += (whom.empty() ? "" : ", ") + shown(target);
+    Reply reply;
+    JsonWriter(reply.content).begin_object().key("reset").number(static_cast<std::int64_t>(forgotten_)).end_object();
+    std::string before;
+    JsonWriter(before).begin_object().key("buckets").number(static_cast<std::int64_t>(forgotten_)).end_object();
+    audit(front_, who_, now.wall, "reset", whom, before, R"({"buckets":0})");
+    return reply;
+  }
+
+ private:
+  void forget(std::string key, Kind kind) {
+    keys_.push_back(std::make_unique<std::string>(std::move(key)));
+    Query query;
+    query.key = *keys_.back();
+    query.stored = kind;
+    query.cost = 0;
+    query.mode = Mode::reset;
+    queries_.push_back(query);
+  }
+
+  Front& front_;
+  std::string who_;
+  std::shared_ptr<const Policy> policy_;
+  std::vector<Target> targets_;
+  std::vector<std::unique_ptr<std::string>> keys_;
+  std::vector<Query> queries_;
+  std::uint64_t forgotten_ = 0;
+  std::optional<Error> error_;
+};
+
+// Everything, a part at a time: requests go on in between.
+class ForgettingAll final : public Work {
+ public:
+  ForgettingAll(Front& front, const Request& request)
+      : front_(front), who_(caller(request)), progress_(std::make_shared<Progress>()) {}
+
+  std::optional<Reply> step(Now now) override {
+    if (progress_->waiting) return {};
+    if (!progress_->over && !progress_->error) {
+      progress_->waiting = true;
+      front_.roster.forget(progress_->cursor, now, [progress = progress_](const Result<Roster::Step>& step) {
+        progress->waiting = false;
+        if (!step) {
+          progress->error = step.error();
+          return;
+        }
+        progress->forgotten += step->forgotten;
+        progress->cursor = step->cursor;
+        progress->over = step->cursor.empty();
+      });
+    }
+    if (progress_->waiting) return {};
+    if (progress_->error) return refuse(*progress_->error);
+    if (!progress_->over) return {};
+    const auto forgotten = static_cast<std::int64_t>(progress_->forgotten);
+    std::string before;
+    JsonWriter(before).begin_object().key("buckets").number(forgotten).end_object();
+    audit(front_, who_, now.wall, "reset", "all", before, R"({"buckets":0})");
+    Reply reply;
+    JsonWriter(reply.content).begin_object().key("reset").number(forgotten).end_object();
+    return reply;
+  }
+
+ private:
+  struct Progress {
+    std::string cursor;
+    std::uint64_t forgotten = 0;
+    std::optional<Error> error;
+    bool waiting = false;
+    bool over = false;
+  };
+
+  Front& front_;
+  std::string who_;
+  std::shared_ptr<Progress> progress_;
+};
+
+}  // namespace
+
+Outcome show_client(Front& front, const Request& request) {
+  std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  auto target = target_of(*policy, request.parts[0], request.parts[1]);
+  if (auto* reply = std::get_if<Reply>(&target)) return std::move(*reply);
+  return std::make_unique<ClientView>(front, std::move(policy), std::get<Target>(std::move(target)), request.now);
+}
+
+Outcome reset(Front& front, const Request& request) {
+  const std::string& id = request.parts[0];
+  const std::string_view limit = request.parameters["limit"];
+  if (id == "all" && limit.empty()) {
+    if (request.parameters["confirm"] != "all") {
+      return refuse(400, "bad_value", "a reset of all buckets needs ?confirm=all");
+    }
+    return std::make_unique<ForgettingAll>(front, request);
+  }
+  std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  auto targets = targets_of(*policy, id, limit);
+  if (auto* reply = std::get_if<Reply>(&targets)) return std::move(*reply);
+  auto work = std::make_unique<Forgetting>(front, request, std::move(policy),
+                                           std::get<std::vector<Target>>(std::move(targets)));
+  if (!work->too_many()) return work;
+  return refuse(413, "too_large",
+                "that id may have more than " + std::to_string(bounds::queries_per_turn_max) +
+                    " buckets; name one limit with ?limit=");
+}
+
+}  // namespace weir::admin

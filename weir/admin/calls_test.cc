@@ -1,0 +1,186 @@
+// Every call, with good and bad inputs.
+#include "weir/admin/calls.h"
+
+#include <gtest/gtest.h>
+
+#include "weir/admin/desk_test.h"
+
+namespace weir::admin {
+namespace {
+
+using nlohmann::json;
+
+TEST(Stats, CountsRequestsAndActiveBuckets) {
+  Desk desk;
+  EXPECT_TRUE(desk.allowed("orders", "1", 5));
+  EXPECT_FALSE(desk.allowed("orders", "1"));
+  EXPECT_TRUE(desk.allowed("orders", "2"));
+  EXPECT_TRUE(desk.allowed("per-ip", "10.0.0.1"));
+  const json stats = desk.get("/ratelimit/stats").json();
+  EXPECT_EQ(stats["uptime_seconds"], 10);
+  EXPECT_EQ(stats["policy_version"], 1);
+  EXPECT_EQ(stats["store"], json::parse(R"({"kind":"memory","up":true})"));
+  EXPECT_EQ(stats["totals"], json::parse(R"({"requests":4,"allowed":3,"denied":1,"shadow_denied":0,
+                                             "allow_listed":0,"deny_listed":0})"));
+  ASSERT_EQ(stats["limits"].size(), 4u) << "limits that nobody has asked yet are there too";
+  EXPECT_EQ(stats["limits"][1], json::parse(R"({"limit":"orders","allowed":2,"denied":1,"shadow_denied":0,
+                                                "active":2})"));
+  EXPECT_TRUE(stats["latency_seconds"].contains("p999"));
+}
+
+TEST(Metrics, TellHowManyClientsAreActive) {
+  Desk desk;
+  for (const std::string_view id : {"1", "2", "3"}) desk.ask("orders", id);
+  const std::string text = desk.get("/metrics").content;
+  EXPECT_NE(text.find("weir_rate_limit_active_clients{limit=\"orders\",limiter_type=\"\"} 3\n"), text.npos) << text;
+  EXPECT_NE(text.find("weir_rate_limit_active_clients{limit=\"per-ip\",limiter_type=\"ip\"} 0\n"), text.npos);
+}
+
+TEST(Clients, ShowsBucketsAsOfNowWithTheirNumbersAndWhy) {
+  Desk desk;
+  desk.ask("orders", "vip");
+  EXPECT_TRUE(desk.allowed("orders", "1", 5));
+  EXPECT_FALSE(desk.allowed("orders", "1"));
+  desk.around.clock().advance(std::chrono::minutes{12});
+  const json all = desk.get("/ratelimit/clients?sort=remaining").json();
+  ASSERT_EQ(all["clients"].size(), 2u);
+  EXPECT_EQ(all["clients"][0], json::parse(R"({"limit":"orders","id":"1","identifier":"orders:1","bucket":"6:1",
+      "burst":5,"count":5,"period":"1h","source":"limit","remaining":1,"reset_after":2880,"allowed":1,"denied":1,
+      "first_seen":"2023-11-14T22:13:20Z","last_seen":"2023-11-14T22:13:20Z"})"));
+  EXPECT_EQ(all["clients"][1]["source"], "override");
+  EXPECT_EQ(all["clients"][1]["burst"], 50);
+  EXPECT_EQ(all["cursor"], "");
+}
+
+TEST(Clients, ComesInPagesThatMissNobody) {
+  Desk desk;
+  for (int i = 0; i < 50; ++i) {
+    for (int j = 0; j <= i % 3; ++j) desk.ask("per-ip", "10.0.0." + std::to_string(i));
+  }
+  for (const std::string sort : {"", "&sort=requests", "&sort=remaining", "&sort=denied"}) {
+    std::map<std::string, int> seen;
+    std::vector<int> requests;
+    std::string cursor;
+    do {
+      const Told told = desk.get("/ratelimit/clients?n=7" + sort + "&cursor=" + cursor);
+      ASSERT_EQ(told.status, 200) << told.content;
+      const json page = told.json();
+      EXPECT_LE(page["clients"].size(), 7u);
+      for (const json& client : page["clients"]) {
+        ++seen[client["id"]];
+        requests.push_back(client["allowed"]);
+      }
+      cursor = page["cursor"];
+    } while (!cursor.empty());
+    EXPECT_EQ(seen.size(), 50u) << sort;
+    for (const auto& [id, times] : seen) EXPECT_EQ(times, 1) << id << sort;
+    if (sort == "&sort=requests" || sort == "&sort=remaining") {
+      EXPECT_TRUE(std::is_sorted(requests.rbegin(), requests.rend())) << sort;
+    }
+  }
+}
+
+TEST(Clients, FiltersByLimitAndPrefix) {
+  Desk desk;
+  desk.ask("per-ip", "10.0.0.1");
+  desk.ask("per-ip", "192.0.2.1");
+  desk.ask("orders", "10");
+  EXPECT_EQ(desk.get("/ratelimit/clients?limit=orders").json()["clients"].size(), 1u);
+  EXPECT_EQ(desk.get("/ratelimit/clients?prefix=10").json()["clients"].size(), 2u);
+  EXPECT_EQ(desk.get("/ratelimit/clients?prefix=ip:10.").json()["clients"].size(), 1u);
+  EXPECT_EQ(desk.get("/ratelimit/clients?limit=nope").error(), "unknown_limit");
+  EXPECT_EQ(desk.get("/ratelimit/clients?sort=age").error(), "bad_value");
+  EXPECT_EQ(desk.get("/ratelimit/clients?n=0").error(), "bad_value");
+  EXPECT_EQ(desk.get("/ratelimit/clients?n=1001").error(), "bad_value");
+  EXPECT_EQ(desk.get("/ratelimit/clients?n=1000").status, 200);
+  EXPECT_EQ(desk.get("/ratelimit/clients?cursor=nonsense").error(), "bad_value");
+  EXPECT_EQ(desk.get("/ratelimit/clients?sort=denied&cursor=nonsense").error(), "bad_value");
+}
+
+TEST(Clients, NeverShowsAnApiKeyInFull) {
+  Desk desk;
+  desk.ask("per-apikey", "key-abc-123");
+  for (const std::string_view path :
+       {"/ratelimit/clients", "/ratelimit/top", "/ratelimit/clients/per-apikey/key-abc-123"}) {
+    const std::string content = desk.get(path).content;
+    EXPECT_EQ(content.find("key-abc"), content.npos) << content;
+    EXPECT_NE(content.find("key-ab"), content.npos) << content;
+  }
+  desk.call("POST", "/ratelimit/reset/apikey:key-abc-123");
+  ASSERT_EQ(desk.around.log.size(), 1u);
+  EXPECT_EQ(desk.around.log[0].find("key-abc"), std::string::npos);
+}
+
+TEST(Client, ShowsOneBucketWithItsLastDenials) {
+  Desk desk;
+  EXPECT_TRUE(desk.allowed("orders", "1", 5));
+  EXPECT_FALSE(desk.allowed("orders", "1"));
+  const json client = desk.get("/ratelimit/clients/orders/1").json();
+  EXPECT_EQ(client["remaining"], 0);
+  EXPECT_EQ(client["reset_after"], 3600);
+  EXPECT_EQ(client["denied"], 1);
+  EXPECT_EQ(client["last_denials"], json::parse(R"(["2023-11-14T22:13:20Z"])"));
+  EXPECT_EQ(desk.get("/ratelimit/clients/orders/vip").json()["source"], "override");
+  EXPECT_EQ(desk.get("/ratelimit/clients/orders/unseen").error(), "not_found");
+  EXPECT_EQ(desk.get("/ratelimit/clients/nope/1").error(), "unknown_limit");
+  EXPECT_EQ(desk.get("/ratelimit/clients/per-ip/x").error(), "bad_id");
+  EXPECT_TRUE(desk.allowed("monthly", "acme", 40));
+  EXPECT_EQ(desk.get("/ratelimit/clients/monthly/acme").json()["remaining"], 60);
+  EXPECT_TRUE(desk.allowed("per-ip", "2001:db8::1"));
+  EXPECT_EQ(desk.get("/ratelimit/clients/per-ip/2001:db8::%2F64").json()["remaining"], 9);
+  EXPECT_EQ(desk.get("/ratelimit/clients/per-ip/2001:db8::/64").json()["remaining"], 9);
+}
+
+TEST(Top, NamesTheHeaviest) {
+  Desk desk;
+  for (int i = 0; i < 7; ++i) desk.ask("orders", "busy");
+  desk.ask("per-ip", "10.0.0.1");
+  EXPECT_EQ(desk.get("/ratelimit/top?n=1").json(),
+            json::parse(R"({"by":"requests","clients":[{"limit":"orders","id":"busy","count":7,"error":0}]})"));
+  EXPECT_EQ(desk.get("/ratelimit/top?by=denied").json()["clients"][0]["count"], 2);
+  EXPECT_EQ(desk.get("/ratelimit/top?by=age").error(), "bad_value");
+  EXPECT_EQ(desk.get("/ratelimit/top?n=x").error(), "bad_value");
+}
+
+TEST(Reset, IsSeenByTheVeryNextRequest) {
+  Desk desk;
+  for (const std::string_view id : {"10.0.0.1", "10.0.0.2"}) EXPECT_TRUE(desk.allowed("per-ip", id, 10));
+  EXPECT_TRUE(desk.allowed("orders", "10.0.0.1", 5));
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/ip:10.0.0.1").content, R"({"reset":1})");
+  EXPECT_TRUE(desk.allowed("per-ip", "10.0.0.1"));
+  EXPECT_FALSE(desk.allowed("per-ip", "10.0.0.2"));
+  EXPECT_FALSE(desk.allowed("orders", "10.0.0.1"));
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/10.0.0.1").content, R"({"reset":2})") << "a bare id: every limit";
+  EXPECT_TRUE(desk.allowed("orders", "10.0.0.1"));
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/10.0.0.2?limit=per-ip").content, R"({"reset":1})");
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/per-ip:10.0.0.2").content, R"({"reset":0})");
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/nobody").content, R"({"reset":0})");
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/ip:x").error(), "bad_id");
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/1?limit=nope").error(), "unknown_limit");
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/global").error(), "unknown_limit");
+}
+
+TEST(Reset, ForgetsAQuotaToo) {
+  Desk desk;
+  EXPECT_TRUE(desk.allowed("monthly", "acme", 100));
+  EXPECT_FALSE(desk.allowed("monthly", "acme"));
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/monthly:acme").content, R"({"reset":1})");
+  EXPECT_TRUE(desk.allowed("monthly", "acme", 100));
+}
+
+TEST(Reset, OfAllNeedsToBeMeant) {
+  Desk desk;
+  for (int i = 0; i < 3000; ++i) desk.ask("orders", std::to_string(i), 5);
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all").error(), "bad_value");
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all?confirm=yes").error(), "bad_value");
+  EXPECT_FALSE(desk.allowed("orders", "7"));
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all?confirm=all").content, R"({"reset":3000})");
+  EXPECT_TRUE(desk.allowed("orders", "7"));
+  ASSERT_EQ(desk.around.log.size(), 1u);
+  EXPECT_EQ(desk.around.log[0],
+            R"(audit {"time":"2023-11-14T22:13:20Z","who":"127.0.0.1","action":"reset","target":"all",)"
+            R"("before":{"buckets":3000},"after":{"buckets":0}})");
+}
+
+}  // namespace
+}  // namespace weir::admin

@@ -1,0 +1,231 @@
+// What operators change at run time: adjustments, access lists, the configuration.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "weir/admin/calls.h"
+#include "weir/admin/desk_test.h"
+
+namespace weir::admin {
+namespace {
+
+using nlohmann::json;
+
+TEST(Adjust, IsSeenByTheVeryNextRequestAndOutlivesItsBucket) {
+  Desk desk;
+  EXPECT_TRUE(desk.allowed("orders", "1", 5));
+  EXPECT_FALSE(desk.allowed("orders", "1"));
+  const Told told = desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"rate":"200/s","burst":50,"for":"2h"})");
+  EXPECT_EQ(told.status, 200) << told.content;
+  const json adjusted = told.json();
+  EXPECT_EQ(adjusted["limit"], "orders");
+  EXPECT_EQ(adjusted["id"], "1");
+  EXPECT_EQ(adjusted["burst"], 50);
+  EXPECT_EQ(adjusted["count"], 200);
+  EXPECT_EQ(adjusted["period"], "1s");
+  EXPECT_EQ(adjusted["expires"], "2023-11-15T00:13:20Z");
+  EXPECT_FALSE(desk.allowed("orders", "1")) << "what is spent comes back at the new rate";
+  desk.around.clock().advance(std::chrono::milliseconds{5});
+  EXPECT_TRUE(desk.allowed("orders", "1"));
+  desk.around.clock().advance(std::chrono::minutes{61});  // long full, and forgotten
+  EXPECT_TRUE(desk.allowed("orders", "1", 50));
+  EXPECT_EQ(desk.get("/ratelimit/clients/orders/1").json()["source"], "adjustment");
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/orders:1").status, 200);
+  EXPECT_TRUE(desk.allowed("orders", "1", 50)) << "a reset leaves it in force";
+  EXPECT_EQ(desk.get("/ratelimit/adjust").json()["adjustments"].size(), 1u);
+  desk.around.clock().advance(std::chrono::minutes{60});
+  EXPECT_FALSE(desk.allowed("orders", "1", 50)) << "it ends by itself";
+  EXPECT_EQ(desk.get("/ratelimit/adjust").json()["adjustments"].size(), 0u);
+}
+
+TEST(Adjust, ChangesOnlyWhatItSays) {
+  Desk desk;
+  const json adjusted = desk.call("PUT", "/ratelimit/adjust/per-ip/ip:10.0.0.1", R"({"burst":3})").json();
+  EXPECT_EQ(adjusted["id"], "10.0.0.1");
+  EXPECT_EQ(adjusted["burst"], 3);
+  EXPECT_EQ(adjusted["count"], 10);
+  EXPECT_EQ(adjusted["period"], "1h");
+  EXPECT_EQ(adjusted["expires"], "2023-11-14T23:13:20Z") << "an hour, if nothing is said";
+  EXPECT_FALSE(desk.allowed("per-ip", "10.0.0.1", 4));
+  EXPECT_TRUE(desk.allowed("per-ip", "10.0.0.2", 4));
+}
+
+TEST(Adjust, IsTakenBackAndAudited) {
+  Desk desk;
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50})").status, 200);
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":60})").status, 200);
+  EXPECT_EQ(desk.call("DELETE", "/ratelimit/adjust/orders/1").status, 200);
+  EXPECT_EQ(desk.call("DELETE", "/ratelimit/adjust/orders/1").error(), "not_found");
+  EXPECT_FALSE(desk.allowed("orders", "1", 6));
+  ASSERT_EQ(desk.around.log.size(), 3u);
+  EXPECT_NE(desk.around.log[0].find(R"("action":"adjust","target":"orders:1","before":null,"after":{)"),
+            std::string::npos)
+      << desk.around.log[0];
+  EXPECT_NE(desk.around.log[1].find(R"("before":{"limit":"orders","id":"1","burst":50)"), std::string::npos);
+  EXPECT_NE(desk.around.log[2].find(R"("after":null)"), std::string::npos);
+}
+
+TEST(Adjust, RefusesWhatMakesNoSense) {
+  Desk desk;
+  const auto refused = [&](std::string_view content) {
+    return desk.call("PUT", "/ratelimit/adjust/orders/1", content).error();
+  };
+  EXPECT_EQ(refused("{"), "bad_json");
+  EXPECT_EQ(refused("[]"), "bad_value");
+  EXPECT_EQ(refused("{}"), "bad_value");
+  EXPECT_EQ(refused(R"({"brust":5})"), "unknown_field");
+  EXPECT_EQ(refused(R"({"burst":0})"), "bad_value");
+  EXPECT_EQ(refused(R"({"burst":1.5})"), "bad_value");
+  EXPECT_EQ(refused(R"({"rate":"fast"})"), "bad_value");
+  EXPECT_EQ(refused(R"({"rate":0})"), "bad_value");
+  EXPECT_EQ(refused(R"({"rate":5,"count":5})"), "bad_value");
+  EXPECT_EQ(refused(R"({"burst":5,"for":"0s"})"), "bad_value");
+  EXPECT_EQ(refused(R"({"burst":5,"for":"-1h"})"), "bad_value");
+  EXPECT_EQ(refused(R"({"burst":5,"for":5})"), "bad_value");
+  EXPECT_EQ(refused(R"({"burst":9000000000000000000})"), "bad_value");
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/nope/1", R"({"burst":5})").error(), "unknown_limit");
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/per-ip/x", R"({"burst":5})").error(), "bad_id");
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/1", "burst: 5", "Content-Type: application/yaml\r\n").error(),
+            "unsupported_media_type");
+  EXPECT_TRUE(desk.around.log.empty());
+}
+
+TEST(Access, DeniesAtOnceAndForgetsAgain) {
+  Desk desk;
+  const Told told = desk.call("POST", "/ratelimit/access/deny", R"({"ip":"10.0.0.0/24","reason":"abuse","for":"1h"})");
+  EXPECT_EQ(told.status, 200) << told.content;
+  EXPECT_FALSE(desk.allowed("per-ip", "10.0.0.7"));
+  const json entries = desk.get("/ratelimit/access/deny").json()["entries"];
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0], json::parse(R"({"list":"deny","ip":"10.0.0.0/24","reason":"abuse",
+                                        "expires":"2023-11-14T23:13:20Z","added_by":"127.0.0.1"})"));
+  EXPECT_EQ(desk.get("/ratelimit/access/allow").json()["entries"].size(), 0u);
+  EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/deny?ip=10.0.0.0/24").status, 200);
+  EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/deny?ip=10.0.0.0/24").error(), "not_found");
+  EXPECT_TRUE(desk.allowed("per-ip", "10.0.0.7"));
+}
+
+TEST(Access, AllowsWithoutTakingATokenAndShortensApiKeys) {
+  Desk desk;
+  EXPECT_EQ(desk.call("POST", "/ratelimit/access/allow", R"({"limit":"orders","id":"1"})").status, 200);
+  EXPECT_EQ(desk.call("POST", "/ratelimit/access/allow", R"({"apikey":"key-abc-123"})").status, 200);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(desk.allowed("orders", "1", 5));
+  const std::string content = desk.get("/ratelimit/access/allow").content;
+  EXPECT_EQ(content.find("key-abc"), content.npos);
+  EXPECT_NE(content.find(R"("apikey":"key-ab…")"), content.npos) << content;
+  EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/allow?limit=orders&id=1").status, 200);
+  EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/allow?apikey=key-abc-123").status, 200);
+  for (const std::string& line : desk.around.log) EXPECT_EQ(line.find("key-abc"), line.npos) << line;
+}
+
+TEST(Access, NobodyDeniesHisOwnAddress) {
+  Desk desk;
+  for (const std::string_view ip : {"127.0.0.1", "127.0.0.0/8", "0.0.0.0/0"}) {
+    const Told told = desk.call("POST", "/ratelimit/access/deny", R"({"ip":")" + std::string(ip) + "\"}");
+    EXPECT_EQ(told.status, 409) << told.content;
+    EXPECT_EQ(told.error(), "conflict");
+  }
+  EXPECT_EQ(desk.call("POST", "/ratelimit/access/deny", R"({"limit":"per-ip","id":"127.0.0.1"})").status, 409);
+  EXPECT_EQ(desk.call("POST", "/ratelimit/access/allow", R"({"ip":"127.0.0.1"})").status, 200);
+  EXPECT_EQ(desk.get("/ratelimit/access/deny").json()["entries"].size(), 0u);
+}
+
+TEST(Access, RefusesWhatMakesNoSense) {
+  Desk desk;
+  const auto refused = [&](std::string_view content) {
+    return desk.call("POST", "/ratelimit/access/deny", content).error();
+  };
+  EXPECT_EQ(refused("{}"), "bad_value");
+  EXPECT_EQ(refused(R"({"ip":"10.0.0.1","apikey":"k"})"), "bad_value");
+  EXPECT_EQ(refused(R"({"ip":"10.0.0.1/8"})"), "bad_value");
+  EXPECT_EQ(refused(R"({"limit":"orders"})"), "bad_value");
+  EXPECT_EQ(refused(R"({"limit":"nope","id":"1"})"), "unknown_limit");
+  EXPECT_EQ(refused(R"({"limit":"per-ip","id":"x"})"), "bad_id");
+  EXPECT_EQ(refused(R"({"ip":"10.0.0.1","expires":"2001-01-01T00:00:00Z"})"), "bad_value");
+  EXPECT_EQ(refused(R"({"ip":"10.0.0.1","expires":"tomorrow"})"), "bad_value");
+  EXPECT_EQ(refused(R"({"ip":"10.0.0.1","for":"1h","expires":"2030-01-01T00:00:00Z"})"), "bad_value");
+  EXPECT_EQ(refused(R"({"ip":"10.0.0.1","why":"x"})"), "unknown_field");
+  EXPECT_EQ(desk.get("/ratelimit/access/grey").error(), "not_found");
+  EXPECT_EQ(desk.call("POST", "/ratelimit/access/grey", "{}").error(), "not_found");
+  EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/deny").error(), "bad_value");
+  EXPECT_TRUE(desk.around.log.empty());
+}
+
+TEST(Config, MergesNumbersAtOnceAndShowsWhoSaidSo) {
+  Desk desk;
+  EXPECT_TRUE(desk.allowed("orders", "1", 5));
+  EXPECT_FALSE(desk.allowed("orders", "1"));
+  const Told told = desk.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"burst":7}}})");
+  EXPECT_EQ(told.status, 200) << told.content;
+  EXPECT_EQ(told.json()["policy_version"], 2);
+  EXPECT_TRUE(desk.allowed("orders", "1", 2)) << "live buckets have the new numbers";
+  EXPECT_FALSE(desk.allowed("orders", "1"));
+  bool found = false;
+  const json shown = desk.get("/ratelimit/config").json();
+  for (const json& setting : shown["settings"]) {
+    if (setting["path"] == "limits.orders.burst") {
+      found = true;
+      EXPECT_EQ(setting["value"], "7");
+      EXPECT_EQ(setting["source"], "api");
+    }
+  }
+  EXPECT_TRUE(found);
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reload").status, 200);
+  EXPECT_FALSE(desk.allowed("orders", "2", 6)) << "until the next reload";
+  ASSERT_EQ(desk.around.log.size(), 2u);
+  EXPECT_NE(desk.around.log[0].find(R"("action":"config")"), std::string::npos);
+  EXPECT_NE(desk.around.log[0].find("changed limit orders"), std::string::npos) << desk.around.log[0];
+}
+
+TEST(Config, ReplacesThePolicyWithYaml) {
+  Desk desk;
+  const std::string_view yaml = "limits:\n  orders: {burst: 2, count: 2, period: 1h, number: 6}\n";
+  const Told told = desk.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n");
+  EXPECT_EQ(told.status, 200) << told.content;
+  EXPECT_FALSE(desk.allowed("orders", "1", 3));
+  EXPECT_EQ(desk.get("/ratelimit/clients?limit=per-ip").error(), "unknown_limit");
+}
+
+TEST(Config, ABadOneChangesNothing) {
+  Desk desk;
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", "{").error(), "bad_json");
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"burst":0}}})").error(), "bad_value");
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"brust":1}}})").error(), "bad_value");
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", R"({"limits":{"nope":{"burst":1}}})").error(), "bad_value");
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", "limits: [", "Content-Type: application/yaml\r\n").error(),
+            "bad_value");
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", "x", "Content-Type: text/plain\r\n").error(),
+            "unsupported_media_type");
+  EXPECT_EQ(desk.get("/ratelimit/stats").json()["policy_version"], 1);
+  EXPECT_TRUE(desk.allowed("orders", "1", 5));
+  EXPECT_TRUE(desk.around.log.empty());
+}
+
+TEST(Config, HidesSecrets) {
+  Desk desk("admin: {read_token: reader-secret, write_token: writer-secret}\n");
+  const Told told = desk.call("GET", "/ratelimit/config", {}, "Authorization: Bearer reader-secret\r\n");
+  EXPECT_EQ(told.status, 200);
+  EXPECT_EQ(told.content.find("-secret"), std::string::npos);
+  EXPECT_NE(told.content.find("(hidden)"), std::string::npos);
+}
+
+TEST(Errands, RunOneAfterAnotherAndAreBounded) {
+  Errands errands;
+  std::mutex gate;
+  std::atomic<int> ran{0};
+  std::unique_lock held(gate);
+  const auto wait = [&] {
+    const std::lock_guard lock(gate);
+    ++ran;
+  };
+  std::size_t taken = 0;
+  while (taken <= bounds::errands_max && errands.run(wait)) ++taken;
+  EXPECT_GE(taken, bounds::errands_max) << "one may be under way already";
+  while (errands.run(wait)) ++taken;
+  EXPECT_LE(taken, bounds::errands_max + 1);
+  held.unlock();
+  while (ran < static_cast<int>(taken)) std::this_thread::yield();
+}
+
+}  // namespace
+}  // namespace weir::admin

@@ -1,0 +1,116 @@
+#include "weir/admin/client_row.h"
+
+#include "weir/algorithm/calendar.h"
+#include "weir/algorithm/gcra.h"
+#include "weir/base/text.h"
+#include "weir/core/identifier.h"
+
+namespace weir::admin {
+namespace {
+
+std::vector<const LoopClients*> clients_of(const Front& front) {
+  std::vector<const LoopClients*> all;
+  for (const LoopMetrics* loop : front.loops()) all.push_back(&loop->clients);
+  return all;
+}
+
+}  // namespace
+
+std::optional<Quota> quota_of(const Policy& policy, const Known& known, const BucketOwner& owner, Now now) {
+  const NamedLimit& limit = *owner.limit;
+  // An override may have a quota of its own, but of a hashed id nobody knows which override it has.
+  if (!limit.hashed && limit.overrides.size() > 0) {
+    const NamedCharge asked{limit.name, owner.id, 0};
+    Query query;
+    query.charges = {&asked, 1};
+    query.mode = Mode::peek;
+    Resolved resolved;
+    if (policy.resolve(query, known, now, resolved)) {
+      for (const Charge& charge : resolved.charges()) {
+        if (charge.key.kind == Kind::quota) return charge.quota;
+      }
+    }
+  }
+  if (!limit.quota) return {};
+  return quota_at(limit.quota->size, limit.quota->calendar, limit.zone, now.wall);
+}
+
+Clients::Clients(const Front& front)
+    : owners_(front.reloader.policy().current()),
+      known_(front.keeper.known().current()),
+      tracked_(tracked_clients(clients_of(front))) {}
+
+std::optional<ClientRow> Clients::row(const StoredBucket& bucket, Now now) const {
+  const auto owner = owners_.find(bucket.key.text);
+  if (!owner) return {};
+  return describe(*owner, bucket, now);
+}
+
+ClientRow Clients::full_row(const BucketOwner& owner, Kind kind, Now now) const {
+  const std::string key = bucket_key(*owner.limit, owner.route, owner.id);
+  return describe(owner, {Key{key, kind}, Duration::zero(), 0}, now);
+}
+
+ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket, Now now) const {
+  const Label label = label_of(owner);
+  ClientRow row;
+  row.limit = std::string(label.limit);
+  row.id = shown_id(label);
+  row.identifier = shown_identifier(label);
+  row.bucket = shown_key(owner);
+  row.kind = bucket.key.kind;
+  row.source = "caller";
+  row.reset_after = std::max(bucket.backlog, Duration::zero());
+  if (const auto found = tracked_.find(std::string(bucket.key.text)); found != tracked_.end()) {
+    row.counters = &found->second;
+  }
+  if (owner.limit == nullptr) return row;
+  const Policy& policy = owners_.policy();
+  const Policy::InForce in_force = policy.in_force(*owner.limit, owner.id, *known_, now.wall);
+  row.source = print(in_force.source);
+  if (row.kind == Kind::bucket) {
+    if (!in_force.numbers) return row;  // unlimited meanwhile
+    const Decision stands = gcra::peek(*in_force.numbers, now.time + bucket.backlog, 0, now.time);
+    row.numbered = true;
+    row.burst = stands.burst;
+    row.count = in_force.numbers->count();
+    row.period = in_force.numbers->period();
+    row.remaining = stands.remaining;
+    row.reset_after = stands.reset_after;
+    return row;
+  }
+  const std::optional<Quota> quota = quota_of(policy, *known_, owner, now);
+  if (!quota) return row;
+  const Decision stands = quota::peek(*quota, bucket.quota_state, 0, now.wall);
+  row.numbered = true;
+  row.burst = quota->size;
+  row.count = quota->size;
+  row.period = quota->window.end - quota->window.start;
+  row.remaining = stands.remaining;
+  row.reset_after = stands.reset_after;
+  return row;
+}
+
+void begin_row(const ClientRow& row, JsonWriter& json) {
+  json.begin_object().key("limit").string(row.limit).key("id").string(row.id);
+  json.key("identifier").string(row.identifier).key("bucket").string(row.bucket);
+  if (row.numbered) {
+    json.key("burst").number(row.burst).key("count").number(row.count);
+    json.key("period").string(print_duration(row.period));
+  } else {
+    json.key("burst").null().key("count").null().key("period").null();
+  }
+  json.key("source").string(row.source).key("remaining");
+  row.remaining ? json.number(*row.remaining) : json.null();
+  json.key("reset_after").number(print_seconds(row.reset_after));
+  if (row.counters == nullptr) {
+    json.key("allowed").null().key("denied").null().key("first_seen").null().key("last_seen").null();
+    return;
+  }
+  json.key("allowed").number(static_cast<std::int64_t>(row.counters->allowed));
+  json.key("denied").number(static_cast<std::int64_t>(row.counters->denied));
+  json.key("first_seen").string(print_instant(row.counters->first_seen));
+  json.key("last_seen").string(print_instant(row.counters->last_seen));
+}
+
+}  // namespace weir::admin

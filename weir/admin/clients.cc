@@ -1,0 +1,172 @@
+// Lists of clients: GET /ratelimit/clients and GET /ratelimit/top.
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+
+#include "weir/admin/calls.h"
+#include "weir/admin/client_row.h"
+#include "weir/admin/scan.h"
+#include "weir/base/siphash.h"
+#include "weir/base/text.h"
+#include "weir/core/identifier.h"
+
+namespace weir::admin {
+namespace {
+
+enum class Sort : unsigned char { none, denied, requests, remaining };
+
+struct Listing {
+  std::string limit;   // empty: all
+  std::string prefix;  // of the id or the identifier
+  Sort sort = Sort::none;
+  std::size_t count = 100;
+};
+
+// Where a row stands in a sorted list: by what is asked for, then by a hash that tells clients apart without naming
+// them, since a cursor is shown.
+struct Rank {
+  std::int64_t value = 0;  // the lowest comes first
+  std::uint64_t tie = 0;
+
+  friend auto operator<=>(const Rank&, const Rank&) = default;
+};
+
+std::string print_cursor(const Rank& rank) {
+  char tie[16];
+  const auto [end, fault] = std::to_chars(tie, tie + sizeof tie, rank.tie, 16);
+  static_cast<void>(fault);  // 16 digits hold every hash
+  return std::to_string(rank.value) + "." + std::string(tie, end);
+}
+
+std::optional<Rank> read_cursor(std::string_view text) {
+  Rank rank;
+  const std::size_t dot = text.find('.');
+  if (dot == text.npos) return {};
+  const Result<std::int64_t> value = parse_integer(text.substr(0, dot));
+  const std::string_view tie = text.substr(dot + 1);
+  const auto [end, fault] = std::from_chars(tie.data(), tie.data() + tie.size(), rank.tie, 16);
+  if (!value || fault != std::errc{} || end != tie.data() + tie.size()) return {};
+  rank.value = *value;
+  return rank;
+}
+
+Rank rank_of(const ClientRow& row, std::string_view key, Sort sort) {
+  Rank rank;
+  rank.tie = siphash13(HashKey{}, key) ^ static_cast<std::uint64_t>(row.kind);
+  if (sort == Sort::denied) rank.value = -static_cast<std::int64_t>(row.denied());
+  if (sort == Sort::requests) rank.value = -static_cast<std::int64_t>(row.requests());
+  if (sort == Sort::remaining) rank.value = row.remaining.value_or(std::numeric_limits<Count>::max());
+  return rank;
+}
+
+class ClientList final : public Collector {
+ public:
+  ClientList(const Front& front, Listing listing, std::optional<Rank> behind)
+      : clients_(front), listing_(std::move(listing)), behind_(behind) {}
+
+  bool take(const StoredBucket& bucket, Now now) override {
+    const auto row = clients_.row(bucket, now);
+    if (!row || !wanted(*row)) return true;
+    if (listing_.sort == Sort::none) {
+      rows_.emplace(Rank{static_cast<std::int64_t>(rows_.size()), 0}, *row);
+      return rows_.size() < listing_.count;
+    }
+    const Rank rank = rank_of(*row, bucket.key.text, listing_.sort);
+    if (behind_ && rank <= *behind_) return true;
+    // The best so far, and one more that tells whether there is a next page.
+    rows_.emplace(rank, *row);
+    if (rows_.size() > listing_.count + 1) rows_.erase(std::prev(rows_.end()));
+    return true;
+  }
+
+  Reply reply(const std::string& cursor) override {
+    std::string next = cursor;
+    if (listing_.sort != Sort::none) {
+      const bool more = rows_.size() > listing_.count;
+      if (more) rows_.erase(std::prev(rows_.end()));
+      next = more ? print_cursor(rows_.rbegin()->first) : std::string();
+    }
+    Reply reply;
+    JsonWriter json(reply.content);
+    json.begin_object().key("clients").begin_array();
+    for (const auto& [rank, row] : rows_) {
+      begin_row(row, json);
+      json.end_object();
+    }
+    json.end_array().key("cursor").string(next).end_object();
+    return reply;
+  }
+
+ private:
+  bool wanted(const ClientRow& row) const {
+    if (!listing_.limit.empty() && row.limit != listing_.limit) return false;
+    return row.id.starts_with(listing_.prefix) || row.identifier.starts_with(listing_.prefix);
+  }
+
+  Clients clients_;
+  Listing listing_;
+  std::optional<Rank> behind_;
+  std::multimap<Rank, ClientRow> rows_;
+};
+
+std::optional<Sort> read_sort(std::string_view word) {
+  if (word.empty()) return Sort::none;
+  if (word == "denied") return Sort::denied;
+  if (word == "requests") return Sort::requests;
+  if (word == "remaining") return Sort::remaining;
+  return {};
+}
+
+Reply bad_value(std::string_view sentence) {
+  return refuse(400, "bad_value", sentence);
+}
+
+}  // namespace
+
+Outcome list_clients(Front& front, const Request& request) {
+  const Parameters& given = request.parameters;
+  Listing listing;
+  listing.limit = given["limit"];
+  listing.prefix = given["prefix"];
+  if (!listing.limit.empty() && front.reloader.policy().current()->find(listing.limit) == nullptr) {
+    return refuse(404, "unknown_limit", "unknown limit " + quote(listing.limit));
+  }
+  const std::optional<Sort> sort = read_sort(given["sort"]);
+  if (!sort) return bad_value("sort " + quote(given["sort"]) + " must be denied, requests or remaining");
+  listing.sort = *sort;
+  const auto count = given.number("n", listing.count, 1, bounds::admin_page_max);
+  if (!count) return bad_value(count.error().detail);
+  listing.count = *count;
+  std::optional<Rank> behind;
+  std::string cursor(given["cursor"]);
+  if (*sort != Sort::none && !cursor.empty()) {
+    behind = read_cursor(cursor);
+    if (!behind) return bad_value("the cursor is not one that this list gave");
+    cursor.clear();
+  }
+  return std::make_unique<Scan>(front.roster, std::make_unique<ClientList>(front, std::move(listing), behind),
+                                std::move(cursor));
+}
+
+Outcome top(Front& front, const Request& request) {
+  const std::string_view by = request.parameters.has("by") ? request.parameters["by"] : "requests";
+  if (by != "requests" && by != "denied") return bad_value("by " + quote(by) + " must be requests or denied");
+  const auto count = request.parameters.number("n", 10, 1, bounds::admin_page_max);
+  if (!count) return bad_value(count.error().detail);
+  std::vector<const LoopClients*> loops;
+  for (const LoopMetrics* loop : front.loops()) loops.push_back(&loop->clients);
+  Reply reply;
+  JsonWriter json(reply.content);
+  json.begin_object().key("by").string(by).key("clients").begin_array();
+  for (const ClientCounters& client : top_clients(loops, by == "denied" ? TopBy::denied : TopBy::requests, *count)) {
+    json.begin_object().key("limit").string(client.limit);
+    json.key("id").string(client.secret ? shortened(client.id) : client.id);
+    json.key("count").number(static_cast<std::int64_t>(client.count));
+    json.key("error").number(static_cast<std::int64_t>(client.error)).end_object();
+  }
+  json.end_array().end_object();
+  return reply;
+}
+
+}  // namespace weir::admin

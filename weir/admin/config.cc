@@ -1,0 +1,113 @@
+// The configuration at run time: GET and PUT /ratelimit/config, POST /ratelimit/reload. Reading a configuration may
+// take a second, so it is an errand, and the loop goes on.
+#include <atomic>
+
+#include "weir/admin/audit.h"
+#include "weir/admin/calls.h"
+#include "weir/base/text.h"
+#include "weir/policy/diff.h"
+
+namespace weir::admin {
+namespace {
+
+std::string version_text(std::uint64_t version, const std::vector<policy::Change>& changes) {
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().key("policy_version").number(static_cast<std::int64_t>(version + 1));
+  if (!changes.empty()) {
+    constexpr std::size_t kChangesMax = 100;  // of a million overrides a log line names some
+    json.key("changes").begin_array();
+    for (std::size_t i = 0; i < changes.size() && i < kChangesMax; ++i) json.string(changes[i].text());
+    json.end_array().key("changed").number(static_cast<std::int64_t>(changes.size()));
+  }
+  json.end_object();
+  return text;
+}
+
+class Reconfiguring final : public Work {
+ public:
+  using Attempt = std::function<Reloader::Report(Reloader&)>;
+
+  Reconfiguring(Front& front, const Request& request, std::string action, Attempt attempt)
+      : front_(front), who_(caller(request)), action_(std::move(action)), progress_(std::make_shared<Progress>()) {
+    accepted_ = front.errands.run([progress = progress_, &reloader = front.reloader, attempt = std::move(attempt)] {
+      progress->before = reloader.version();
+      const std::shared_ptr<const policy::Loaded> was = reloader.current();
+      progress->report = attempt(reloader);
+      progress->after = reloader.version();
+      if (progress->report.ok()) progress->changes = policy::diff(*was, *reloader.current());
+      progress->done.store(true, std::memory_order_release);
+    });
+  }
+
+  std::optional<Reply> step(Now now) override {
+    if (!accepted_) return refuse(503, "unavailable", "too many reloads are waiting; try again later");
+    if (!progress_->done.load(std::memory_order_acquire)) return {};
+    if (!progress_->report.ok()) return refuse(400, "bad_value", policy::text(progress_->report.problems));
+    audit(front_, who_, now.wall, action_, {}, version_text(progress_->before, {}),
+          version_text(progress_->after, progress_->changes));
+    Reply reply;
+    JsonWriter json(reply.content);
+    json.begin_object().key("policy_version").number(static_cast<std::int64_t>(progress_->after + 1));
+    json.key("changed").number(static_cast<std::int64_t>(progress_->changes.size()));
+    json.key("needs_restart").begin_array();
+    for (const std::string& path : progress_->report.needs_restart) json.string(path);
+    json.end_array().end_object();
+    return reply;
+  }
+
+  Duration pause() const noexcept override { return std::chrono::milliseconds{2}; }
+
+ private:
+  struct Progress {
+    Reloader::Report report;
+    std::uint64_t before = 0;
+    std::uint64_t after = 0;
+    std::vector<policy::Change> changes;
+    std::atomic<bool> done{false};  // after everything else was written
+  };
+
+  Front& front_;
+  std::string who_;
+  std::string action_;
+  std::shared_ptr<Progress> progress_;
+  bool accepted_ = false;
+};
+
+}  // namespace
+
+Outcome show_config(Front& front, const Request&) {
+  const std::shared_ptr<const policy::Loaded> loaded = front.reloader.current();
+  Reply reply;
+  JsonWriter json(reply.content);
+  json.begin_object().key("policy_version").number(static_cast<std::int64_t>(front.reloader.version() + 1));
+  json.key("settings").begin_array();
+  for (const policy::Setting& setting : loaded->origins) {
+    json.begin_object().key("path").string(setting.path).key("value").string(setting.value);
+    json.key("source").string(setting.origin).end_object();
+  }
+  json.end_array().end_object();
+  return reply;
+}
+
+Outcome change_config(Front& front, const Request& request) {
+  policy::Amendment amendment;
+  if (same_word(request.content_type, "application/yaml")) {
+    amendment.kind = policy::Amendment::Kind::replace;
+  } else if (request.content_type.empty() || same_word(request.content_type, "application/json")) {
+    if (const auto read = front.json.read(request.content); !read) return refuse(400, "bad_json", read.error().detail);
+  } else {
+    return refuse(415, "unsupported_media_type",
+                  "the content must be application/json or application/yaml, not " + quote(request.content_type));
+  }
+  amendment.text = std::string(request.content);
+  return std::make_unique<Reconfiguring>(front, request, "config",
+                                         [amendment](Reloader& reloader) { return reloader.amend(amendment); });
+}
+
+Outcome reload(Front& front, const Request& request) {
+  return std::make_unique<Reconfiguring>(front, request, "reload",
+                                         [](Reloader& reloader) { return reloader.reload(); });
+}
+
+}  // namespace weir::admin

@@ -1,0 +1,120 @@
+// An operator's desk and a client's: calls of the admin API against a real pipeline and table, without sockets.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "weir/admin/admin_session.h"
+#include "weir/admin/front_test.h"
+#include "weir/server/pipeline.h"
+#include "weir/store/memory/memory_roster.h"
+#include "weir/store/memory/memory_store.h"
+#include "weir/wire/http1_reader.h"
+
+namespace weir::admin {
+
+struct Told {
+  int status = 0;
+  std::string content;
+  std::string allow;
+  bool keep_alive = true;
+
+  nlohmann::json json() const { return nlohmann::json::parse(content); }
+  std::string error() const { return json().value("error", ""); }
+};
+
+class Desk final : public Asker {
+ public:
+  explicit Desk(std::string_view more = {}) : around(roster_, more) {}
+
+  // One request; more fields, each with its CRLF.
+  Told call(std::string_view method, std::string_view target, std::string_view content = {},
+            std::string_view fields = "Content-Type: application/json\r\n") {
+    AdminSession session(around.front(), peer);
+    std::string out;
+    talk(session, request(method, target, content, fields), out);
+    return read(out, method == "HEAD");
+  }
+  Told get(std::string_view target) { return call("GET", target, {}, {}); }
+
+  static std::string request(std::string_view method, std::string_view target, std::string_view content = {},
+                             std::string_view fields = {}) {
+    std::string text(method);
+    text.append(" ").append(target).append(" HTTP/1.1\r\nHost: localhost:9090\r\n").append(fields);
+    if (!content.empty()) text.append("Content-Length: ").append(std::to_string(content.size())).append("\r\n");
+    return text.append("\r\n").append(content);
+  }
+
+  // Until the session has nothing more to do by itself.
+  void talk(AdminSession& session, std::string_view bytes, std::string& out) {
+    Queries queries;
+    const auto taken = session.receive(bytes, queries, out);
+    ASSERT_TRUE(taken);
+    session_ = &session;
+    out_ = &out;
+    pipeline_.refresh();
+    for (const Asked& asked : queries.all()) pipeline_.ask(asked.sequence, asked.query, *this, now());
+    pipeline_.flush(now());
+    while (session.working()) session.wake(now().time, out);
+    session_ = nullptr;
+  }
+
+  // What a client is told.
+  Result<Answer> check(std::string_view limit, std::string_view id, Count cost = 1) {
+    const NamedCharge charge{limit, id, cost};
+    Query query;
+    query.charges = {&charge, 1};
+    query.cost = cost;
+    last_ = Error{Fault::internal, "not answered"};
+    pipeline_.refresh();
+    pipeline_.ask(0, query, *this, now());
+    pipeline_.flush(now());
+    return last_;
+  }
+  void ask(std::string_view limit, std::string_view id, Count cost = 1) { (void)check(limit, id, cost); }
+  bool allowed(std::string_view limit, std::string_view id, Count cost = 1) {
+    const auto answer = check(limit, id, cost);
+    return answer && answer->verdict.allowed;
+  }
+
+  void answered(std::uint64_t sequence, const Result<Answer>& answer) override {
+    if (session_ != nullptr) return session_->reply(sequence, answer, *out_);
+    last_ = answer;
+  }
+
+  Now now() { return around.clock().now(); }
+
+ private:
+  static Told read(const std::string& out, bool head) {
+    ResponseReader reader(head);
+    Told told;
+    const auto step = reader.next(out);
+    EXPECT_EQ(step.event, ResponseReader::Event::response) << out;
+    told.status = reader.head().status;
+    told.content = reader.content();
+    told.keep_alive = reader.head().framing.keep_alive;
+    if (const HttpHeader* allow = reader.head().headers.find("Allow")) told.allow = allow->value;
+    return told;
+  }
+
+  std::unique_ptr<Table> table_ =
+      std::move(*Table::create({.buckets_max = 100'000, .names = true, .huge_pages = false}, HashKey{1, 2}));
+  MemoryRoster roster_{*table_};
+
+ public:
+  std::string peer = "127.0.0.1";
+  Around around;
+
+ private:
+  MemoryStore store_{*table_, around.clock()};
+  Pipeline pipeline_{around.reloader().policy(), around.keeper().known(), store_, around.metrics, around.clock()};
+  AdminSession* session_ = nullptr;
+  std::string* out_ = nullptr;
+  Result<Answer> last_ = Error{Fault::internal, {}};
+};
+
+}  // namespace weir::admin

@@ -1,0 +1,31 @@
+// Decisions as they happen: GET /ratelimit/events.
+#include "weir/admin/calls.h"
+#include "weir/base/text.h"
+
+namespace weir::admin {
+
+Outcome watch_events(Front& front, const Request& request) {
+  constexpr std::size_t kSampleMax = 1'000'000;
+  const Parameters& given = request.parameters;
+  EventFilter filter;
+  filter.limit = given["limit"];
+  if (!filter.limit.empty() && front.reloader.policy().current()->find(filter.limit) == nullptr) {
+    return refuse(404, "unknown_limit", "unknown limit " + quote(filter.limit));
+  }
+  const std::string_view allowed = given["allowed"];
+  if (given.has("allowed")) {
+    if (allowed != "true" && allowed != "false") {
+      return refuse(400, "bad_value", "allowed " + quote(allowed) + " must be true or false");
+    }
+    filter.allowed = allowed == "true";
+  }
+  const auto sample = given.number("sample", 1, 1, kSampleMax);
+  if (!sample) return refuse(400, "bad_value", sample.error().detail);
+  filter.sample = static_cast<std::uint32_t>(*sample);
+  if (request.method == "HEAD") return Stream{};
+  auto queue = front.events.subscribe(std::move(filter));
+  if (!queue) return refuse(503, "unavailable", queue.error().detail);
+  return Stream{std::move(*queue)};
+}
+
+}  // namespace weir::admin

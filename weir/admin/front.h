@@ -1,0 +1,41 @@
+// What the admin API can see and do: the program around it, as references. One per loop, shared by its sessions; filled
+// where the server is built.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "weir/admin/errands.h"
+#include "weir/base/clock.h"
+#include "weir/observe/events.h"
+#include "weir/observe/metrics.h"
+#include "weir/protocol/http/http_session.h"
+#include "weir/server/known_keeper.h"
+#include "weir/server/reload.h"
+#include "weir/store/roster.h"
+#include "weir/wire/http1.h"
+#include "weir/wire/json.h"
+
+namespace weir::admin {
+
+// Outlives the sessions.
+struct Front {
+  Reloader& reloader;   // the policy and every setting in force, tokens among them
+  KnownKeeper& keeper;  // adjustments and access lists
+  Roster& roster;       // this loop's
+  Events& events;
+  Errands& errands;
+  const Health& health;
+  const Clock& clock;
+  std::function<std::vector<const LoopMetrics*>()> loops;
+  std::function<Gauges()> gauges;
+  std::function<void(std::string_view)> log;
+  bool loopback = true;  // the listener can be reached from this machine only
+
+  // The sessions' workbench: nothing on it survives a call.
+  RequestHead head{};
+  JsonReader json{};
+};
+
+}  // namespace weir::admin

@@ -1,0 +1,78 @@
+// A program around the admin API, small but real: for its tests and its fuzzer.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "weir/admin/front.h"
+#include "weir/base/assert.h"
+#include "weir/policy/parse.h"
+
+namespace weir::admin {
+
+inline constexpr std::string_view kTestPolicy = R"(
+limits:
+  per-ip: {key: ip, burst: 10, count: 10, period: 1h}
+  per-apikey: {key: apikey, burst: 10, count: 10, period: 1h}
+  orders: {burst: 5, count: 5, period: 1h, number: 6}
+  monthly: {quota: 100/month}
+overrides:
+  orders:vip: {burst: 50, count: 50, period: 1h}
+)";
+
+inline policy::Outcome load_test_policy(std::string_view more, const std::vector<policy::Amendment>& amendments) {
+  policy::Options options;
+  options.amendments = amendments;
+  options.made_hash_key = "key";
+  return policy::parse(std::string(kTestPolicy) + std::string(more), "weir.yaml", options);
+}
+
+// `more` is configuration behind kTestPolicy.
+class Around {
+ public:
+  explicit Around(Roster& roster, std::string_view more = {})
+      : reloader_(std::get<policy::Loaded>(load_test_policy(more, {})),
+                  {[text = std::string(more)](const auto& amendments) { return load_test_policy(text, amendments); },
+                   [](LogLevel, std::string_view) {}}),
+        front_{reloader_,
+               keeper_,
+               roster,
+               events_,
+               errands_,
+               health_,
+               clock_,
+               [this] { return std::vector<const LoopMetrics*>{&metrics}; },
+               [this] {
+                 Gauges gauges;
+                 gauges.uptime = clock_.now().time - Time{};
+                 return gauges;
+               },
+               [this](std::string_view line) { log.emplace_back(line); }} {
+    health_.started = true;
+    health_.ready = true;
+  }
+
+  Front& front() { return front_; }
+  KnownKeeper& keeper() { return keeper_; }
+  Reloader& reloader() { return reloader_; }
+  Events& events() { return events_; }
+  ManualClock& clock() { return clock_; }
+
+  LoopMetrics metrics{&events_};
+  std::vector<std::string> log;
+
+ private:
+  Events events_;
+  Errands errands_;
+  Health health_;
+  ManualClock clock_{Time{std::chrono::seconds{10}}, Wall{std::chrono::seconds{1'700'000'000}}};
+  KnownKeeper keeper_;
+  Reloader reloader_;
+  Front front_;
+};
+
+}  // namespace weir::admin

@@ -1,0 +1,81 @@
+#include "weir/admin/router.h"
+
+#include <algorithm>
+
+#include "weir/admin/calls.h"
+
+namespace weir::admin {
+namespace {
+
+constexpr std::string_view kPlace = "{}";
+
+constexpr std::array<std::string_view, 5> kListing = {"limit", "sort", "prefix", "n", "cursor"};
+constexpr std::array<std::string_view, 2> kTop = {"by", "n"};
+constexpr std::array<std::string_view, 2> kReset = {"limit", "confirm"};
+constexpr std::array<std::string_view, 3> kEvents = {"limit", "allowed", "sample"};
+constexpr std::array<std::string_view, 4> kEntry = {"ip", "apikey", "limit", "id"};
+
+constexpr std::array<Route, 19> kRoutes = {{
+    {"GET", "/healthz", Needs::nothing, healthz, {}, true},
+    {"GET", "/readyz", Needs::nothing, readyz, {}, true},
+    {"GET", "/startz", Needs::nothing, startz, {}, true},
+    {"GET", "/metrics", Needs::read, metrics, {}, true},
+    {"GET", "/ratelimit/stats", Needs::read, stats, {}},
+    {"GET", "/ratelimit/clients", Needs::read, list_clients, kListing},
+    {"GET", "/ratelimit/clients/{}/{}", Needs::read, show_client, {}},
+    {"GET", "/ratelimit/top", Needs::read, top, kTop},
+    {"POST", "/ratelimit/reset/{}", Needs::write, reset, kReset},
+    {"GET", "/ratelimit/adjust", Needs::read, list_adjustments, {}},
+    {"PUT", "/ratelimit/adjust/{}/{}", Needs::write, adjust, {}},
+    {"DELETE", "/ratelimit/adjust/{}/{}", Needs::write, unadjust, {}},
+    {"GET", "/ratelimit/access/{}", Needs::read, list_entries, {}},
+    {"POST", "/ratelimit/access/{}", Needs::write, add_entry, {}},
+    {"DELETE", "/ratelimit/access/{}", Needs::write, remove_entry, kEntry},
+    {"GET", "/ratelimit/config", Needs::read, show_config, {}},
+    {"PUT", "/ratelimit/config", Needs::write, change_config, {}},
+    {"POST", "/ratelimit/reload", Needs::write, reload, {}},
+    {"GET", "/ratelimit/events", Needs::read, watch_events, kEvents},
+}};
+
+// Whether the path is one of the pattern's; fills its places.
+bool matches(std::string_view pattern, std::string_view path, Found& found) {
+  std::size_t place = 0;
+  while (!pattern.empty() || !path.empty()) {
+    if (!pattern.starts_with('/') || !path.starts_with('/')) return false;
+    const std::string_view wanted = pattern.substr(1, pattern.find('/', 1) - 1);
+    pattern.remove_prefix(1 + wanted.size());
+    const bool rest = wanted == kPlace && pattern.empty();
+    const std::string_view given = rest ? path.substr(1) : path.substr(1, path.find('/', 1) - 1);
+    path.remove_prefix(1 + given.size());
+    if (wanted != kPlace) {
+      if (wanted != given) return false;
+      continue;
+    }
+    if (given.empty()) return false;
+    auto decoded = unescaped(given, false);
+    found.bad_escape |= !decoded;
+    found.parts[place++] = std::move(decoded).value_or("");
+  }
+  return true;
+}
+
+}  // namespace
+
+Found find_route(std::string_view method, std::string_view path) {
+  if (method == "HEAD") method = "GET";
+  Found found;
+  for (const Route& route : kRoutes) {
+    Found trial;
+    if (!matches(route.pattern, path, trial)) continue;
+    found.allow.append(found.allow.empty() ? "" : ", ").append(route.method);
+    if (route.method == "GET") found.allow += ", HEAD";
+    if (route.method != method) continue;
+    found.route = &route;
+    found.parts = std::move(trial.parts);
+    found.bad_escape = trial.bad_escape;
+  }
+  if (!found.allow.empty()) found.allow += ", OPTIONS";
+  return found;
+}
+
+}  // namespace weir::admin

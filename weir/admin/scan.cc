@@ -1,0 +1,44 @@
+#include "weir/admin/scan.h"
+
+#include <utility>
+
+namespace weir::admin {
+
+Scan::Scan(Roster& roster, std::unique_ptr<Collector> collector, std::string cursor)
+    : roster_(roster), progress_(std::make_shared<Progress>()) {
+  progress_->collector = std::move(collector);
+  progress_->cursor = std::move(cursor);
+}
+
+std::optional<Reply> Scan::step(Now now) {
+  if (progress_->waiting) return {};
+  if (!progress_->over && !progress_->error) {
+    progress_->waiting = true;
+    const std::shared_ptr<Progress> progress = progress_;
+    const auto filled = std::make_shared<bool>(false);
+    roster_.visit(
+        progress->cursor, now,
+        [progress, filled, now](const StoredBucket& bucket) {
+          *filled = !progress->collector->take(bucket, now) || *filled;
+          return !*filled;
+        },
+        [progress, filled](const Result<Roster::Step>& step) {
+          progress->waiting = false;
+          if (!step) {
+            progress->error = step.error();
+            return;
+          }
+          progress->cursor = step->cursor;
+          progress->over = *filled || step->cursor.empty() || progress->collector->enough(step->millionths);
+        });
+  }
+  if (progress_->waiting) return {};
+  if (progress_->error) {
+    const bool bad = progress_->error->fault == Fault::invalid;
+    return bad ? refuse(400, "bad_value", progress_->error->detail) : refuse(*progress_->error);
+  }
+  if (!progress_->over) return {};
+  return progress_->collector->reply(progress_->cursor);
+}
+
+}  // namespace weir::admin

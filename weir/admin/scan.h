@@ -1,0 +1,48 @@
+// Work that goes through all buckets, a step at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "weir/admin/work.h"
+#include "weir/store/roster.h"
+
+namespace weir::admin {
+
+// What is made of the buckets.
+class Collector {
+ public:
+  virtual ~Collector() = default;
+  // False: that is enough.
+  virtual bool take(const StoredBucket& bucket, Now now) = 0;
+  // Between two steps: true if there is no need to go on, with that much of everything seen.
+  virtual bool enough(std::uint32_t millionths) {
+    (void)millionths;
+    return false;
+  }
+  // `cursor` is where a list would go on; empty: nothing is left.
+  virtual Reply reply(const std::string& cursor) = 0;
+};
+
+class Scan final : public Work {
+ public:
+  // The roster outlives it.
+  Scan(Roster& roster, std::unique_ptr<Collector> collector, std::string cursor);
+  std::optional<Reply> step(Now now) override;
+
+ private:
+  // What a late answer of the store may still touch when the connection is gone.
+  struct Progress {
+    std::unique_ptr<Collector> collector;
+    std::string cursor;
+    std::optional<Error> error;
+    bool waiting = false;
+    bool over = false;
+  };
+
+  Roster& roster_;
+  std::shared_ptr<Progress> progress_;
+};
+
+}  // namespace weir::admin

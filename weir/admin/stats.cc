@@ -1,0 +1,159 @@
+// Totals, per limit and for all: GET /ratelimit/stats and GET /metrics. Both say how many buckets of each limit are
+// active, which takes a look at the store: whole, or at a part of it that is large enough to know the rest by.
+#include <algorithm>
+#include <map>
+
+#include "weir/admin/bucket_owner.h"
+#include "weir/admin/calls.h"
+#include "weir/admin/scan.h"
+#include "weir/base/text.h"
+
+namespace weir::admin {
+namespace {
+
+// Buckets seen after which the count of all is known well enough: hashes spread them evenly, so that a limit with a
+// hundredth of them is counted to about 4 in 100.
+constexpr std::uint64_t kSample = 65'536;
+
+using Active = std::map<std::string, std::uint64_t>;
+using Answering = Reply (*)(Front& front, const Active& active);
+
+class Census final : public Collector {
+ public:
+  Census(Front& front, Answering answering)
+      : front_(front), answering_(answering), owners_(front.reloader.policy().current()) {
+    for (const NamedLimit& limit : owners_.policy().limits()) active_.emplace(limit.name, 0);
+  }
+
+  bool take(const StoredBucket& bucket, Now) override {
+    ++seen_;
+    // A limit's quota is another bucket of the same client.
+    const auto owner = owners_.find(bucket.key.text);
+    if (owner) ++active_[owner->limit == nullptr ? std::string() : owner->limit->name];
+    return true;
+  }
+
+  bool enough(std::uint32_t millionths) override {
+    if (seen_ < kSample || millionths == 0) return false;
+    for (auto& [limit, count] : active_) count = count * 1'000'000 / millionths;
+    return true;
+  }
+
+  Reply reply(const std::string&) override { return answering_(front_, active_); }
+
+ private:
+  Front& front_;
+  Answering answering_;
+  BucketOwners owners_;
+  Active active_;
+  std::uint64_t seen_ = 0;
+};
+
+struct Sums {
+  std::uint64_t allowed = 0;
+  std::uint64_t denied = 0;
+  std::uint64_t shadow_denied = 0;
+};
+
+// The bound of the histogram under which that part of all lies, in thousandths.
+Duration quantile(const std::vector<const LoopMetrics*>& loops, std::uint64_t thousandths) {
+  std::array<std::uint64_t, Histogram::kBuckets> counts{};
+  std::uint64_t total = 0;
+  for (const LoopMetrics* loop : loops) {
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      counts[i] += loop->decision_seconds.count(i);
+      total += loop->decision_seconds.count(i);
+    }
+  }
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    below += counts[i];
+    if (below > 0 && below * 1000 >= total * thousandths) return Histogram::upper_bound(i);
+  }
+  return Duration::zero();  // nothing was decided yet
+}
+
+std::int64_t whole(std::uint64_t count) {
+  return static_cast<std::int64_t>(count);
+}
+
+void write_limits(JsonWriter& json, const std::map<std::string, Sums>& limits, const Active& active) {
+  json.key("limits").begin_array();
+  for (const auto& [name, sums] : limits) {
+    const auto found = active.find(name);
+    json.begin_object().key("limit").string(name).key("allowed").number(whole(sums.allowed));
+    json.key("denied").number(whole(sums.denied)).key("shadow_denied").number(whole(sums.shadow_denied));
+    json.key("active").number(whole(found == active.end() ? 0 : found->second)).end_object();
+  }
+  json.end_array();
+}
+
+Reply write_stats(Front& front, const Active& active) {
+  const std::vector<const LoopMetrics*> loops = front.loops();
+  std::map<std::string, Sums> limits;
+  for (const auto& [name, count] : active) limits.try_emplace(name);
+  std::uint64_t requests = 0;
+  std::uint64_t denied = 0;
+  std::uint64_t allow_listed = 0;
+  std::uint64_t deny_listed = 0;
+  std::uint64_t shadow_denied = 0;
+  for (const LoopMetrics* loop : loops) {
+    requests += loop->requests.value();
+    denied += loop->denied.value();
+    allow_listed += loop->allow_listed.value();
+    deny_listed += loop->deny_listed.value();
+    loop->visit([&](const LimitCounters& counters) {
+      Sums& sums = limits[counters.limit];
+      sums.allowed += counters.allowed.value();
+      sums.denied += counters.denied.value();
+      sums.shadow_denied += counters.shadow_denied.value();
+      shadow_denied += counters.shadow_denied.value();
+    });
+  }
+  const Gauges gauges = front.gauges();
+  Reply reply;
+  JsonWriter json(reply.content);
+  json.begin_object().key("uptime_seconds").number(print_seconds(gauges.uptime));
+  json.key("policy_version").number(whole(front.reloader.version() + 1));
+  json.key("store").begin_object().key("kind").string(gauges.store).key("up").boolean(gauges.store_up).end_object();
+  json.key("totals").begin_object().key("requests").number(whole(requests));
+  json.key("allowed").number(whole(requests - std::min(requests, denied + allow_listed)));
+  json.key("denied").number(whole(denied - std::min(denied, deny_listed)));
+  json.key("shadow_denied").number(whole(shadow_denied)).key("allow_listed").number(whole(allow_listed));
+  json.key("deny_listed").number(whole(deny_listed)).end_object();
+  write_limits(json, limits, active);
+  json.key("latency_seconds").begin_object().key("p50").number(print_seconds(quantile(loops, 500)));
+  json.key("p99").number(print_seconds(quantile(loops, 990)));
+  json.key("p999").number(print_seconds(quantile(loops, 999))).end_object().end_object();
+  return reply;
+}
+
+// The key's source; a composite has none.
+std::string limiter_type(const NamedLimit* limit) {
+  if (limit == nullptr || limit->key.size() != 1) return {};
+  return limit->key.front().substr(0, limit->key.front().find(':'));
+}
+
+Reply write_metrics(Front& front, const Active& active) {
+  Gauges gauges = front.gauges();
+  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  for (const auto& [name, count] : active) {
+    gauges.active.push_back({name, limiter_type(policy->find(name)), count});
+  }
+  Reply reply;
+  reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  reply.content = exposition(front.loops(), gauges);
+  return reply;
+}
+
+}  // namespace
+
+Outcome stats(Front& front, const Request&) {
+  return std::make_unique<Scan>(front.roster, std::make_unique<Census>(front, write_stats), std::string());
+}
+
+Outcome metrics(Front& front, const Request&) {
+  return std::make_unique<Scan>(front.roster, std::make_unique<Census>(front, write_metrics), std::string());
+}
+
+}  // namespace weir::admin

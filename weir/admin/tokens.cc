@@ -1,0 +1,65 @@
+#include "weir/admin/tokens.h"
+
+#include "weir/base/secret.h"
+#include "weir/base/text.h"
+#include "weir/identify/ip.h"
+
+namespace weir::admin {
+namespace {
+
+enum class Holds : unsigned char { nothing, read, write };
+
+Holds holder_of(const RequestHead& head, const policy::Admin& tokens) {
+  const HttpHeader* const header = head.headers.find("Authorization");
+  if (header == nullptr) return Holds::nothing;
+  constexpr std::string_view kScheme = "Bearer ";
+  if (!same_word(header->value.substr(0, kScheme.size()), kScheme)) return Holds::nothing;
+  std::string_view given = header->value.substr(kScheme.size());
+  while (given.starts_with(' ')) given.remove_prefix(1);
+  // Both are compared, whatever the first says. An empty token is none at all.
+  const bool writes = same_secret(given, tokens.write_token) && !tokens.write_token.empty();
+  const bool reads = same_secret(given, tokens.read_token) && !tokens.read_token.empty();
+  return writes ? Holds::write : reads ? Holds::read : Holds::nothing;
+}
+
+std::optional<Reply> refuse_stranger(const RequestHead& head) {
+  const std::string_view type = media_type_of(head.content_type);
+  if (!same_word(type, "application/json") && !same_word(type, "application/yaml")) {
+    return refuse(415, "unsupported_media_type",
+                  "without tokens a write needs Content-Type: application/json or application/yaml, not " +
+                      quote(head.content_type));
+  }
+  if (!is_loopback_host(head.host)) {
+    return refuse(403, "forbidden", "without tokens a write needs a loopback Host, not " + quote(head.host));
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_loopback_host(std::string_view host) noexcept {
+  const std::size_t colon = host.rfind(':');
+  const bool has_port = colon != host.npos && host.find(']', colon) == host.npos &&
+                        host.find_first_not_of("0123456789", colon + 1) == host.npos;
+  if (has_port) host = host.substr(0, colon);
+  if (same_word(host, "localhost")) return true;
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const Result<IpAddress> address = IpAddress::parse(host);
+  if (!address) return false;
+  if (address->is_v4()) return address->bytes()[0] == 127;
+  return address->print() == "::1";
+}
+
+std::optional<Reply> refusal(const RequestHead& head, Needs needs, const policy::Admin& tokens, bool loopback) {
+  if (needs == Needs::nothing) return {};
+  const bool open = tokens.read_token.empty() && tokens.write_token.empty() && loopback;
+  if (open) return needs == Needs::write ? refuse_stranger(head) : std::optional<Reply>{};
+  const Holds holds = holder_of(head, tokens);
+  if (holds == Holds::write || (holds == Holds::read && needs == Needs::read)) return {};
+  if (holds == Holds::read) return refuse(403, "forbidden", "this token may read, not write");
+  Reply reply = refuse(401, "unauthorized", "a token is needed: Authorization: Bearer TOKEN");
+  reply.fields = "WWW-Authenticate: Bearer\r\n";
+  return reply;
+}
+
+}  // namespace weir::admin

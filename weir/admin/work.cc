@@ -1,0 +1,22 @@
+#include "weir/admin/work.h"
+
+#include "weir/protocol/http/answer_json.h"
+#include "weir/protocol/http/fault_status.h"
+
+namespace weir::admin {
+
+Reply refuse(int status, std::string_view code, std::string_view sentence) {
+  Reply reply;
+  reply.status = status;
+  write_error(code, sentence, reply.content);
+  return reply;
+}
+
+Reply refuse(const Error& error) {
+  const FaultStatus known = status_of(error.fault);
+  // Details of what went wrong inside never leave the process.
+  const std::string_view sentence = error.fault == Fault::internal ? "something went wrong inside" : error.detail;
+  return refuse(known.status == 0 ? 503 : known.status, known.code, sentence);
+}
+
+}  // namespace weir::admin

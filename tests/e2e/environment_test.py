@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 import unittest
+import urllib.request
 
 from program import BINARY, ProgramTest, weir
 
@@ -64,12 +65,8 @@ class Server:
             time.sleep(0.01)
 
     def metrics(self):
-        with socket.create_connection(("127.0.0.1", self.admin), timeout=20) as connection:
-            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-            text = b""
-            while piece := connection.recv(65536):
-                text += piece
-        return text.decode()
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/metrics", timeout=20) as answer:
+            return answer.read().decode()
 
 
 class Scenarios(ProgramTest):

@@ -203,7 +203,7 @@ class Life(unittest.TestCase):
                     ('listen: [{address: "127.0.0.1:0", speak: [http, resp]}]', 2, "an address of their own"),
                     ('listen: [{address: "127.0.0.1:0", speak: http, password: x}]', 2, "protects nothing"),
                     ("state: {live: /tmp/a, snapshot: /tmp/a}", 2, "a file each"),
-                    ("admin: {read_token: x}", 2, "admin.read_token is not built yet"),
+                    ('listen: [{address: "0.0.0.0:0", speak: admin}]', 2, "needs admin.read_token or admin.write_token"),
                     ("limits: {a: {burst: 0}}", 2, "burst")):
                 path = os.path.join(directory, "weir.yaml")
                 with open(path, "w", encoding="utf-8") as file:

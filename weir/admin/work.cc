@@ -15,7 +15,8 @@ Reply refuse(int status, std::string_view code, std::string_view sentence) {
 Reply refuse(const Error& error) {
   const FaultStatus known = status_of(error.fault);
   // Details of what went wrong inside never leave the process.
-  const std::string_view sentence = error.fault == Fault::internal ? "something went wrong inside" : error.detail;
+  const bool inside = error.fault == Fault::internal;
+  const std::string_view sentence = inside ? std::string_view("something went wrong inside") : error.detail;
   return refuse(known.status == 0 ? 503 : known.status, known.code, sentence);
 }
 

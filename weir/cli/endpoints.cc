@@ -1,12 +1,14 @@
 #include "weir/cli/endpoints.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include "weir/admin/admin_session.h"
 #include "weir/cli/systemd.h"
+#include "weir/net/tls.h"
 #include "weir/protocol/resp/resp_session.h"
 
 namespace weir::cli {
@@ -19,7 +21,6 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
 // What cannot be spoken together, or not yet.
 Result<void> check(const policy::Listener& listener, const Address& address, const policy::Admin& tokens) {
   const auto refuse = [](std::string sentence) { return Error{Fault::invalid, std::move(sentence)}; };
-  if (!listener.tls.empty()) return refuse("tls on " + listener.address + " is not built yet");
   const bool alone = has(listener.speak, "resp") || has(listener.speak, "admin");
   if (alone && listener.speak.size() > 1) {
     return refuse("speak: resp and admin need an address of their own, " + listener.address + " has several");
@@ -61,12 +62,26 @@ Sessions http_sessions(Surroundings& around) {
   };
 }
 
+Result<std::unique_ptr<TlsServer>> listener_tls(const policy::Listener& listener, const Surroundings& around) {
+  const auto beside = [&](const std::string& file) { return (std::filesystem::path(around.folder) / file).string(); };
+  TlsServer::Options options;
+  for (const policy::Tls& files : listener.tls) options.certificates.push_back({beside(files.cert), beside(files.key)});
+  if (!has(listener.speak, "resp")) options.protocols = {"http/1.1"};
+  options.log = around.log;
+  return TlsServer::make(std::move(options));
+}
+
 Result<Endpoint> make_endpoint(const policy::Listener& listener, const policy::Admin& tokens, Surroundings& around) {
   auto address = Address::parse(listener.address);
   if (!address) return address.error();
   if (auto fine = check(listener, *address, tokens); !fine) return fine.error();
   Endpoint endpoint;
   endpoint.address = std::move(*address);
+  if (!listener.tls.empty()) {
+    auto tls = listener_tls(listener, around);
+    if (!tls) return Error{tls.error().fault, "tls on " + listener.address + ": " + tls.error().detail};
+    endpoint.tls = std::move(*tls);
+  }
   if (has(listener.speak, "admin")) {
     endpoint.speak = Speak::admin;
     const bool loopback = endpoint.address.is_loopback();

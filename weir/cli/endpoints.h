@@ -6,9 +6,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weir/admin/front.h"
+#include "weir/base/log.h"
 #include "weir/base/published.h"
 #include "weir/base/result.h"
 #include "weir/policy/settings.h"
@@ -21,6 +23,10 @@ namespace weir::cli {
 struct Surroundings {
   const Health& health;
   const Published<HttpOptions>& http;
+  // Where the configuration lies: the files that it names are found from there.
+  std::string folder;
+  // One sentence for an operator. Called in any thread.
+  std::function<void(LogLevel, std::string_view)> log;
   // What the admin API of one loop can see and do.
   std::function<std::shared_ptr<admin::Front>()> admin;
   std::atomic<std::uint64_t> next_client{1};  // CLIENT ID of RESP connections

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <filesystem>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -78,7 +79,9 @@ Serving::Serving(policy::Loaded loaded, std::string path, Console& console)
         console.err.flush();
       }),
       http_(std::make_shared<const HttpOptions>(http_options(loaded_.settings))),
-      around_{health_, http_, [this] { return admin_front(); }} {}
+      around_{health_, http_, std::filesystem::path(path_).parent_path().string(),
+              [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); },
+              [this] { return admin_front(); }} {}
 
 Exit Serving::run() {
   signals_ = take_signals();
@@ -331,6 +334,7 @@ void Serving::take_signal(bool& draining) {
   signalfd_siginfo signal{};
   if (read(signals_.fd(), &signal, sizeof signal) != static_cast<ssize_t>(sizeof signal)) return;
   if (signal.ssi_signo == SIGHUP) {
+    server_->reload_certificates();
     reloader_->reload();
     return;
   }

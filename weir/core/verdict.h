@@ -1,39 +1,15 @@
 // The answer to a request: every limit's decision, in the order charged, and which of them speaks for the request.
 #pragma once
 
-#include <array>
 #include <cstddef>
 
-#include "weir/base/assert.h"
 #include "weir/base/bounds.h"
+#include "weir/base/inline_list.h"
 #include "weir/core/decision.h"
 
 namespace weir {
 
-// Inline: an answer allocates nothing.
-class Decisions {
- public:
-  constexpr void push_back(const Decision& decision) noexcept {
-    WEIR_ASSERT(size_ < items_.size());
-    items_[size_++] = decision;
-  }
-  constexpr std::size_t size() const noexcept { return size_; }
-  constexpr bool empty() const noexcept { return size_ == 0; }
-  constexpr const Decision& operator[](std::size_t i) const noexcept {
-    WEIR_ASSERT(i < size_);
-    return items_[i];
-  }
-  constexpr Decision& operator[](std::size_t i) noexcept {
-    WEIR_ASSERT(i < size_);
-    return items_[i];
-  }
-  constexpr const Decision* begin() const noexcept { return items_.data(); }
-  constexpr const Decision* end() const noexcept { return items_.data() + size_; }
-
- private:
-  std::array<Decision, bounds::charges_max> items_{};
-  std::size_t size_ = 0;
-};
+using Decisions = InlineList<Decision, bounds::charges_max>;
 
 struct Verdict {
   Decisions all;  // in order; with in_order charging, only those that were asked

@@ -30,7 +30,7 @@ TEST(DecisionsDeathTest, HoldAsManyAsARequestMayChargeAndNotOneMore) {
   Decisions decisions;
   for (std::size_t i = 0; i < bounds::charges_max; ++i) decisions.push_back({});
   EXPECT_EQ(decisions.size(), bounds::charges_max);
-  EXPECT_DEATH(decisions.push_back({}), "size_ < items_.size");
+  EXPECT_DEATH(decisions.push_back({}), "size_ < N");
 }
 
 TEST(DecisionsDeathTest, AbortOnAnIndexThatIsNotThere) {

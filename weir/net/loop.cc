@@ -143,8 +143,7 @@ void Loop::run_posted() {
 }
 
 Now Loop::now() noexcept {
-  const Now fresh = clock_.now();
-  if (fresh.time - now_.time > kReadingAgeMax) now_ = fresh;
+  if (clock_.time() - now_.time > kReadingAgeMax) now_ = clock_.now();
   return now_;
 }
 

@@ -217,7 +217,7 @@ struct TlsServer::State {
 
 TlsServer::TlsServer(Options options) : state_(std::make_unique<State>()) {
   state_->options = std::move(options);
-  if (!state_->options.log) state_->options.log = [](std::string_view) {};
+  if (!state_->options.log) state_->options.log = [](LogLevel, std::string_view) {};
 }
 
 TlsServer::~TlsServer() = default;
@@ -247,7 +247,7 @@ Result<std::shared_ptr<const TlsServer::Loaded>> TlsServer::load() const {
     SSL_CTX_set_tlsext_servername_arg(settings.get(), loaded.get());
     if (!loaded->protocols.empty()) SSL_CTX_set_alpn_select_cb(settings.get(), Loaded::agree, loaded.get());
     if (const std::string sentence = doubt(pair->certificate.get(), files.cert); !sentence.empty())
-      state_->options.log(sentence);
+      state_->options.log(LogLevel::warn, sentence);
     loaded->entries.push_back({std::move(settings), std::move(pair->certificate)});
   }
   return std::shared_ptr<const Loaded>(std::move(loaded));
@@ -276,8 +276,11 @@ void TlsServer::look(Time now) {
   const Options& options = state_->options;
   if (stamps_of(options.certificates) == state_->stamps) return;
   const auto read = read_again();
-  options.log(read ? options.certificates.front().cert + ": has changed, and new connections use what it holds now"
-                   : read.error().detail + "; the certificate in use stays in use");
+  if (read) {
+    options.log(LogLevel::info, options.certificates.front().cert + ": has changed, new connections use what it holds");
+  } else {
+    options.log(LogLevel::warn, read.error().detail + "; the certificate in use stays in use");
+  }
 }
 
 std::unique_ptr<TlsChannel> TlsServer::accept(Time now) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/log.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/net/tls_channel.h"
@@ -30,7 +31,7 @@ class TlsServer {
     // nobody is asked.
     std::vector<std::string> protocols;
     // Told what an operator should know, one sentence each, in any thread.
-    std::function<void(std::string_view)> log;
+    std::function<void(LogLevel, std::string_view)> log;
   };
 
   static Result<std::unique_ptr<TlsServer>> make(Options options);

@@ -24,7 +24,7 @@ class TlsTest : public testing::Test {
       options.certificates.push_back(
           folder_.write("server" + std::to_string(options.certificates.size()), authority_.issue(one)));
     options.protocols = std::move(protocols);
-    options.log = [this](std::string_view sentence) { log_.emplace_back(sentence); };
+    options.log = [this](LogLevel, std::string_view sentence) { log_.emplace_back(sentence); };
     return std::move(*TlsServer::make(std::move(options)));
   }
   std::unique_ptr<TlsClient> trusting(std::vector<std::string> protocols = {}) {
@@ -229,7 +229,7 @@ TEST_F(TlsTest, ABoundedNumberOfCertificates) {
 TEST_F(TlsTest, AnExpiredCertificateIsServedAndToldOf) {
   const CertificateFiles files = folder_.write("old", authority_.issue("DNS:weir.test", -3, -1));
   std::vector<std::string> log;
-  EXPECT_TRUE(TlsServer::make({{files}, {}, [&](std::string_view sentence) { log.emplace_back(sentence); }}));
+  EXPECT_TRUE(TlsServer::make({{files}, {}, [&](LogLevel, std::string_view sentence) { log.emplace_back(sentence); }}));
   EXPECT_THAT(log, testing::ElementsAre(files.cert + ": the certificate has expired"));
 }
 
@@ -249,7 +249,7 @@ TEST_F(TlsTest, NewFilesAreForNewConnections) {
   const CertificateFiles files = folder_.write("server0", next.issue("DNS:weir.test"));
   EXPECT_TRUE(trusts(next, folder_, *server, Time{1s}));
   EXPECT_FALSE(trusts(authority_, folder_, *server, Time{2s}));
-  EXPECT_THAT(log_, testing::ElementsAre(files.cert + ": has changed, and new connections use what it holds now"));
+  EXPECT_THAT(log_, testing::ElementsAre(files.cert + ": has changed, new connections use what it holds"));
   // Those who were there go on with what they began with.
   EXPECT_TRUE(under_way.talk());
   ASSERT_TRUE(before.client->send("still here", before.to_server));

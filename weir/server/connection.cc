@@ -28,8 +28,13 @@ void give_back(std::string& buffer) {
 
 }  // namespace
 
-Connection::Connection(std::uint64_t id, Turn& turn, Socket socket, std::unique_ptr<Session> session, Speak speak)
+Connection::Connection(std::uint64_t id, Turn& turn, Socket socket, std::unique_ptr<TlsChannel> channel,
+                       std::unique_ptr<Session> session, Speak speak)
     : id_(id), turn_(turn), socket_(std::move(socket)), session_(std::move(session)), speak_(speak) {
+  if (channel != nullptr) {
+    const Time deadline = turn_.loop.now().time + bounds::tls_handshake_time_max;
+    tls_ = std::make_unique<Secured>(Secured{std::move(channel), {}, deadline});
+  }
   turn_.metrics.connections[static_cast<std::size_t>(speak_)].add();
   watching_ = EPOLLIN;
   dead_ = !turn_.loop.watch(socket_.fd(), watching_, *this);
@@ -50,12 +55,24 @@ void Connection::touch() {
 }
 
 bool Connection::paused() const noexcept {
-  return out_.size() > bounds::unsent_bytes_max || owed_ > bounds::owed_max;
+  const std::size_t sealed = tls_ ? tls_->sealed.size() : 0;
+  return out_.size() + sealed > bounds::unsent_bytes_max || owed_ > bounds::owed_max;
+}
+
+bool Connection::may_read() const noexcept {
+  if (hung_up_) return false;
+  return lingering_ || (!paused() && !broken_ && draining_ == drained_);
 }
 
 void Connection::ready(std::uint32_t events) {
   touch();
-  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !hung_up_ && (!broken_ || lingering_)) read();
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+  if (may_read()) {
+    read();
+  } else if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
+    // Nothing reaches the peer any more, and epoll would not stop telling us: whatever is owed is owed to nobody.
+    dead_ = true;
+  }
 }
 
 void Connection::read() {
@@ -72,13 +89,25 @@ void Connection::read() {
     return;
   }
   if (lingering_) return;  // read to be forgotten
-  const std::string_view fresh(scratch.data(), static_cast<std::size_t>(got));
+  std::string_view fresh(scratch.data(), static_cast<std::size_t>(got));
+  if (tls_) fresh = unseal(fresh);
   if (in_.empty()) {
     in_.assign(fresh.substr(decode(fresh)));
   } else {
     in_.append(fresh);
     decode_held();
   }
+}
+
+std::string_view Connection::unseal(std::string_view bytes) {
+  turn_.plain.clear();
+  if (!tls_->channel->receive(bytes, turn_.plain, tls_->sealed)) {
+    // What was said before the damage is not acted on either: the last words are the alert.
+    turn_.plain.clear();
+    broken_ = true;
+  }
+  hung_up_ = hung_up_ || tls_->channel->peer_closed();
+  return turn_.plain;
 }
 
 // What is held is not copied while nothing of it can be decoded: a request may come in a million pieces.
@@ -121,34 +150,67 @@ void Connection::answered(std::uint64_t sequence, const Result<Answer>& answer) 
   touch();
 }
 
-bool Connection::settle() {
-  dirty_ = false;
-  if (dead_) return false;
-  while (!out_.empty()) {
-    const ssize_t sent = send(socket_.fd(), out_.data(), out_.size(), MSG_NOSIGNAL);
+// Encrypts what waits for it, once the last was taken: both never hold much. False: the connection is lost.
+bool Connection::seal() {
+  if (!tls_->sealed.empty() || out_.empty() || !tls_->channel->established()) return true;
+  const bool sent = tls_->channel->send(out_, tls_->sealed).has_value();
+  out_.clear();
+  return sent;
+}
+
+// As much as the kernel takes. False: the connection is lost.
+bool Connection::write() {
+  std::string& bytes = tls_ ? tls_->sealed : out_;
+  for (;;) {
+    if (tls_ && !seal()) return false;
+    if (bytes.empty()) return true;
+    const ssize_t sent = send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno != EAGAIN) return false;
     if (sent < 0) {
       // The peer's time to take something begins when there is something to take.
       if ((watching_ & EPOLLOUT) == 0) last_progress_ = turn_.loop.now().time;
-      break;
+      return true;
     }
     last_progress_ = turn_.loop.now().time;
-    out_.erase(0, static_cast<std::size_t>(sent));
+    bytes.erase(0, static_cast<std::size_t>(sent));
   }
+}
+
+bool Connection::settle() {
+  dirty_ = false;
+  if (dead_ || !write()) return false;
   // What was held back while answers were owed or unsent can go on now.
-  if (!in_.empty() && !paused() && out_.empty() && !broken_) {
+  if (!in_.empty() && !paused() && out_.empty() && unsent().empty() && !broken_) {
     const std::size_t before = in_.size();
     decode_held();
-    if (in_.size() != before || broken_) touch();
+    if (in_.size() != before || broken_ || !out_.empty()) touch();
   }
+  if (draining_ && !drained_) drain_session();
   const bool over = broken_ || hung_up_ || session_->finished();
-  if (!dirty_ && out_.empty() && owed_ == 0 && over && !session_->working() && !linger()) return false;
+  if (!dirty_ && over && owed_ == 0 && unsent().empty() && !session_->working()) {
+    if (tls_) {
+      out_.clear();  // there is something only if nobody could be told
+      tls_->channel->close(tls_->sealed);
+      if (!write()) return false;
+    }
+    if (unsent().empty() && !linger()) return false;
+  }
   give_back(in_);
   give_back(out_);
+  if (tls_) give_back(tls_->sealed);
   watch();
   set_alarm();
   return true;
+}
+
+// Tells the session once everything that it can still make sense of has been answered, or at least asked.
+void Connection::drain_session() {
+  const bool stuck = owed_ == 0 && out_.empty() && unsent().empty() && !dirty_;
+  if (!in_.empty() && !stuck && !broken_) return;
+  drained_ = true;
+  session_->drain(out_);
+  touch();
 }
 
 // A close with unread input would make the kernel forget what the peer has not taken yet, our last words among it. So
@@ -166,8 +228,8 @@ bool Connection::linger() {
 
 void Connection::watch() {
   std::uint32_t wanted = 0;
-  if (lingering_ || (!paused() && !hung_up_ && !broken_)) wanted |= EPOLLIN;
-  if (!out_.empty()) wanted |= EPOLLOUT;
+  if (may_read()) wanted |= EPOLLIN;
+  if (!unsent().empty()) wanted |= EPOLLOUT;
   if (wanted == watching_) return;
   watching_ = wanted;
   turn_.loop.change(socket_.fd(), watching_, *this);
@@ -190,7 +252,8 @@ void Connection::check_deadline(Time now) {
     if (dead_) touch();
     return;
   }
-  if (!out_.empty() && now - last_progress_ > kWriteTimeout) {
+  const bool slow = !unsent().empty() && now - last_progress_ > kWriteTimeout;
+  if (slow || (tls_ && !tls_->channel->established() && now > tls_->deadline)) {
     dead_ = true;
     touch();
     return;
@@ -201,7 +264,9 @@ void Connection::check_deadline(Time now) {
 }
 
 void Connection::drain() {
-  session_->drain(out_);
+  // Sent before anybody could know that we are going.
+  if (may_read()) read();
+  draining_ = true;
   touch();
 }
 

@@ -15,6 +15,7 @@
 #include "weir/base/time.h"
 #include "weir/net/loop.h"
 #include "weir/net/socket.h"
+#include "weir/net/tls_channel.h"
 #include "weir/observe/metrics.h"
 #include "weir/protocol/session.h"
 #include "weir/server/pipeline.h"
@@ -28,12 +29,15 @@ struct Turn {
   LoopMetrics& metrics;
   Queries queries;                   // of the one session that is decoding
   std::string scratch;               // what was just read
+  std::string plain;                 // what that says, if it was TLS
   std::vector<std::uint64_t> dirty;  // ids of connections with something to write or to close
 };
 
 class Connection final : public Loop::Handler, public Asker {
  public:
-  Connection(std::uint64_t id, Turn& turn, Socket socket, std::unique_ptr<Session> session, Speak speak);
+  // `channel` is null where the session speaks in the clear.
+  Connection(std::uint64_t id, Turn& turn, Socket socket, std::unique_ptr<TlsChannel> channel,
+             std::unique_ptr<Session> session, Speak speak);
   ~Connection() override;
 
   std::uint64_t id() const noexcept { return id_; }
@@ -46,15 +50,28 @@ class Connection final : public Loop::Handler, public Asker {
   bool settle();
   // Once in a while: a peer that takes too long is told so, or cut off.
   void check_deadline(Time now);
-  // The server is going away.
+  // The server is going away: what has come by now is answered, then no more is read.
   void drain();
 
  private:
+  // What only a connection with TLS needs.
+  struct Secured {
+    std::unique_ptr<TlsChannel> channel;
+    std::string sealed;  // encrypted and not yet written
+    Time deadline;       // of the handshake
+  };
+
   void read();
+  std::string_view unseal(std::string_view bytes);
+  bool write();
+  bool seal();
   std::size_t decode(std::string_view bytes);
   void decode_held();
+  void drain_session();
   bool linger();
   bool paused() const noexcept;
+  bool may_read() const noexcept;
+  const std::string& unsent() const noexcept { return tls_ ? tls_->sealed : out_; }
   void watch();
   void set_alarm();
   void touch();
@@ -62,10 +79,11 @@ class Connection final : public Loop::Handler, public Asker {
   std::uint64_t id_;
   Turn& turn_;
   Socket socket_;
+  std::unique_ptr<Secured> tls_;
   std::unique_ptr<Session> session_;
   Speak speak_;
   std::string in_;        // not yet decoded
-  std::string out_;       // not yet written
+  std::string out_;       // not yet written, or not yet encrypted
   std::size_t owed_ = 0;  // questions without an answer
   std::uint32_t watching_ = 0;
   Loop::TimerId alarm_ = 0;  // of what the session does by itself
@@ -74,6 +92,8 @@ class Connection final : public Loop::Handler, public Asker {
   bool broken_ = false;      // close as soon as out_ is gone
   bool dead_ = false;        // close now
   bool lingering_ = false;   // nothing more to say; what the peer still sends is not for us
+  bool draining_ = false;    // the server is going away
+  bool drained_ = false;     // and the session knows
   bool dirty_ = false;
 };
 

@@ -36,7 +36,7 @@ class Server::Worker {
 
   Result<void> listen(Socket socket, const Endpoint& endpoint, bool shared) {
     sessions_.push_back(std::make_unique<Sessions>(endpoint.sessions(*loop_)));
-    listeners_.push_back(std::make_unique<Listener>(*this, std::move(socket), *sessions_.back(), endpoint.speak));
+    listeners_.push_back(std::make_unique<Listener>(*this, std::move(socket), *sessions_.back(), endpoint));
     Listener& listener = *listeners_.back();
     listener.events = shared ? EPOLLIN | EPOLLEXCLUSIVE : EPOLLIN;
     return loop_->watch(listener.socket.fd(), listener.events, listener);
@@ -65,14 +65,15 @@ class Server::Worker {
 
  private:
   struct Listener final : Loop::Handler {
-    Listener(Worker& owner, Socket listening, const Sessions& made, Speak spoken)
-        : worker(owner), socket(std::move(listening)), sessions(made), speak(spoken) {}
+    Listener(Worker& owner, Socket listening, const Sessions& made, const Endpoint& endpoint)
+        : worker(owner), socket(std::move(listening)), sessions(made), speak(endpoint.speak), tls(endpoint.tls.get()) {}
     void ready(std::uint32_t) override { worker.accept(*this); }
 
     Worker& worker;
     Socket socket;
     const Sessions& sessions;
     Speak speak;
+    TlsServer* tls;
     std::uint32_t events = EPOLLIN;
     bool complained = false;
     bool unwatched = false;  // and it was said
@@ -89,7 +90,8 @@ class Server::Worker {
       listener.complained = false;
       if (connections_.size() >= bounds::connections_max) continue;  // closed at once: the others go on
       const std::uint64_t id = next_id_++;
-      connections_.emplace(id, std::make_unique<Connection>(id, turn_, std::move(accepted->socket),
+      auto channel = listener.tls != nullptr ? listener.tls->accept(loop_->now().time) : nullptr;
+      connections_.emplace(id, std::make_unique<Connection>(id, turn_, std::move(accepted->socket), std::move(channel),
                                                             listener.sessions(accepted->peer), listener.speak));
     }
   }
@@ -139,7 +141,7 @@ class Server::Worker {
   std::unique_ptr<Store> store_;
   LoopMetrics metrics_;
   Pipeline pipeline_;
-  Turn turn_{*loop_, pipeline_, metrics_, {}, {}, {}};
+  Turn turn_{*loop_, pipeline_, metrics_, {}, {}, {}, {}};
   std::vector<std::unique_ptr<Sessions>> sessions_;  // outlive the connections; listeners go when draining begins
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
@@ -226,6 +228,14 @@ void Server::run() {
 
 void Server::stop(Duration drain_timeout) noexcept {
   for (const auto& worker : workers_) worker->drain(drain_timeout);
+}
+
+void Server::reload_certificates() {
+  for (const Endpoint& endpoint : endpoints_) {
+    if (endpoint.tls == nullptr) continue;
+    if (const auto read = endpoint.tls->reload(); !read)
+      options_.log(read.error().detail + "; the certificate in use stays in use");
+  }
 }
 
 }  // namespace weir

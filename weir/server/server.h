@@ -17,6 +17,7 @@
 #include "weir/base/result.h"
 #include "weir/net/loop.h"
 #include "weir/net/socket.h"
+#include "weir/net/tls.h"
 #include "weir/observe/metrics.h"
 #include "weir/policy/known.h"
 #include "weir/policy/policy.h"
@@ -37,6 +38,8 @@ struct Endpoint {
   Speak speak = Speak::http;
   // Called once for every loop, before it runs. What it returns is called in that loop's thread.
   std::function<Sessions(Loop& loop)> sessions;
+  // Null where the endpoint speaks in the clear.
+  std::shared_ptr<TlsServer> tls;
   // A socket that systemd opened for us; otherwise -1.
   int inherited_fd = -1;
 };
@@ -71,6 +74,9 @@ class Server {
   // From any thread, but not from a signal handler. Draining takes no longer than `drain_timeout`; a second call with a
   // shorter one shortens it.
   void stop(Duration drain_timeout) noexcept;
+  // From any thread: reads the certificates of all endpoints now. Those that cannot be used are logged and change
+  // nothing.
+  void reload_certificates();
 
  private:
   class Worker;

@@ -1,4 +1,5 @@
 #include "weir/base/text.h"
+#include "weir/base/text_writer.h"
 #include "weir/wire/http1.h"
 
 namespace weir {
@@ -78,27 +79,20 @@ void write_date_field(std::chrono::sys_seconds when, std::string& out) {
 }
 
 void write_response(const HttpResponse& response, std::string& out) {
-  if (response.status == 200) {
-    out += "HTTP/1.1 200 OK\r\n";
-  } else {
-    out += "HTTP/1.1 ";
-    append_integer(response.status, out);
-    out.append(1, ' ').append(reason_of(response.status)).append("\r\n");
-  }
-  if (!response.content_type.empty()) write_field("Content-Type", response.content_type, out);
+  TextWriter writer(out);
+  writer.text("HTTP/1.1 ").integer(response.status).character(' ').text(reason_of(response.status)).text("\r\n");
+  if (!response.content_type.empty()) writer.text("Content-Type: ").text(response.content_type).text("\r\n");
   if (response.status != 204) {  // RFC 9110 §8.6: not in a 204
-    out += "Content-Length: ";
-    append_integer(static_cast<std::int64_t>(response.content.size()), out);
-    out += "\r\n";
+    writer.text("Content-Length: ").integer(static_cast<std::int64_t>(response.content.size())).text("\r\n");
   }
-  out += response.fields;
+  writer.text(response.fields);
   if (!response.keep_alive) {
-    out += "Connection: close\r\n";
+    writer.text("Connection: close\r\n");
   } else if (!response.http11) {
-    out += "Connection: keep-alive\r\n";
+    writer.text("Connection: keep-alive\r\n");
   }
-  out += "\r\n";
-  if (!response.head_only && response.status != 204) out += response.content;
+  writer.text("\r\n");
+  if (!response.head_only && response.status != 204) writer.text(response.content);
 }
 
 void write_request(const HttpRequest& request, std::string& out) {

@@ -269,13 +269,18 @@ class JsonReader::Parse {
     return {};
   }
 
-  // Sorted, so that an object of a hundred thousand keys costs no more than reading it.
+  // Sorted, so that an object of a hundred thousand keys costs no more than reading it; a few are compared as they are.
   Result<void> no_key_twice(std::size_t object) {
+    constexpr std::size_t kFew = 8;
     auto& keys = memory_.keys;
     keys.clear();
+    bool seen = false;
     for (std::size_t i = object + 1; i < memory_.nodes[object].end; i = memory_.nodes[i + 1].end) {
-      keys.emplace_back(memory_.nodes[i].text, memory_.nodes[i].offset);
+      const std::string_view key = memory_.nodes[i].text;
+      for (std::size_t k = 0; k < keys.size() && k < kFew; ++k) seen = seen || keys[k].first == key;
+      keys.emplace_back(key, memory_.nodes[i].offset);
     }
+    if (!seen && keys.size() <= kFew) return {};
     std::sort(keys.begin(), keys.end());
     const auto twice =
         std::adjacent_find(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first == b.first; });
@@ -321,10 +326,9 @@ JsonWriter& JsonWriter::string(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   separate();
   out_ += '"';
-  const auto plain = [](char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; };
   for (std::size_t i = 0; i < text.size();) {
     std::size_t run = i;
-    while (run < text.size() && plain(text[run])) ++run;
+    while (run < text.size() && is_plain(text[run])) ++run;
     out_.append(text, i, run - i);
     i = run;
     if (i == text.size()) break;

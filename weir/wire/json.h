@@ -148,6 +148,8 @@ class JsonWriter {
   JsonWriter& key(std::string_view key);
   // Quotes, backslashes and control characters are escaped; a byte that is not part of valid UTF-8 becomes U+FFFD.
   JsonWriter& string(std::string_view text);
+  // Whether it stands in a string as it is, without an escape or a look at its neighbours.
+  static constexpr bool is_plain(char c) noexcept { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; }
   JsonWriter& number(std::int64_t number);
   // REQUIRES: `text` is a JSON number, such as print_seconds() makes.
   JsonWriter& number(std::string_view text) { return token(text); }

@@ -144,11 +144,21 @@ Verdict spend(Table& table, std::span<const Entry> entries, Order order, Now now
   return conclude(entries, decisions);
 }
 
+// What most requests are: no order, nobody to agree with.
+Verdict spend_one(Table& table, const Charge& charge, Now now, const Clock& clock) {
+  const Entry entry{&charge, table.hash(charge.key), charge.cost, !charge.shadow, true, 0};
+  Verdict verdict;
+  verdict.all.push_back(spend(table, entry, now, clock));
+  verdict.allowed = charge.shadow || verdict.all[0].allowed;
+  return verdict;
+}
+
 }  // namespace
 
 Verdict charge(Table& table, std::span<const Charge> charges, Mode mode, Order order, Now now,
                const Clock& clock) noexcept {
   WEIR_ASSERT(charges.size() <= bounds::charges_max);
+  if (charges.size() == 1 && mode == Mode::spend) return spend_one(table, charges[0], now, clock);
   Entries all;
   gather(table, charges, all);
   const std::span<const Entry> entries(all.data(), charges.size());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weir/store/redis/redis_subject_test.h"
+#include "weir/store/testing/store_conformance.h"
 
 namespace weir {
 namespace {

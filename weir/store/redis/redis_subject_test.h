@@ -14,7 +14,7 @@
 #include "weir/store/redis/redis_store.h"
 #include "weir/store/redis/timed_script_test.h"
 #include "weir/store/testing/redis_server.h"
-#include "weir/store/testing/store_conformance.h"
+#include "weir/store/testing/subject.h"
 
 namespace weir::redis {
 

@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -15,21 +14,9 @@
 #include <vector>
 
 #include "weir/store/store.h"
+#include "weir/store/testing/subject.h"
 
 namespace weir {
-
-// A store with a clock that the test turns.
-class Subject {
- public:
-  virtual ~Subject() = default;
-  // Asks all of it as one batch and waits for every answer; the answers are in the order of the questions.
-  virtual std::vector<Result<Verdict>> ask(std::span<const Question> batch) = 0;
-  virtual void advance(Duration by) = 0;
-  // The wall clock, on a whole microsecond.
-  virtual Wall wall() const = 0;
-};
-
-using MakeSubject = std::function<std::unique_ptr<Subject>()>;
 
 class StoreConformance : public testing::TestWithParam<MakeSubject> {
  protected:

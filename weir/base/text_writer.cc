@@ -1,0 +1,35 @@
+#include "weir/base/text_writer.h"
+
+#include <charconv>
+
+namespace weir {
+namespace {
+
+constexpr std::size_t kIntegerBytes = 20;  // hold every int64
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+}  // namespace
+
+TextWriter& TextWriter::integer(std::int64_t number) {
+  char* const to = room(kIntegerBytes);
+  size_ += static_cast<std::size_t>(std::to_chars(to, to + kIntegerBytes, number).ptr - to);
+  return *this;
+}
+
+TextWriter& TextWriter::seconds(Duration d) {
+  const auto signed_ticks = static_cast<std::uint64_t>(d.count());
+  const std::uint64_t ticks = d < Duration::zero() ? 0 - signed_ticks : signed_ticks;
+  if (d < Duration::zero()) character('-');
+  integer(static_cast<std::int64_t>(ticks / kSecond));
+  std::uint64_t fraction = ticks % kSecond;
+  if (fraction == 0) return *this;
+  // The leading 1 keeps the zeros behind the point; it becomes the point.
+  fraction += kSecond;
+  while (fraction % 10 == 0) fraction /= 10;
+  const std::size_t point = size_;
+  integer(static_cast<std::int64_t>(fraction));
+  out_[point] = '.';
+  return *this;
+}
+
+}  // namespace weir

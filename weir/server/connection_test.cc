@@ -1,0 +1,316 @@
+// Connections of a real server on real sockets, with a store that answers when it is told to.
+#include "weir/server/connection.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <variant>
+
+#include "weir/base/bounds.h"
+#include "weir/base/clock.h"
+#include "weir/base/published.h"
+#include "weir/net/certificates_test.h"
+#include "weir/policy/known.h"
+#include "weir/policy/parse.h"
+#include "weir/protocol/resp/resp_session.h"
+#include "weir/server/server.h"
+
+namespace weir {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Keeps every question until it is told to answer: a store that is elsewhere.
+class LateStore final : public Store {
+ public:
+  void charge(std::span<const Question> batch, Now, Answers& answers) override {
+    const std::lock_guard lock(mutex_);
+    answers_ = &answers;
+    for (const Question& question : batch) held_.push_back(question.ticket);
+    if (prompt_) answer_held();
+    changed_.notify_all();
+  }
+  bool wait_for(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 30s, [&] { return held_.size() >= count; });
+  }
+  // In the loop's thread: answers what it holds, and from now on at once.
+  void answer() {
+    const std::lock_guard lock(mutex_);
+    prompt_ = true;
+    answer_held();
+  }
+
+ private:
+  void answer_held() {
+    for (const Ticket ticket : std::exchange(held_, {})) answers_->answer(ticket, Error{Fault::unavailable, "late"});
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Ticket> held_;
+  Answers* answers_ = nullptr;
+  bool prompt_ = false;
+};
+
+class ConnectionTest : public testing::Test {
+ protected:
+  ~ConnectionTest() override {
+    if (!thread_.joinable()) return;
+    answer();
+    server_->stop(30s);
+    thread_.join();
+  }
+
+  void make(std::shared_ptr<TlsServer> tls = nullptr) {
+    Endpoint endpoint;
+    endpoint.address = {"127.0.0.1", 0, {}};
+    endpoint.speak = Speak::resp;
+    endpoint.sessions = [this](Loop& loop) -> Sessions {
+      loop_ = &loop;
+      return [this](std::string_view) { return std::make_unique<RespSession>(options_); };
+    };
+    endpoint.tls = std::move(tls);
+    server_ = std::move(*Server::make({.threads = 1,
+                                       .store =
+                                           [this](Loop&) {
+                                             auto store = std::make_unique<LateStore>();
+                                             store_ = store.get();
+                                             return store;
+                                           },
+                                       .log = {}},
+                                      {endpoint}, policy_, known_, clock_));
+  }
+  void run() {
+    thread_ = std::thread([this] { server_->run(); });
+  }
+  void answer() {
+    loop_->post([this] { store_->answer(); });
+  }
+
+  Socket connect() const {
+    Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(server_->addresses()[0].port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return socket;
+  }
+  static void say(const Socket& socket, std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      ASSERT_GT(sent, 0);
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+  }
+  // Until the server hangs up.
+  static std::string hear(const Socket& socket) {
+    std::string all;
+    std::array<char, 65536> piece;
+    for (;;) {
+      const ssize_t got = recv(socket.fd(), piece.data(), piece.size(), 0);
+      if (got <= 0) return all;
+      all.append(piece.data(), static_cast<std::size_t>(got));
+    }
+  }
+  // Whether the number of open connections becomes this.
+  bool open_connections(std::uint64_t count) const {
+    for (int i = 0; i < 3000; ++i) {
+      if (server_->metrics()[0]->connections[static_cast<std::size_t>(Speak::resp)].value() == count) return true;
+      std::this_thread::sleep_for(10ms);
+    }
+    return false;
+  }
+
+  static std::shared_ptr<const Policy> no_limits() {
+    auto outcome = policy::parse("limits: {}", "test.yaml", {});
+    return std::get<policy::Loaded>(outcome).policy;
+  }
+
+  BootClock clock_;
+  Published<Policy> policy_{no_limits()};
+  Published<Known> known_{std::make_shared<const Known>()};
+  RespOptions options_;
+  LateStore* store_ = nullptr;
+  Loop* loop_ = nullptr;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+TEST_F(ConnectionTest, APeerThatIsGoneIsNotWaitedForThoughAnswersAreOwed) {
+  make();
+  run();
+  const Socket other = connect();
+  {
+    const Socket gone = connect();
+    say(gone, "CL.THROTTLE k 1 1 1\r\n");
+    shutdown(gone.fd(), SHUT_WR);
+    ASSERT_TRUE(store_->wait_for(1));
+    // When another one is answered, the end of this one has been read.
+    for (int i = 0; i < 3; ++i) {
+      say(other, "PING\r\n");
+      std::array<char, 7> pong;
+      ASSERT_EQ(recv(other.fd(), pong.data(), pong.size(), MSG_WAITALL), 7);
+    }
+    EXPECT_TRUE(open_connections(2));
+    const linger reset{1, 0};
+    setsockopt(gone.fd(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  }
+  EXPECT_TRUE(open_connections(1));
+}
+
+TEST_F(ConnectionTest, APeerThatOnlyStoppedSendingGetsWhatItIsOwed) {
+  make();
+  run();
+  const Socket half = connect();
+  say(half, "CL.THROTTLE k 1 1 1\r\n");
+  shutdown(half.fd(), SHUT_WR);
+  ASSERT_TRUE(store_->wait_for(1));
+  answer();
+  EXPECT_NE(hear(half), "");
+}
+
+TEST_F(ConnectionTest, CommandsThatWereReadBeforeTheDrainAreAnswered) {
+  make();
+  // More than may be owed, all of it there before the server looks: it holds the rest back.
+  const std::size_t count = bounds::owed_max + 2 * bounds::queries_per_turn_max;
+  Socket socket = connect();
+  std::string commands;
+  for (std::size_t i = 0; i < count; ++i) commands += "DEL k\r\n";
+  ASSERT_LT(commands.size(), 60'000u);
+  say(socket, commands);
+  run();
+  ASSERT_TRUE(store_->wait_for(bounds::owed_max));
+  server_->stop(30s);
+  answer();
+  const std::string replies = hear(socket);
+  EXPECT_EQ(static_cast<std::size_t>(std::count(replies.begin(), replies.end(), '\n')), count);
+  socket = Socket();
+  thread_.join();
+}
+
+// A client's TLS over a socket.
+class SecureConnectionTest : public ConnectionTest {
+ protected:
+  void make_secure() {
+    TlsServer::Options options{{folder_.write("server", authority_.issue("DNS:weir.test"))}, {}, {}};
+    make(std::move(*TlsServer::make(std::move(options))));
+    run();
+  }
+  // Says the words once it may, and listens until it has heard enough or the server hangs up.
+  static std::string talk(const Socket& socket, TlsChannel& channel, std::string_view words, std::size_t enough) {
+    std::string out;
+    std::string plain;
+    EXPECT_TRUE(channel.receive({}, plain, out));
+    std::array<char, 65536> piece;
+    while (plain.size() < enough) {
+      if (channel.established() && !words.empty()) {
+        EXPECT_TRUE(channel.send(std::exchange(words, {}), out));
+      }
+      pollfd ready{socket.fd(), static_cast<short>(out.empty() ? POLLIN : POLLIN | POLLOUT), 0};
+      if (poll(&ready, 1, 30'000) != 1) break;
+      const ssize_t sent = send(socket.fd(), out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent > 0) out.erase(0, static_cast<std::size_t>(sent));
+      const ssize_t got = recv(socket.fd(), piece.data(), piece.size(), MSG_DONTWAIT);
+      if (got < 0 && errno == EAGAIN) continue;
+      if (got <= 0 || !channel.receive({piece.data(), static_cast<std::size_t>(got)}, plain, out)) break;
+    }
+    return plain;
+  }
+  std::unique_ptr<TlsChannel> channel() const {
+    const auto client = std::move(*TlsClient::make({folder_.write("ca.pem", authority_.cert()), {}, {}}));
+    return std::move(*client->connect("weir.test"));
+  }
+
+  Authority authority_;
+  CertificateFolder folder_;
+};
+
+TEST_F(SecureConnectionTest, SpeaksInsideTls) {
+  make_secure();
+  const Socket socket = connect();
+  const auto client = channel();
+  EXPECT_EQ(talk(socket, *client, "PING\r\n", 7), "+PONG\r\n");
+  // A goodbye is answered with one.
+  std::string out;
+  client->close(out);
+  say(socket, out);
+  std::string plain;
+  EXPECT_TRUE(client->receive(hear(socket), plain, out));
+  EXPECT_TRUE(client->peer_closed());
+  EXPECT_TRUE(open_connections(0));
+}
+
+TEST_F(SecureConnectionTest, CarriesMoreThanTheKernelTakesAtOnce) {
+  make_secure();
+  const Socket socket = connect();
+  const auto client = channel();
+  const std::string word(60'000, 'x');
+  std::string commands;
+  std::string replies;
+  for (int i = 0; i < 200; ++i) {
+    commands += "*2\r\n$4\r\nECHO\r\n$60000\r\n" + word + "\r\n";
+    replies += "$60000\r\n" + word + "\r\n";
+  }
+  EXPECT_EQ(talk(socket, *client, commands, replies.size()), replies);
+}
+
+TEST_F(SecureConnectionTest, WhatIsNotTlsIsHungUpOnAndOthersGoOn) {
+  make_secure();
+  const Socket good = connect();
+  const auto client = channel();
+  EXPECT_EQ(talk(good, *client, "PING\r\n", 7), "+PONG\r\n");
+  for (const std::string_view words : {"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "PING\r\n", "\x16\x03\x01\xff\xff"}) {
+    const Socket bad = connect();
+    say(bad, words);
+    shutdown(bad.fd(), SHUT_WR);
+    EXPECT_EQ(hear(bad).find("PONG"), std::string::npos);
+  }
+  EXPECT_TRUE(open_connections(1));
+}
+
+TEST_F(SecureConnectionTest, AnUnfinishedHandshakeDoesNotKeepTheServerFromEnding) {
+  make_secure();
+  Socket silent = connect();
+  Socket half = connect();
+  say(half, "\x16\x03\x01");
+  EXPECT_TRUE(open_connections(2));
+  server_->stop(30s);
+  EXPECT_EQ(hear(silent), "");
+  EXPECT_EQ(hear(half), "");
+  silent = Socket();
+  half = Socket();
+  thread_.join();
+}
+
+TEST_F(SecureConnectionTest, AHandshakeHasItsTimeAndNoMore) {
+  TlsServer::Options options{{folder_.write("server", authority_.issue("DNS:weir.test"))}, {}, {}};
+  const auto tls = std::move(*TlsServer::make(std::move(options)));
+  const ManualClock clock{Time{100s}};
+  const auto loop = std::move(*Loop::make(clock));
+  LateStore store;
+  LoopMetrics metrics;
+  Pipeline pipeline(policy_, known_, store, metrics, clock);
+  Turn turn{*loop, pipeline, metrics, {}, {}, {}, {}};
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+  const Socket peer(pair[1]);
+  Connection connection(1, turn, Socket(pair[0]), tls->accept(Time{}), std::make_unique<RespSession>(options_),
+                        Speak::resp);
+  connection.check_deadline(Time{100s} + bounds::tls_handshake_time_max);
+  EXPECT_TRUE(connection.settle());
+  connection.check_deadline(Time{100s} + bounds::tls_handshake_time_max + 1ns);
+  EXPECT_FALSE(connection.settle());
+}
+
+}  // namespace
+}  // namespace weir

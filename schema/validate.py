@@ -28,7 +28,7 @@ for tag, pattern, first in [
 # What a schema cannot know: numbers that contradict each other, ids, files, positions, YAML itself.
 SEEN_BY_SCHEMA = re.compile(
     r"^bad_(unknown_key|type|count_(zero|negative)|burst_zero|period_(no_unit|negative|bad_unit)|rate_word"
-    r"|mode|missing|failure|limit_failure|quota_unit|choice|listen_(incomplete|speak)|threads|route|size\.|lease_incomplete)"
+    r"|mode|missing|failure|limit_failure|quota_unit|choice|listen_(incomplete|speak)|threads|route\.|size\.|lease_incomplete)"
 )
 
 

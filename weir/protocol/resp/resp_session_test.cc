@@ -209,7 +209,8 @@ TEST_F(RespSessionTest, AShadowLimitsDenialDeniesNobody) {
 }
 
 TEST_F(RespSessionTest, AVerdictWithoutDecisionsSaysWhatItKnows) {
-  EXPECT_EQ(feed("WEIR.CHECK a b\r\n"), "*5\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n");
+  // Nothing limits the id: no burst bounds it, as on HTTP.
+  EXPECT_EQ(feed("WEIR.CHECK a b\r\n"), "*5\r\n:1\r\n:-1\r\n:-1\r\n:0\r\n:0\r\n");
   canned_->verdict.allowed = false;
   EXPECT_EQ(feed("WEIR.CHECK a b\r\n"), "*5\r\n:0\r\n:0\r\n:0\r\n:-1\r\n:0\r\n");
 }

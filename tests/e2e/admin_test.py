@@ -110,7 +110,10 @@ class Admin(Operated):
             self.assertEqual(self.admin("PUT", "/ratelimit/config", {"limits": {"orders": {"burst": burst}}})[0], 200)
             self.assertEqual(self.check("orders", "7"), 200)
             self.assertEqual(self.check("orders", "7"), 429)
-        self.assertEqual(self.admin("PUT", "/ratelimit/config", {"limits": {"orders": {"burst": 0}}})[0], 400)
+        status, refusal = self.admin("PUT", "/ratelimit/config", {"limits": {"orders": {"burst": 0, "count": 0}}})[:2]
+        self.assertEqual(status, 400)
+        self.assertEqual([sentence.split(": ")[1] for sentence in refusal["message"].split("; ")],
+                         ["burst 0 must be at least 1", "count 0 must be at least 1"])
         self.assertEqual(self.admin("GET", "/ratelimit/stats")[1]["policy_version"], 11)
         self.assertEqual(self.admin("POST", "/ratelimit/reload")[0], 200)
         self.assertEqual(self.check("orders", "8", 6), 400)

@@ -24,6 +24,13 @@ std::string version_text(std::uint64_t version, const std::vector<policy::Change
   return text;
 }
 
+// All problems in one line, as they stand in a file's report.
+std::string sentences(const policy::Problems& problems) {
+  std::string out;
+  for (const policy::Problem& problem : problems) out += (out.empty() ? "" : "; ") + problem.text();
+  return out;
+}
+
 class Reconfiguring final : public Work {
  public:
   using Attempt = std::function<Reloader::Report(Reloader&)>;
@@ -43,7 +50,7 @@ class Reconfiguring final : public Work {
   std::optional<Reply> step(Now now) override {
     if (!accepted_) return refuse(503, "unavailable", "too many reloads are waiting; try again later");
     if (!progress_->done.load(std::memory_order_acquire)) return {};
-    if (!progress_->report.ok()) return refuse(400, "bad_value", policy::text(progress_->report.problems));
+    if (!progress_->report.ok()) return refuse(400, "bad_value", sentences(progress_->report.problems));
     audit(front_, who_, now.wall, action_, {}, version_text(progress_->before, {}),
           version_text(progress_->after, progress_->changes));
     Reply reply;

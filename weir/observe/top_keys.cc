@@ -8,8 +8,11 @@ namespace weir {
 
 TopKeys::TopKeys(std::size_t places) : places_(places) {
   WEIR_ASSERT(places >= 1 && places < kNobody / 8);
-  heap_.reserve(places);
+  order_.reserve(places);
   tenants_.resize(places);
+  // Everybody may have a count of his own, and one is between two counts.
+  runs_.resize(places + 1);
+  for (std::size_t run = 0; run < runs_.size(); ++run) free_runs_.push_back(static_cast<std::uint32_t>(run));
   index_.assign(std::bit_ceil(places * 4), kNobody);
 }
 
@@ -33,66 +36,63 @@ void TopKeys::vacate(std::size_t slot) noexcept {
   index_[slot] = kNobody;
 }
 
-void TopKeys::put(std::size_t position, Item item) noexcept {
-  heap_[position] = item;
-  tenants_[item.place].position = static_cast<std::uint32_t>(position);
+// Into the run before, if it has that count, or into one of its own.
+void TopKeys::join(std::uint32_t place, std::uint32_t position, std::uint64_t count) noexcept {
+  Tenant& tenant = tenants_[place];
+  tenant.position = position;
+  order_[position] = place;
+  if (position > 0 && this->count(order_[position - 1]) == count) {
+    tenant.run = tenants_[order_[position - 1]].run;
+    runs_[tenant.run].last = position;
+    return;
+  }
+  tenant.run = free_runs_.back();
+  free_runs_.pop_back();
+  runs_[tenant.run] = {count, position, position};
 }
 
-void TopKeys::sink(std::size_t position) noexcept {
-  const Item item = heap_[position];
-  for (;;) {
-    std::size_t child = 2 * position + 1;
-    if (child >= heap_.size()) break;
-    if (child + 1 < heap_.size() && heap_[child + 1].count < heap_[child].count) ++child;
-    if (item.count <= heap_[child].count) break;
-    put(position, heap_[child]);
-    position = child;
-  }
-  put(position, item);
-}
-
-void TopKeys::rise(std::size_t position) noexcept {
-  const Item item = heap_[position];
-  while (position > 0 && item.count < heap_[(position - 1) / 2].count) {
-    put(position, heap_[(position - 1) / 2]);
-    position = (position - 1) / 2;
-  }
-  put(position, item);
+void TopKeys::raise(std::uint32_t place) noexcept {
+  Tenant& tenant = tenants_[place];
+  Run& run = runs_[tenant.run];
+  const std::uint32_t first = run.first;
+  const std::uint32_t other = order_[first];
+  order_[tenant.position] = other;
+  tenants_[other].position = tenant.position;
+  const std::uint64_t count = run.count;
+  if (run.first++ == run.last) free_runs_.push_back(tenant.run);
+  join(place, first, count + 1);
 }
 
 TopKeys::Place TopKeys::add(std::uint64_t hash) noexcept {
   const std::size_t slot = find(hash);
   if (index_[slot] != kNobody) {
     const std::uint32_t place = index_[slot];
-    const std::size_t position = tenants_[place].position;
-    ++heap_[position].count;
-    sink(position);
+    raise(place);
     return {place, false};
   }
-  if (heap_.size() < places_) {
-    const auto place = static_cast<std::uint32_t>(heap_.size());
-    tenants_[place] = {hash, 0, 0};
+  if (order_.size() < places_) {
+    const auto place = static_cast<std::uint32_t>(order_.size());
+    tenants_[place].hash = hash;
     index_[slot] = place;
-    heap_.push_back({1, place});
-    rise(heap_.size() - 1);
+    order_.push_back(place);
+    join(place, place, 1);
     return {place, true};
   }
-  const std::uint32_t place = heap_.front().place;
+  const std::uint32_t place = order_.back();
   Tenant& tenant = tenants_[place];
   vacate(find(tenant.hash));
   tenant.hash = hash;
-  tenant.error = heap_.front().count;
+  tenant.error = count(place);
   // After the gap has closed, the free slot may be another one.
   std::size_t free = hash & (index_.size() - 1);
   while (index_[free] != kNobody) free = (free + 1) & (index_.size() - 1);
   index_[free] = place;
-  ++heap_.front().count;
-  sink(0);
+  raise(place);
   return {place, true};
 }
 
 TopKeys::Estimate TopKeys::estimate(std::uint32_t place) const noexcept {
-  return {heap_[tenants_[place].position].count, tenants_[place].error};
+  return {count(place), tenants_[place].error};
 }
 
 }  // namespace weir

@@ -31,38 +31,44 @@ class TopKeys {
   // `places` is at least 1.
   explicit TopKeys(std::size_t places);
 
-  // One more of this key. `hash` is its identity: keyed, and of 64 bits. Logarithmic in the number of places at worst.
+  // One more of this key. `hash` is its identity: keyed, and of 64 bits. Takes the same time however many places there
+  // are.
   Place add(std::uint64_t hash) noexcept;
 
   // Places 0 .. size() - 1 are taken.
-  std::size_t size() const noexcept { return heap_.size(); }
+  std::size_t size() const noexcept { return order_.size(); }
   Estimate estimate(std::uint32_t place) const noexcept;
   // No key that is not kept occurred more often than this.
-  std::uint64_t floor() const noexcept { return heap_.size() < places_ ? 0 : heap_.front().count; }
+  std::uint64_t floor() const noexcept { return order_.size() < places_ ? 0 : count(order_.back()); }
 
  private:
   static constexpr std::uint32_t kNobody = 0xffff'ffff;
 
-  // The lowest count is in front.
-  struct Item {
-    std::uint64_t count;
-    std::uint32_t place;
-  };
   struct Tenant {
     std::uint64_t hash = 0;
     std::uint64_t error = 0;
-    std::uint32_t position = 0;  // in the heap
+    std::uint32_t position = 0;  // in the order
+    std::uint32_t run = 0;
+  };
+  // Neighbours in the order with the same count. One more for one of them makes it the run's first, then takes it out
+  // of the run, into the one before: nobody else moves but the one it changed places with.
+  struct Run {
+    std::uint64_t count = 0;
+    std::uint32_t first = 0;  // positions
+    std::uint32_t last = 0;
   };
 
+  std::uint64_t count(std::uint32_t place) const noexcept { return runs_[tenants_[place].run].count; }
   std::size_t find(std::uint64_t hash) const noexcept;  // its slot of the index, or the free one where it belongs
   void vacate(std::size_t slot) noexcept;
-  void sink(std::size_t position) noexcept;
-  void rise(std::size_t position) noexcept;
-  void put(std::size_t position, Item item) noexcept;
+  void raise(std::uint32_t place) noexcept;
+  void join(std::uint32_t place, std::uint32_t position, std::uint64_t count) noexcept;
 
   std::size_t places_;
-  std::vector<Item> heap_;
   std::vector<Tenant> tenants_;       // by place
+  std::vector<std::uint32_t> order_;  // places, the highest count first
+  std::vector<Run> runs_;
+  std::vector<std::uint32_t> free_runs_;
   std::vector<std::uint32_t> index_;  // places by hash, open addressing, at most a quarter full
 };
 

@@ -1,9 +1,9 @@
 #include "weir/protocol/http/authorize.h"
 
-#include <array>
 #include <initializer_list>
 
 #include "weir/base/bounds.h"
+#include "weir/base/inline_list.h"
 
 namespace weir {
 namespace {
@@ -31,17 +31,16 @@ void read_authorize(const RequestHead& head, std::string_view peer, Queries& que
   const auto told = [&](std::string_view forwarded, std::string_view original, std::string_view own) {
     return queries.copy(first_said({find_last(head, forwarded), find_last(head, original), own}));
   };
-  std::array<Attribute, bounds::attributes_max> attributes;
-  std::size_t size = 0;
-  attributes[size++] = {"peer", queries.copy(peer)};
-  attributes[size++] = {"method", told("x-forwarded-method", "x-original-method", head.method)};
-  attributes[size++] = {"path", told("x-forwarded-uri", "x-original-uri", head.target)};
-  attributes[size++] = {"host", told("x-forwarded-host", {}, head.host)};
+  InlineList<Attribute, bounds::attributes_max> attributes;
+  attributes.push_back({"peer", queries.copy(peer)});
+  attributes.push_back({"method", told("x-forwarded-method", "x-original-method", head.method)});
+  attributes.push_back({"path", told("x-forwarded-uri", "x-original-uri", head.target)});
+  attributes.push_back({"host", told("x-forwarded-host", {}, head.host)});
   for (const HttpHeader& header : head.headers.all()) {
-    attributes[size++] = {queries.copy_lower("header:", header.name), queries.copy(header.value)};
+    attributes.push_back({queries.copy_lower("header:", header.name), queries.copy(header.value)});
   }
   query = {};
-  query.attributes = queries.copy(std::span<const Attribute>(attributes.data(), size));
+  query.attributes = queries.copy(std::span<const Attribute>(attributes));
 }
 
 std::optional<int> denial_status(std::string_view query) noexcept {

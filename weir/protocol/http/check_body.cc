@@ -4,6 +4,7 @@
 #include <string>
 
 #include "weir/base/bounds.h"
+#include "weir/base/inline_list.h"
 #include "weir/base/text.h"
 
 namespace weir {
@@ -137,7 +138,7 @@ class RequestBody {
     return {};
   }
 
-  std::span<const Attribute> take() { return queries_.copy(std::span<const Attribute>(attributes_.data(), size_)); }
+  std::span<const Attribute> take() { return queries_.copy(std::span<const Attribute>(attributes_)); }
 
  private:
   Problem read_member(const JsonValue::Member& member) {
@@ -146,8 +147,10 @@ class RequestBody {
     if (member.key == "form") return read_form(member.value);
     for (const std::string_view name : {"ip", "method", "path", "host"}) {
       if (member.key != name) continue;
-      std::string_view value;
-      if (auto problem = read_text("request." + std::string(name), member.value, value)) return problem;
+      if (!member.value.is(JsonKind::string)) {
+        return wrong_kind("request." + std::string(name), "a string", member.value);
+      }
+      const std::string_view value = member.value.string();
       if (name == "ip" && value.empty()) return bad_value("request.ip must not be empty");
       path_ |= name == "path";
       return add(name, queries_.copy(value));
@@ -184,17 +187,16 @@ class RequestBody {
   }
 
   Problem add(std::string_view name, std::string_view value) {
-    if (size_ == attributes_.size()) {
+    if (attributes_.size() == bounds::attributes_max) {
       return ApiError{413, "too_large",
                       "request has more than " + std::to_string(bounds::attributes_max) + " headers and form fields"};
     }
-    attributes_[size_++] = {name, value};
+    attributes_.push_back({name, value});
     return {};
   }
 
   Queries& queries_;
-  std::array<Attribute, bounds::attributes_max> attributes_;
-  std::size_t size_ = 0;
+  InlineList<Attribute, bounds::attributes_max> attributes_;
   bool path_ = false;
 };
 

@@ -186,7 +186,7 @@ struct TlsServer::Loaded {
     const auto& loaded = *static_cast<const Loaded*>(argument);
     const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
     if (name == nullptr) return SSL_TLSEXT_ERR_NOACK;
-    for (const unsigned flags : {X509_CHECK_FLAG_NO_WILDCARDS, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS}) {
+    for (const unsigned flags : {X509_CHECK_FLAG_NO_WILDCARDS + 0u, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS + 0u}) {
       for (const Entry& entry : loaded.entries) {
         if (X509_check_host(entry.certificate.get(), name, 0, flags, nullptr) != 1) continue;
         SSL_set_SSL_CTX(ssl, entry.settings.get());

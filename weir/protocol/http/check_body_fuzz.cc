@@ -10,11 +10,13 @@ namespace {
 
 void expect_sound(const std::optional<weir::ApiError>& error, const weir::Query& query) {
   if (error) {
-    WEIR_ASSERT(error->status == 400 && !error->code.empty() && !error->message.empty());
+    WEIR_ASSERT((error->status == 400 || error->status == 413) && !error->code.empty() && !error->message.empty());
     return;
   }
   WEIR_ASSERT(query.cost >= 0);
-  WEIR_ASSERT(query.charges.empty() == query.limit.has_value());
+  // Limits by name, a request that routes decide about, or a bucket of the caller's own.
+  WEIR_ASSERT(!query.charges.empty() + !query.attributes.empty() + query.limit.has_value() == 1);
+  WEIR_ASSERT(query.attributes.size() <= weir::bounds::attributes_max);
   WEIR_ASSERT(query.charges.size() <= weir::bounds::charges_max);
   for (const weir::NamedCharge& charge : query.charges) WEIR_ASSERT(charge.cost >= 0);
 }

@@ -21,17 +21,29 @@ policy::Environment process_environment() {
   return environment;
 }
 
-// Settings that would change who may pass and that nothing acts on yet. Ignoring one would be a promise broken in
-// silence.
-policy::Problems unbuilt(const std::vector<policy::Setting>& settings) {
+// Settings that would change who may pass, or how Redis is asked, and that nothing acts on yet. Ignoring one would be a
+// promise broken in silence.
+bool is_unbuilt(std::string_view path, const policy::Loaded& loaded) {
+  for (const std::string_view section : {"external", "envoy", "cache_redis"}) {
+    if (path.starts_with(section)) return true;
+  }
+  for (const NamedLimit& limit : loaded.policy->limits()) {
+    const std::string prefix = "limits." + limit.name + ".";
+    if (!path.starts_with(prefix)) continue;
+    const std::string_view field = path.substr(prefix.size());
+    if (field.starts_with("external.")) return true;
+    // In memory there is nothing to borrow from.
+    if (field.starts_with("lease.") && loaded.settings.store == policy::StoreKind::redis) return true;
+  }
+  return false;
+}
+
+policy::Problems unbuilt(const policy::Loaded& loaded) {
   policy::Problems problems;
-  for (const policy::Setting& setting : settings) {
+  for (const policy::Setting& setting : loaded.origins) {
     if (setting.origin == "default" || setting.value == "[]" || setting.value == "\"\"") continue;
-    for (const std::string_view section : {"external", "envoy", "cache_redis"}) {
-      if (!setting.path.starts_with(section)) continue;
-      problems.push_back({setting.origin, 0, 0, setting.path + " is not built yet, and the server must not ignore it"});
-      break;
-    }
+    if (!is_unbuilt(setting.path, loaded)) continue;
+    problems.push_back({setting.origin, 0, 0, setting.path + " is not built yet, and the server must not ignore it"});
   }
   return problems;
 }
@@ -54,7 +66,7 @@ policy::Outcome load_to_serve(const std::string& path, const ServeOptions& serve
   policy::Outcome outcome = policy::load(path, options);
   const auto* const loaded = std::get_if<policy::Loaded>(&outcome);
   if (loaded == nullptr) return outcome;
-  if (policy::Problems problems = unbuilt(loaded->origins); !problems.empty()) return problems;
+  if (policy::Problems problems = unbuilt(*loaded); !problems.empty()) return problems;
   return outcome;
 }
 

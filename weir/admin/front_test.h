@@ -67,11 +67,11 @@ class Around {
 
  private:
   Events events_;
-  Errands errands_;
   Health health_;
   ManualClock clock_{Time{std::chrono::seconds{10}}, Wall{std::chrono::seconds{1'700'000'000}}};
   KnownKeeper keeper_;
   Reloader reloader_;
+  Errands errands_;  // ends before what its thread uses
   Front front_;
 };
 

@@ -30,10 +30,6 @@ void DenialCache::remember(std::string_view bucket, std::string_view question, s
   drop_old(now);
 }
 
-void DenialCache::forget(std::string_view bucket) noexcept {
-  if (!entries_.empty()) entries_.erase(siphash13(key_, bucket));
-}
-
 // Nothing lives longer than kDenialLifeMax. When there are too many, the oldest goes. An age whose entry was forgotten
 // or remembered anew in between counts for nothing; it goes as it came.
 void DenialCache::drop_old(Time now) {

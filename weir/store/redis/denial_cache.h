@@ -42,7 +42,10 @@ class DenialCache {
   void remember(std::string_view bucket, std::string_view question, std::span<const Decision> decisions,
                 Duration retry_after, Time sent, Time now);
   // The bucket was refunded, reset or asked with other numbers.
-  void forget(std::string_view bucket) noexcept;
+  void forget(std::string_view bucket) noexcept { forget(hash(bucket)); }
+  void forget(std::uint64_t hash) noexcept { entries_.erase(hash); }
+  void forget_all() noexcept { entries_.clear(); }
+  std::uint64_t hash(std::string_view bucket) const noexcept { return siphash13(key_, bucket); }
   std::size_t size() const noexcept { return entries_.size(); }
 
  private:

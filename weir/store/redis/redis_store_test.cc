@@ -142,6 +142,25 @@ TEST_F(RedisStoreTest, RemembersADenialInsteadOfAskingAgain) {
   EXPECT_TRUE(ask(store, of("a", kTwo))->allowed);
 }
 
+TEST_F(RedisStoreTest, ARefundOrResetOnOneLoopEndsTheDenialsThatAnotherRemembers) {
+  RedisStore::Options options;
+  options.voided = std::make_shared<Voided>();
+  StoreOnRedis one(server_.port(), options);
+  StoreOnRedis two(server_.port(), options);
+  one.wait_until(true);
+  two.wait_until(true);
+  ASSERT_TRUE(ask(one, of("a", kTwo, 2))->allowed);
+  for (const Mode mode : {Mode::refund, Mode::reset}) {
+    EXPECT_FALSE(ask(two, of("a", kTwo, 2))->allowed);
+    ASSERT_TRUE(ask(one, of("a", kTwo, 2), mode));
+    EXPECT_TRUE(ask(two, of("a", kTwo, 2))->allowed);
+  }
+  EXPECT_FALSE(ask(two, of("a", kTwo, 2))->allowed);
+  server_.ask({"DEL", "weir:b:a"});
+  options.voided->add_all();
+  EXPECT_TRUE(ask(two, of("a", kTwo, 2))->allowed);
+}
+
 TEST_F(RedisStoreTest, LoadsItsScriptAgainUnseenWhenRedisForgotIt) {
   StoreOnRedis store(server_.port());
   store.wait_until(true);

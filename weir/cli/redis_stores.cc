@@ -103,7 +103,9 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const policy::Redis& sett
   const auto secret = random_bytes(sizeof(HashKey));
   if (!secret) return secret.error();
   redis::RedisStore::Options& options = stores->options_;
-  std::copy_n(secret->data(), sizeof(HashKey), reinterpret_cast<char*>(&options.denial_key));
+  HashKey denial_key;
+  std::copy_n(secret->data(), sizeof denial_key, reinterpret_cast<char*>(&denial_key));
+  options.denials = std::make_shared<redis::DenialCache>(denial_key);
   options.link.client.username = settings.username;
   options.link.client.password = settings.password;
   options.link.client.db = settings.db;

@@ -19,7 +19,8 @@ struct RedisStore::Pending {
   int sends = 0;
   std::size_t parts_left = 0;  // of the stage
   bool failed = false;
-  Done done;  // of a command that is no question
+  bool asks_again = false;  // what was denied a second ago
+  Done done;                // of a command that is no question
 };
 
 namespace {
@@ -49,7 +50,7 @@ std::uint64_t hash(std::string_view key) noexcept {
 }  // namespace
 
 RedisStore::RedisStore(Loop& loop, Options options, Health& health, const MakeTopology& make_topology)
-    : loop_(loop), options_(std::move(options)), health_(health), denials_(options_.denial_key) {
+    : loop_(loop), options_(std::move(options)), health_(health) {
   health_.joined();
   options_.link.client.script = options_.script;
   topology_ = make_topology(loop_, [this](const Target& target) {
@@ -81,6 +82,7 @@ RedisStore::Pending& RedisStore::take() {
   pending.sends = 0;
   pending.parts_left = 0;
   pending.failed = false;
+  pending.asks_again = false;
   pending.done = nullptr;
   return pending;
 }
@@ -109,19 +111,25 @@ void RedisStore::ask(const Question& question, Now now, Answers& answers) {
     answers.answer(question.ticket, answer);
     return;
   }
-  if (question.mode == Mode::refund || question.mode == Mode::reset) {
-    for (std::size_t i = 0; i < pending.asked.entries(); ++i) denials_.forget(pending.asked.key(i));
-  }
+  if (question.mode == Mode::refund || question.mode == Mode::reset) forget_denials(pending.asked);
   if (question.mode == Mode::spend && answer_from_memory(pending, now.time)) return;
   send_stage(pending);
 }
 
+void RedisStore::forget_denials(const Asked& asked) {
+  if (options_.denials == nullptr) return;
+  for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->forget(asked.key(i));
+}
+
 bool RedisStore::answer_from_memory(Pending& pending, Time now) {
+  if (options_.denials == nullptr) return false;
   Asked& asked = pending.asked;
   for (std::size_t i = 0; i < asked.entries(); ++i) {
-    const DenialCache::Denial* const denial = denials_.find(asked.key(i), asked.identity(), now);
-    if (denial == nullptr) continue;
-    asked.recall(denial->decisions, now - denial->sent);
+    const auto found = options_.denials->find(asked.key(i), asked.identity(), now, denial_);
+    if (found == DenialCache::Found::ask_again) pending.asks_again = true;
+    if (found != DenialCache::Found::denied) continue;
+    // Another loop may have remembered it after our clock was read.
+    asked.recall(denial_.decisions, std::max(now - denial_.sent, Duration::zero()));
     health_.count_denial_hit();
     const Verdict verdict = asked.verdict();
     release(pending);
@@ -257,7 +265,11 @@ void RedisStore::finish(Pending& pending) {
     release(pending);
     return;
   }
-  if (options_.remember_denials && asked.is_denied_for_all()) remember(pending);
+  if (asked.is_denied_for_all()) {
+    remember(pending);
+  } else if (pending.asks_again) {
+    forget_denials(asked);
+  }
   const Verdict verdict = asked.verdict();
   release(pending);
   std::exchange(pending.answers, nullptr)->answer(pending.ticket, verdict);
@@ -276,6 +288,7 @@ void RedisStore::take_back(Pending& pending) {
 }
 
 void RedisStore::remember(const Pending& pending) {
+  if (options_.denials == nullptr) return;
   const Asked& asked = pending.asked;
   std::array<Decision, bounds::charges_max> decisions;
   for (std::size_t i = 0; i < asked.entries(); ++i) decisions[i] = asked.decision(i);
@@ -285,8 +298,8 @@ void RedisStore::remember(const Pending& pending) {
     if (!asked.denies(i)) continue;
     if (strictest == asked.entries() || stricter(decisions[i], decisions[strictest])) strictest = i;
   }
-  denials_.remember(asked.key(strictest), asked.identity(), std::span(decisions.data(), asked.entries()),
-                    decisions[strictest].retry_after, pending.sent, loop_.now().time);
+  options_.denials->remember(asked.key(strictest), asked.identity(), std::span(decisions.data(), asked.entries()),
+                             decisions[strictest].retry_after, pending.sent, loop_.now().time);
 }
 
 void RedisStore::changed(RedisNode& node, RedisLink& link, std::string_view why) {

@@ -38,7 +38,6 @@ RedisStore::Options patient() {
   RedisStore::Options options;
   options.link.timeout = 2s;
   options.pool_size = 1;
-  options.remember_denials = false;
   return options;
 }
 

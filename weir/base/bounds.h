@@ -109,6 +109,11 @@ inline constexpr std::size_t redis_unanswered_max = 16'384;
 inline constexpr std::size_t redis_unanswered_bytes_max = 16u << 20;
 inline constexpr int redis_sends_max = 5;
 inline constexpr std::size_t denials_remembered_max = 65'536;
+// Buckets refunded or reset that other event loops are told of one by one; who has missed more forgets all denials.
+inline constexpr std::size_t denials_voided_max = 256;
+// Keys that one step of a list asks Redis for, and after a reply that was too large.
+inline constexpr std::size_t redis_scan_keys = 256;
+inline constexpr std::size_t redis_scan_keys_few = 8;
 // Lua's numbers are doubles: a window on Redis is below 2^53 ns.
 inline constexpr Duration redis_window_max = std::chrono::days{104};
 

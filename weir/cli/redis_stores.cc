@@ -103,9 +103,8 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const policy::Redis& sett
   const auto secret = random_bytes(sizeof(HashKey));
   if (!secret) return secret.error();
   redis::RedisStore::Options& options = stores->options_;
-  HashKey denial_key;
-  std::copy_n(secret->data(), sizeof denial_key, reinterpret_cast<char*>(&denial_key));
-  options.denials = std::make_shared<redis::DenialCache>(denial_key);
+  std::copy_n(secret->data(), sizeof(HashKey), reinterpret_cast<char*>(&options.denial_key));
+  options.denials = std::make_shared<redis::DenialCache>(options.denial_key);
   options.link.client.username = settings.username;
   options.link.client.password = settings.password;
   options.link.client.db = settings.db;
@@ -146,6 +145,14 @@ std::unique_ptr<Store> RedisStores::store(Loop& loop, Table& fallback, const Clo
   places_.push_back({&loop, store.get()});
   return std::make_unique<FailoverStore>(std::move(store), Fallback(fallback, settings_.share, fallbacks_, clock),
                                          clock);
+}
+
+Result<std::unique_ptr<RedisDesk>> RedisStores::desk() const {
+  redis::RedisStore::Options options = options_;
+  options.pool_size = 1;
+  // An operator may wait longer than a request.
+  options.link.timeout = std::max<Duration>(settings_.timeout, std::chrono::seconds{1});
+  return RedisDesk::make(std::move(options), topology());
 }
 
 void RedisStores::look() {

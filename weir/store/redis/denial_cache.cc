@@ -36,12 +36,13 @@ DenialCache::Found DenialCache::find(std::string_view bucket, std::string_view q
 }
 
 void DenialCache::remember(std::string_view bucket, std::string_view question, std::span<const Decision> decisions,
-                           Duration retry_after, Time sent, Time now) {
+                           Duration retry_after, Time sent, Time now, std::uint64_t serial) {
   const Time until = sent + std::min(retry_after, kDenialLifeMax);
   if (until <= now || stripe_entries_max_ == 0) return;
   const std::uint64_t hash = siphash13(key_, bucket);
   Stripe& stripe = stripe_of(hash);
   const std::lock_guard lock(stripe.mutex);
+  if (is_void(hash, serial)) return;
   drop_old(stripe, now);
   const auto [at, is_new] = stripe.entries.try_emplace(hash);
   if (is_new) size_.fetch_add(1, std::memory_order_relaxed);
@@ -57,7 +58,32 @@ void DenialCache::remember(std::string_view bucket, std::string_view question, s
   drop_old(stripe, now);
 }
 
-void DenialCache::forget(std::string_view bucket) noexcept {
+bool DenialCache::is_void(std::uint64_t bucket, std::uint64_t since) const {
+  if (voided_.serial() == since) return false;
+  bool found = false;
+  return !voided_.visit_since(since, [&](std::uint64_t other) { found |= other == bucket; }) || found;
+}
+
+void DenialCache::forget(std::string_view bucket) {
+  const std::uint64_t hash = siphash13(key_, bucket);
+  Stripe& stripe = stripe_of(hash);
+  // Both under the lock: whoever remembers afterwards sees that it is void.
+  const std::lock_guard lock(stripe.mutex);
+  voided_.add(hash);
+  size_.fetch_sub(stripe.entries.erase(hash), std::memory_order_relaxed);
+}
+
+void DenialCache::forget_all() {
+  voided_.add_all();
+  for (Stripe& stripe : stripes_) {
+    const std::lock_guard lock(stripe.mutex);
+    size_.fetch_sub(stripe.entries.size(), std::memory_order_relaxed);
+    stripe.entries.clear();
+    stripe.ages.clear();
+  }
+}
+
+void DenialCache::drop(std::string_view bucket) noexcept {
   if (size() == 0) return;
   const std::uint64_t hash = siphash13(key_, bucket);
   Stripe& stripe = stripe_of(hash);

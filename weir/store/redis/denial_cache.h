@@ -26,6 +26,7 @@
 #include "weir/base/siphash.h"
 #include "weir/base/time.h"
 #include "weir/core/decision.h"
+#include "weir/store/redis/voided.h"
 
 namespace weir::redis {
 
@@ -43,17 +44,23 @@ class DenialCache {
   };
   enum class Found : unsigned char {
     nothing,
-    ask_again,  // it was denied a second ago: ask, and if that passes, forget() the bucket
+    ask_again,  // it was denied a second ago: ask, and if that passes, drop() the bucket
     denied,
   };
 
   // What `bucket` said to that very question, if it is still true; then `denial` tells it.
   Found find(std::string_view bucket, std::string_view question, Time now, Denial& denial);
-  // `retry_after` is the bucket's. One denial per bucket: the last question's.
+  // `retry_after` is the bucket's, `serial` was noted when the question was sent. One denial per bucket: the last
+  // question's.
   void remember(std::string_view bucket, std::string_view question, std::span<const Decision> decisions,
-                Duration retry_after, Time sent, Time now);
-  // The bucket was refunded, reset or asked with other numbers.
-  void forget(std::string_view bucket) noexcept;
+                Duration retry_after, Time sent, Time now, std::uint64_t serial);
+  // The bucket was refunded, reset or asked with other numbers: no denial of a question that was sent before is true.
+  void forget(std::string_view bucket);
+  void forget_all();
+  // The bucket did not deny: nothing to remember.
+  void drop(std::string_view bucket) noexcept;
+  // What was forgotten so far, to be noted when a question is sent.
+  std::uint64_t serial() const noexcept { return voided_.serial(); }
   std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
 
  private:
@@ -79,11 +86,13 @@ class DenialCache {
   };
 
   Stripe& stripe_of(std::uint64_t bucket) noexcept { return stripes_[bucket % stripes_.size()]; }
+  bool is_void(std::uint64_t bucket, std::uint64_t since) const;
   void drop_old(Stripe& stripe, Time now);
 
   HashKey key_;
   std::vector<Stripe> stripes_;
   std::size_t stripe_entries_max_;
+  Voided voided_;
   std::atomic<std::size_t> size_{0};  // relaxed: a guess is enough to leave early
 };
 

@@ -21,7 +21,7 @@ class Denials : public testing::Test {
     return find(bucket, question, now) == DenialCache::Found::denied;
   }
   void remember(std::string_view bucket, Duration retry_after, Time at, std::string_view question = "q") {
-    cache_.remember(bucket, question, kDenied, retry_after, at, at);
+    cache_.remember(bucket, question, kDenied, retry_after, at, at, cache_.serial());
   }
 
   DenialCache cache_{HashKey{1, 2}, 100};
@@ -35,10 +35,10 @@ TEST_F(Denials, LiveUntilTheSameQuestionCouldPass) {
 }
 
 TEST_F(Denials, LiveNoLongerThanASecondFromSending) {
-  cache_.remember("a", "q", kDenied, 1h, Time{10s}, Time{10s} + 100ms);
+  cache_.remember("a", "q", kDenied, 1h, Time{10s}, Time{10s} + 100ms, cache_.serial());
   EXPECT_TRUE(knows("a", "q", Time{11s} - 1ns));
   EXPECT_FALSE(knows("a", "q", Time{11s}));
-  cache_.remember("b", "q", kDenied, kNever, Time{10s}, Time{11s});
+  cache_.remember("b", "q", kDenied, kNever, Time{10s}, Time{11s}, cache_.serial());
   EXPECT_FALSE(knows("b", "q", Time{11s})) << "its reply came too late to be of use";
 }
 
@@ -50,10 +50,10 @@ TEST_F(Denials, AfterTheirSecondAreAskedForByOneWhileTheOthersStillHearThem) {
   EXPECT_EQ(find("a", "q", Time{11s} + kAskAgainMax), DenialCache::Found::nothing) << "no answer came: all ask";
   remember("a", 1h, Time{10s});
   EXPECT_EQ(find("a", "q", Time{11s}), DenialCache::Found::ask_again);
-  cache_.remember("a", "q", kDenied, 1h, Time{11s}, Time{11s} + 1ms);
+  cache_.remember("a", "q", kDenied, 1h, Time{11s}, Time{11s} + 1ms, cache_.serial());
   EXPECT_TRUE(knows("a", "q", Time{12s} - 1ns)) << "denied again: for another second";
   EXPECT_EQ(find("a", "q", Time{12s}), DenialCache::Found::ask_again);
-  cache_.forget("a");
+  cache_.drop("a");
   EXPECT_EQ(find("a", "q", Time{12s}), DenialCache::Found::nothing) << "it passed";
 }
 
@@ -76,6 +76,21 @@ TEST_F(Denials, AreForgottenWhenTheBucketIsRefundedOrReset) {
   EXPECT_FALSE(knows("a", "q", Time{10s}));
   remember("a", 1s, Time{10s});
   EXPECT_TRUE(knows("a", "q", Time{10s} + 500ms));
+}
+
+TEST_F(Denials, OfQuestionsSentBeforeTheBucketWasForgottenAreNotRemembered) {
+  const std::uint64_t before = cache_.serial();
+  cache_.forget("a");
+  cache_.remember("a", "q", kDenied, 1s, Time{10s}, Time{10s}, before);
+  EXPECT_FALSE(knows("a", "q", Time{10s}));
+  cache_.remember("b", "q", kDenied, 1s, Time{10s}, Time{10s}, before);
+  EXPECT_TRUE(knows("b", "q", Time{10s}));
+  cache_.forget_all();
+  EXPECT_EQ(cache_.size(), 0u);
+  cache_.remember("b", "q", kDenied, 1s, Time{10s}, Time{10s}, before);
+  EXPECT_FALSE(knows("b", "q", Time{10s}));
+  remember("b", 1s, Time{10s});
+  EXPECT_TRUE(knows("b", "q", Time{10s}));
 }
 
 TEST_F(Denials, TellWhatWasDecidedAndWhen) {
@@ -106,7 +121,7 @@ TEST_F(Denials, RememberedAnewManyTimesStillTakeNoRoom) {
 TEST(DenialStripes, StayWithinTheirBoundTogether) {
   DenialCache cache(HashKey{1, 2}, 4096);
   for (int i = 0; i < 20'000; ++i) {
-    cache.remember(std::to_string(i), "q", kDenied, 1s, Time{10s}, Time{10s});
+    cache.remember(std::to_string(i), "q", kDenied, 1s, Time{10s}, Time{10s}, cache.serial());
     ASSERT_LE(cache.size(), 4096u);
   }
   EXPECT_EQ(cache.size(), 4096u);

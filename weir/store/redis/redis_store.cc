@@ -17,10 +17,12 @@ struct RedisStore::Pending {
   Time sent{};
   Time deadline{};
   int sends = 0;
+  std::uint64_t voided = 0;    // how many buckets were, when it was sent
   std::size_t parts_left = 0;  // of the stage
   bool failed = false;
   bool asks_again = false;  // what was denied a second ago
-  Done done;                // of a command that is no question
+  Heard heard;              // of a command that is no question
+  bool anywhere = false;    // and may be sent to another node
 };
 
 namespace {
@@ -83,7 +85,7 @@ RedisStore::Pending& RedisStore::take() {
   pending.parts_left = 0;
   pending.failed = false;
   pending.asks_again = false;
-  pending.done = nullptr;
+  pending.heard = nullptr;
   return pending;
 }
 
@@ -92,18 +94,25 @@ void RedisStore::release(Pending& pending) {
 }
 
 void RedisStore::charge(std::span<const Question> batch, Now now, Answers& answers) {
-  charging_ = true;
-  for (const Question& question : batch) ask(question, now, answers);
-  charging_ = false;
+  together([&] {
+    for (const Question& question : batch) begin(question, now, answers);
+  });
+}
+
+void RedisStore::together(const std::function<void()>& sending) {
+  const bool was = std::exchange(charging_, true);
+  sending();
+  charging_ = was;
   flush();
 }
 
-void RedisStore::ask(const Question& question, Now now, Answers& answers) {
+void RedisStore::begin(const Question& question, Now now, Answers& answers) {
   Pending& pending = take();
   pending.ticket = question.ticket;
   pending.answers = &answers;
   pending.sent = now.time;
   pending.deadline = now.time + options_.link.timeout;
+  if (options_.denials != nullptr) pending.voided = options_.denials->serial();
   const auto begun = pending.asked.begin(question, keys_);
   if (!begun || pending.asked.is_empty()) {
     const Result<Verdict> answer = begun ? Result<Verdict>(Verdict{}) : Result<Verdict>(begun.error());
@@ -111,14 +120,15 @@ void RedisStore::ask(const Question& question, Now now, Answers& answers) {
     answers.answer(question.ticket, answer);
     return;
   }
-  if (question.mode == Mode::refund || question.mode == Mode::reset) forget_denials(pending.asked);
+  // What comes behind it must be asked.
+  if (question.mode == Mode::refund || question.mode == Mode::reset) drop_denials(pending.asked);
   if (question.mode == Mode::spend && answer_from_memory(pending, now.time)) return;
   send_stage(pending);
 }
 
-void RedisStore::forget_denials(const Asked& asked) {
+void RedisStore::drop_denials(const Asked& asked) {
   if (options_.denials == nullptr) return;
-  for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->forget(asked.key(i));
+  for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->drop(asked.key(i));
 }
 
 bool RedisStore::answer_from_memory(Pending& pending, Time now) {
@@ -181,12 +191,13 @@ void RedisStore::replied(RedisNode& node, RedisLink& link, Tag tag, const resp::
   if (tag == kNobody) return;
   Pending& pending = *pending_[tag & 0xffffffff];
   const std::size_t part = tag >> kPartShift;
-  if (pending.done) {
-    const Done done = std::exchange(pending.done, nullptr);
-    release(pending);
-    const bool ok = reply.root().type != resp::Type::error;
-    if (ok && !up_) came_up();
-    done(ok ? &reply : nullptr);
+  if (pending.heard) {
+    if (reply.root().type == resp::Type::error) {
+      refuse_command(pending, node, link, reply);
+    } else {
+      if (!up_) came_up();
+      hear(pending, &reply);
+    }
     return;
   }
   if (reply.root().type == resp::Type::error) {
@@ -217,10 +228,9 @@ void RedisStore::lost(RedisNode&, RedisLink& link, Tag tag, Lost how) {
   if (tag == kNobody) return;
   Pending& pending = *pending_[tag & 0xffffffff];
   const std::size_t part = tag >> kPartShift;
-  if (pending.done) {
-    const Done done = std::exchange(pending.done, nullptr);
-    release(pending);
-    done(nullptr);
+  if (pending.heard) {
+    const Fault fault = how == Lost::unsent ? Fault::unavailable : Fault::timeout;
+    hear(pending, Error{fault, how == Lost::late ? "Redis did not reply in time" : "the connection to Redis was lost"});
     return;
   }
   switch (how) {
@@ -261,6 +271,9 @@ void RedisStore::finish(Pending& pending) {
     return;
   }
   take_back(pending);
+  if (options_.denials != nullptr && (asked.mode() == Mode::refund || asked.mode() == Mode::reset)) {
+    for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->forget(asked.key(i));
+  }
   if (pending.answers == nullptr) {
     release(pending);
     return;
@@ -268,7 +281,7 @@ void RedisStore::finish(Pending& pending) {
   if (asked.is_denied_for_all()) {
     remember(pending);
   } else if (pending.asks_again) {
-    forget_denials(asked);
+    drop_denials(asked);
   }
   const Verdict verdict = asked.verdict();
   release(pending);
@@ -299,7 +312,7 @@ void RedisStore::remember(const Pending& pending) {
     if (strictest == asked.entries() || stricter(decisions[i], decisions[strictest])) strictest = i;
   }
   options_.denials->remember(asked.key(strictest), asked.identity(), std::span(decisions.data(), asked.entries()),
-                             decisions[strictest].retry_after, pending.sent, loop_.now().time);
+                             decisions[strictest].retry_after, pending.sent, loop_.now().time, pending.voided);
 }
 
 void RedisStore::changed(RedisNode& node, RedisLink& link, std::string_view why) {
@@ -332,18 +345,52 @@ void RedisStore::came_up() {
 }
 
 void RedisStore::command(std::string_view key, std::span<const std::string_view> arguments, Done done) {
-  RedisNode* const node = topology_->node_of(topology_->slot_of(key));
-  RedisLink* const link = node == nullptr ? nullptr : node->pick(hash(key));
+  ask(key, arguments,
+      [done = std::move(done)](const Result<const resp::Reply*>& reply) { done(reply ? *reply : nullptr); });
+}
+
+void RedisStore::ask(std::string_view key, std::span<const std::string_view> arguments, Heard heard) {
+  send_command(topology_->node_of(topology_->slot_of(key)), true, arguments, std::move(heard));
+}
+
+void RedisStore::ask(RedisNode& node, std::span<const std::string_view> arguments, Heard heard) {
+  send_command(&node, false, arguments, std::move(heard));
+}
+
+void RedisStore::send_command(RedisNode* node, bool anywhere, std::span<const std::string_view> arguments,
+                              Heard heard) {
+  RedisLink* const link = node == nullptr ? nullptr : node->pick(0);
   Pending& pending = take();
   pending.answers = nullptr;
-  if (link == nullptr || !link->send(tag_of(pending.index, 0), arguments)) {
-    release(pending);
-    done(nullptr);
-    return;
+  pending.deadline = loop_.now().time + options_.link.timeout;
+  pending.anywhere = anywhere;
+  pending.heard = std::move(heard);
+  if (link == nullptr) return hear(pending, Error{Fault::unavailable, "Redis cannot be reached"});
+  if (!link->send(tag_of(pending.index, 0), arguments, pending.deadline)) {
+    return hear(pending, Error{Fault::unavailable, "too many questions wait for Redis"});
   }
-  pending.done = std::move(done);
   touch(*link);
   flush();
+}
+
+void RedisStore::hear(Pending& pending, const Result<const resp::Reply*>& reply) {
+  const Heard heard = std::exchange(pending.heard, nullptr);
+  release(pending);
+  heard(reply);
+}
+
+void RedisStore::refuse_command(Pending& pending, RedisNode& node, RedisLink& link, const resp::Reply& reply) {
+  const Refused refused = parse_refusal(reply.root().text);
+  const Topology::Next next = topology_->refused(node, refused);
+  const bool again = pending.anywhere && is_not_applied(refused.refusal) && next.node != nullptr;
+  RedisLink* const other = again && ++pending.sends < bounds::redis_sends_max ? next.node->pick(0) : nullptr;
+  if (other != nullptr &&
+      other->send_encoded(tag_of(pending.index, 0), link.command(), pending.deadline, next.asking)) {
+    touch(*other);
+    flush();
+    return;
+  }
+  hear(pending, to_error(refused.refusal, reply.root().text));
 }
 
 void RedisStore::ping() {

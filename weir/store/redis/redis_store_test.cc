@@ -180,6 +180,24 @@ TEST_F(RedisStoreTest, RemembersADenialInsteadOfAskingAgain) {
   EXPECT_TRUE(ask(store, of("a", kTwo))->allowed);
 }
 
+TEST_F(RedisStoreTest, ARefundOrResetOnOneLoopEndsTheDenialsThatAnotherRemembers) {
+  const RedisStore::Options options = remembering();
+  StoreOnRedis one(server_.port(), options);
+  StoreOnRedis two(server_.port(), options);
+  one.wait_until(true);
+  two.wait_until(true);
+  ASSERT_TRUE(ask(one, of("a", kTwo, 2))->allowed);
+  for (const Mode mode : {Mode::refund, Mode::reset}) {
+    EXPECT_FALSE(ask(two, of("a", kTwo, 2))->allowed);
+    ASSERT_TRUE(ask(one, of("a", kTwo, 2), mode));
+    EXPECT_TRUE(ask(two, of("a", kTwo, 2))->allowed);
+  }
+  EXPECT_FALSE(ask(two, of("a", kTwo, 2))->allowed);
+  server_.ask({"DEL", "weir:b:a"});
+  options.denials->forget_all();
+  EXPECT_TRUE(ask(two, of("a", kTwo, 2))->allowed);
+}
+
 TEST_F(RedisStoreTest, LoadsItsScriptAgainUnseenWhenRedisForgotIt) {
   StoreOnRedis store(server_.port());
   store.wait_until(true);

@@ -18,7 +18,7 @@ class RedisDesk::LoopRoster final : public Roster {
   void forget(std::string_view cursor, Now now, const Done& done) override {
     desk_.loop_->post([&desk = desk_, cursor = std::string(cursor), now, done = back(done)] {
       desk.roster_->forget(cursor, now, [&desk, done](const Result<Step>& step) {
-        desk.voided_->add_all();
+        desk.denials_->forget_all();
         done(step);
       });
     });
@@ -45,7 +45,7 @@ Result<std::unique_ptr<RedisDesk>> RedisDesk::make(redis::RedisStore::Options op
 
 RedisDesk::RedisDesk(std::unique_ptr<BootClock> clock, std::unique_ptr<Loop> loop, redis::RedisStore::Options options,
                      const redis::MakeTopology& make_topology)
-    : clock_(std::move(clock)), loop_(std::move(loop)), voided_(options.voided), key_prefix_(options.key_prefix) {
+    : clock_(std::move(clock)), loop_(std::move(loop)), denials_(options.denials), key_prefix_(options.key_prefix) {
   options.script = redis::kSharedHashScript;
   const redis::RedisRoster::Options listing{options.key_prefix, options.hash_tag, options.denial_key};
   store_ = std::make_unique<redis::RedisStore>(*loop_, std::move(options), silent_, make_topology);

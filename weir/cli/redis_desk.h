@@ -48,7 +48,7 @@ class RedisDesk {
 
   std::unique_ptr<BootClock> clock_;
   std::unique_ptr<Loop> loop_;
-  std::shared_ptr<redis::Voided> voided_;
+  std::shared_ptr<redis::DenialCache> denials_;
   std::string key_prefix_;
   redis::Health silent_{[](std::string_view) {}};  // the loops' stores tell how Redis fares
   // Made and used in the thread.

@@ -104,7 +104,7 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const policy::Redis& sett
   if (!secret) return secret.error();
   redis::RedisStore::Options& options = stores->options_;
   std::copy_n(secret->data(), sizeof(HashKey), reinterpret_cast<char*>(&options.denial_key));
-  options.voided = std::make_shared<redis::Voided>();
+  options.denials = std::make_shared<redis::DenialCache>(options.denial_key);
   options.link.client.username = settings.username;
   options.link.client.password = settings.password;
   options.link.client.db = settings.db;

@@ -35,7 +35,6 @@ inline RedisStore::Options patient() {
   RedisStore::Options options;
   options.link.timeout = std::chrono::seconds{2};
   options.pool_size = 1;
-  options.remember_denials = false;
   return options;
 }
 

@@ -20,8 +20,9 @@ struct RedisStore::Pending {
   std::uint64_t voided = 0;    // how many buckets were, when it was sent
   std::size_t parts_left = 0;  // of the stage
   bool failed = false;
-  Heard heard;            // of a command that is no question
-  bool anywhere = false;  // and may be sent to another node
+  bool asks_again = false;  // what was denied a second ago
+  Heard heard;              // of a command that is no question
+  bool anywhere = false;    // and may be sent to another node
 };
 
 namespace {
@@ -51,9 +52,8 @@ std::uint64_t hash(std::string_view key) noexcept {
 }  // namespace
 
 RedisStore::RedisStore(Loop& loop, Options options, Health& health, const MakeTopology& make_topology)
-    : loop_(loop), options_(std::move(options)), health_(health), denials_(options_.denial_key) {
+    : loop_(loop), options_(std::move(options)), health_(health) {
   health_.joined();
-  if (options_.voided == nullptr) options_.voided = std::make_shared<Voided>();
   options_.link.client.script = options_.script;
   topology_ = make_topology(loop_, [this](const Target& target) {
     RedisLink::Options link = options_.link;
@@ -84,6 +84,7 @@ RedisStore::Pending& RedisStore::take() {
   pending.sends = 0;
   pending.parts_left = 0;
   pending.failed = false;
+  pending.asks_again = false;
   pending.heard = nullptr;
   return pending;
 }
@@ -111,7 +112,7 @@ void RedisStore::begin(const Question& question, Now now, Answers& answers) {
   pending.answers = &answers;
   pending.sent = now.time;
   pending.deadline = now.time + options_.link.timeout;
-  pending.voided = options_.voided->serial();
+  if (options_.denials != nullptr) pending.voided = options_.denials->serial();
   const auto begun = pending.asked.begin(question, keys_);
   if (!begun || pending.asked.is_empty()) {
     const Result<Verdict> answer = begun ? Result<Verdict>(Verdict{}) : Result<Verdict>(begun.error());
@@ -119,36 +120,26 @@ void RedisStore::begin(const Question& question, Now now, Answers& answers) {
     answers.answer(question.ticket, answer);
     return;
   }
-  if (question.mode == Mode::refund || question.mode == Mode::reset) {
-    for (std::size_t i = 0; i < pending.asked.entries(); ++i) denials_.forget(pending.asked.key(i));
-  }
-  if (pending.voided != voided_seen_) drop_voided();
+  // What comes behind it must be asked.
+  if (question.mode == Mode::refund || question.mode == Mode::reset) drop_denials(pending.asked);
   if (question.mode == Mode::spend && answer_from_memory(pending, now.time)) return;
   send_stage(pending);
 }
 
-// What another loop has refunded or reset may pass again.
-void RedisStore::drop_voided() {
-  const std::uint64_t now = options_.voided->serial();
-  if (!options_.voided->visit_since(voided_seen_, [&](std::uint64_t hash) { denials_.forget(hash); })) {
-    denials_.forget_all();
-  }
-  voided_seen_ = now;
-}
-
-bool RedisStore::is_void(std::string_view bucket, std::uint64_t since) const {
-  if (options_.voided->serial() == since) return false;
-  bool found = false;
-  const std::uint64_t hash = denials_.hash(bucket);
-  return !options_.voided->visit_since(since, [&](std::uint64_t other) { found |= other == hash; }) || found;
+void RedisStore::drop_denials(const Asked& asked) {
+  if (options_.denials == nullptr) return;
+  for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->drop(asked.key(i));
 }
 
 bool RedisStore::answer_from_memory(Pending& pending, Time now) {
+  if (options_.denials == nullptr) return false;
   Asked& asked = pending.asked;
   for (std::size_t i = 0; i < asked.entries(); ++i) {
-    const DenialCache::Denial* const denial = denials_.find(asked.key(i), asked.identity(), now);
-    if (denial == nullptr) continue;
-    asked.recall(denial->decisions, now - denial->sent);
+    const auto found = options_.denials->find(asked.key(i), asked.identity(), now, denial_);
+    if (found == DenialCache::Found::ask_again) pending.asks_again = true;
+    if (found != DenialCache::Found::denied) continue;
+    // Another loop may have remembered it after our clock was read.
+    asked.recall(denial_.decisions, std::max(now - denial_.sent, Duration::zero()));
     health_.count_denial_hit();
     const Verdict verdict = asked.verdict();
     release(pending);
@@ -280,14 +271,18 @@ void RedisStore::finish(Pending& pending) {
     return;
   }
   take_back(pending);
-  if (asked.mode() == Mode::refund || asked.mode() == Mode::reset) {
-    for (std::size_t i = 0; i < asked.entries(); ++i) options_.voided->add(denials_.hash(asked.key(i)));
+  if (options_.denials != nullptr && (asked.mode() == Mode::refund || asked.mode() == Mode::reset)) {
+    for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->forget(asked.key(i));
   }
   if (pending.answers == nullptr) {
     release(pending);
     return;
   }
-  if (options_.remember_denials && asked.is_denied_for_all()) remember(pending);
+  if (asked.is_denied_for_all()) {
+    remember(pending);
+  } else if (pending.asks_again) {
+    drop_denials(asked);
+  }
   const Verdict verdict = asked.verdict();
   release(pending);
   std::exchange(pending.answers, nullptr)->answer(pending.ticket, verdict);
@@ -306,6 +301,7 @@ void RedisStore::take_back(Pending& pending) {
 }
 
 void RedisStore::remember(const Pending& pending) {
+  if (options_.denials == nullptr) return;
   const Asked& asked = pending.asked;
   std::array<Decision, bounds::charges_max> decisions;
   for (std::size_t i = 0; i < asked.entries(); ++i) decisions[i] = asked.decision(i);
@@ -315,9 +311,8 @@ void RedisStore::remember(const Pending& pending) {
     if (!asked.denies(i)) continue;
     if (strictest == asked.entries() || stricter(decisions[i], decisions[strictest])) strictest = i;
   }
-  if (is_void(asked.key(strictest), pending.voided)) return;
-  denials_.remember(asked.key(strictest), asked.identity(), std::span(decisions.data(), asked.entries()),
-                    decisions[strictest].retry_after, pending.sent, loop_.now().time);
+  options_.denials->remember(asked.key(strictest), asked.identity(), std::span(decisions.data(), asked.entries()),
+                             decisions[strictest].retry_after, pending.sent, loop_.now().time, pending.voided);
 }
 
 void RedisStore::changed(RedisNode& node, RedisLink& link, std::string_view why) {

@@ -15,7 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include "weir/base/siphash.h"
 #include "weir/net/loop.h"
 #include "weir/store/redis/asked.h"
 #include "weir/store/redis/denial_cache.h"
@@ -23,7 +22,6 @@
 #include "weir/store/redis/health.h"
 #include "weir/store/redis/redis_node.h"
 #include "weir/store/redis/topology.h"
-#include "weir/store/redis/voided.h"
 #include "weir/store/store.h"
 
 namespace weir::redis {
@@ -34,10 +32,9 @@ class RedisStore final : public Store, private RedisNode::Owner {
     RedisLink::Options link;    // of every link; the target is the topology's to say
     std::size_t pool_size = 2;  // links per node
     std::string key_prefix = "weir:";
-    std::string hash_tag;  // empty: none
-    HashKey denial_key;    // secret
-    bool remember_denials = true;
-    std::shared_ptr<Voided> voided;  // shared by all loops of a server; null: of this store alone
+    std::string hash_tag;                  // empty: none
+    HashKey denial_key;                    // secret
+    std::shared_ptr<DenialCache> denials;  // shared by all loops of a server; null: none are remembered
     Script script = kGcraScript;
     std::function<Wall()> test_time;  // tests bring the time along; empty: Redis's own clock
   };
@@ -84,8 +81,7 @@ class RedisStore final : public Store, private RedisNode::Owner {
   void finish(Pending& pending);
   void take_back(Pending& pending);
   void remember(const Pending& pending);
-  void drop_voided();
-  bool is_void(std::string_view bucket, std::uint64_t since) const;
+  void drop_denials(const Asked& asked);
   Pending& take();
   void release(Pending& pending);
   void touch(RedisLink& link);
@@ -98,8 +94,7 @@ class RedisStore final : public Store, private RedisNode::Owner {
   Options options_;
   Health& health_;
   Asked::Keys keys_;
-  DenialCache denials_;
-  std::uint64_t voided_seen_ = 0;                  // what the denials remembered know of options_.voided
+  DenialCache::Denial denial_;                     // found last
   std::vector<std::unique_ptr<Pending>> pending_;  // by the low half of a tag
   std::vector<std::size_t> free_;
   std::vector<RedisLink*> touched_;  // links with something to write

@@ -1,6 +1,5 @@
-// Buckets that were refunded or reset through this server, told from loop to loop: a denial of such a bucket that
-// another loop remembers is not true any more. A ring of the last ones; who has missed too many forgets all of its
-// denials.
+// Buckets that were refunded or reset through this server: a denial of such a bucket that was on its way meanwhile need
+// not be true any more. A ring of the last ones; who has missed too many takes it that his was among them.
 //
 // Thread safety: all of it. Looking costs one load while there is nothing new.
 #pragma once

@@ -50,6 +50,19 @@ class RedisStore final : public Store, private RedisNode::Owner {
   // it is an error; at once if nothing can be sent.
   using Done = std::function<void(const resp::Reply* reply)>;
   void command(std::string_view key, std::span<const std::string_view> arguments, Done done);
+  // The script with keys and arguments of the caller's own, from the number of keys on, to the node that holds `key`.
+  // Sent once, with the next flush(). `told` hears the reply, an error included, or null and how it was lost; before
+  // this returns if it cannot be sent.
+  using Told = std::function<void(const resp::Reply* reply, Lost how)>;
+  void script(std::string_view key, std::span<const std::string> arguments, Time deadline, Told told);
+  // Everything queued goes out; charge() does so at its end.
+  void flush();
+  // A bucket's key, and the slot of a key.
+  std::string key_of(Key key) const;
+  int slot_of(std::string_view key) const noexcept { return topology_->slot_of(key); }
+  const Options& options() const noexcept { return options_; }
+  Health& health() noexcept { return health_; }
+  void forget_denial(std::string_view key) noexcept { denials_.forget(key); }
   // Finds out whether Redis answers, if nothing else tells.
   void ping();
   bool is_up() const noexcept { return up_; }
@@ -75,7 +88,8 @@ class RedisStore final : public Store, private RedisNode::Owner {
   Pending& take();
   void release(Pending& pending);
   void touch(RedisLink& link);
-  void flush();
+  void mind(Refusal refusal, std::string_view text);
+  void tell(Pending& pending, const resp::Reply* reply, Lost how);
   const Wall* test_time();
   void went_down(std::string_view why);
   void came_up();

@@ -56,11 +56,11 @@ def free_port():
 
 
 class Running:
-    """A server pinned to core 0, with the CPU time it has used."""
+    """A server pinned to one core, with the CPU time it has used."""
 
-    def __init__(self, command, port):
+    def __init__(self, command, port, core="0"):
         self.port = port
-        self.process = subprocess.Popen(["taskset", "-c", "0", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(["taskset", "-c", core, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 20
         while True:
             try:
@@ -201,11 +201,15 @@ def goals(rows, latency):
             ("p99.9 at half load, at most 1 ms", worst, lambda v: v <= 1)]
 
 
-def report(rows, latency, share):
+def machine():
     with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
         model = re.search(r"model name\s*: (.*)", cpuinfo.read())
-    print(f"{model[1] if model else 'unknown CPU'}, {os.cpu_count()} cores, Linux {os.uname().release}, "
-          f"{time.strftime('%Y-%m-%d')}; Weir allowed {share:.1%}\n")
+    return (f"{model[1] if model else 'unknown CPU'}, {os.cpu_count()} cores, Linux {os.uname().release}, "
+            f"{time.strftime('%Y-%m-%d')}")
+
+
+def report(rows, latency, share):
+    print(f"{machine()}; Weir allowed {share:.1%}\n")
     print("| what | per second (median) | server CPU µs per request (median) |\n|---|---|---|")
     for name, runs in rows.items():
         print(f"| {name} | {statistics.median(rate for rate, _ in runs):,.0f} | {statistics.median(cpu for _, cpu in runs):.2f} |")

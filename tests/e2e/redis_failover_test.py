@@ -2,6 +2,7 @@
 paused, emptied, made replicas, filled up, cut off mid-reply."""
 
 import json
+import re
 import subprocess
 import tempfile
 import time
@@ -106,15 +107,21 @@ class Failing(unittest.TestCase):
         self.assertEqual(rest.count("Redis is of no use"), 1, rest)
         self.assertEqual(rest.count("Redis is back"), 1, rest)
 
-    def break_and_mend(self, server, broken, mended):
+    def break_and_mend(self, server, broken, mended, forgets=False):
+        """What was spent before stays spent, unless Redis `forgets`: then everybody has one burst more and not two."""
         self.until_recovered(server)
         self.assert_healthy(server)
+        spender = self.fresh()
+        self.assertEqual([self.ask(server, "closed", spender)[0] for _ in range(4)], [200, 200, 200, 429])
         broken()
         self.until_degraded(server)
         self.assert_policies(server)
         self.assert_metrics(server, 0)
         mended()
         self.until_recovered(server)
+        for _ in range(3 if forgets else 0):  # a denial may still be remembered
+            until("one burst more", lambda: self.ask(server, "closed", spender)[0] == 200)
+        self.assertEqual([self.ask(server, "closed", spender)[0] for _ in range(5)], [429] * 5)
         self.assert_healthy(server)
         self.assert_metrics(server, 1)
         self.assert_logged_once(server)
@@ -124,7 +131,7 @@ class Single(Failing):
     def test_killed_and_restarted_empty(self):
         redis = Redis(self)
         server = self.serve(redis.port)
-        self.break_and_mend(server, redis.kill, redis.start)
+        self.break_and_mend(server, redis.kill, redis.start, forgets=True)
 
     def test_paused(self):
         redis = Redis(self)
@@ -144,9 +151,9 @@ class Single(Failing):
         redis = Redis(self, "--enable-debug-command", "yes")
         server = self.serve(redis.port)
         redis("DEBUG", "POPULATE", 4000)
-        redis("SAVE")
 
         def reload_slowly():
+            redis("SAVE")
             redis.kill()
             redis.options += ["--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"]
             redis.start(loaded=False)
@@ -189,6 +196,19 @@ class Single(Failing):
         self.assert_healthy(server)
         self.assert_metrics(server, 1)
         self.assert_logged_once(server)
+
+    def test_the_memory_that_stands_in_is_bounded(self):
+        server = self.serve(free_port())
+        who = range(4000)
+        with server.connect("resp") as connection, connection.makefile("rb") as answers:
+            connection.sendall(b"".join(b"WEIR.CHECK local client-%d\r\n" % i for i in who))
+            for _ in who:
+                self.assertEqual(answers.readline(), b"*5\r\n")
+                self.assertEqual([answers.readline() for _ in range(5)][0], b":1\r\n")
+        metrics = server.get("admin", "/metrics")
+        self.assertEqual(re.search(r'weir_store_fallback_total\{policy="inMemoryFallback"\} (\d+)', metrics)[1], "4000")
+        self.assertLessEqual(int(re.search(r"^weir_buckets (\d+)$", metrics, re.MULTILINE)[1]), 1000)
+        self.assertGreater(int(re.search(r"^weir_buckets_evicted_total (\d+)$", metrics, re.MULTILINE)[1]), 0)
 
     def test_a_share_divides_the_numbers(self):
         server = self.serve(free_port(), more="share: 1/3")

@@ -32,8 +32,9 @@ limits:
 class Server:
     """One `weir serve`, ended with the test."""
 
-    def __init__(self, test, policy=POLICY, directory=None, files=None, start=True):
+    def __init__(self, test, policy=POLICY, directory=None, files=None, start=True, environment=None):
         """`files`: name to text, beside the configuration. Without `start` call start() yourself."""
+        self.environment = ENVIRONMENT | (environment or {})
         self.directory = directory or tempfile.mkdtemp()
         if directory is None:
             test.addCleanup(shutil.rmtree, self.directory)
@@ -50,7 +51,7 @@ class Server:
 
     def start(self):
         self.process = subprocess.Popen([WEIR, "serve", "--config", self.config], stderr=subprocess.PIPE, text=True,
-                                        env=ENVIRONMENT)
+                                        env=self.environment)
         self.test.addCleanup(self.end)
         self.ports = {}
         while not self.ports:

@@ -12,7 +12,7 @@ namespace {
 
 class NoBuckets final : public weir::Roster {
  public:
-  void visit(std::string_view, weir::Now, const Visit&, const Done& done) override { done(Step{}); }
+  void visit(std::string_view, Look, weir::Now, const Visit&, const Done& done) override { done(Step{}); }
   void forget(std::string_view, weir::Now, const Done& done) override { done(Step{}); }
 };
 

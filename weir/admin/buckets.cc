@@ -195,6 +195,9 @@ class ForgettingAll final : public Work {
     JsonWriter(reply.content).begin_object().key("reset").number(forgotten).end_object();
     return reply;
   }
+  Duration pause() const noexcept override {
+    return progress_->waiting ? std::chrono::milliseconds{1} : Duration::zero();
+  }
 
  private:
   struct Progress {

@@ -74,6 +74,7 @@ class ClientList final : public Collector {
     }
     const Rank rank = rank_of(*row, bucket.key.text, listing_.sort);
     if (behind_ && rank <= *behind_) return true;
+    if (rows_.contains(rank)) return true;  // a store may show a bucket twice
     // The best so far, and one more that tells whether there is a next page.
     rows_.emplace(rank, *row);
     if (rows_.size() > listing_.count + 1) rows_.erase(std::prev(rows_.end()));
@@ -145,8 +146,8 @@ Outcome list_clients(Front& front, const Request& request) {
     if (!behind) return bad_value("the cursor is not one that this list gave");
     cursor.clear();
   }
-  return std::make_unique<Scan>(front.roster, std::make_unique<ClientList>(front, std::move(listing), behind),
-                                std::move(cursor));
+  return std::make_unique<Scan>(front.roster, Roster::Look::states,
+                                std::make_unique<ClientList>(front, std::move(listing), behind), std::move(cursor));
 }
 
 Outcome top(Front& front, const Request& request) {

@@ -4,10 +4,15 @@
 
 namespace weir::admin {
 
-Scan::Scan(Roster& roster, std::unique_ptr<Collector> collector, std::string cursor)
-    : roster_(roster), progress_(std::make_shared<Progress>()) {
+Scan::Scan(Roster& roster, Roster::Look look, std::unique_ptr<Collector> collector, std::string cursor)
+    : roster_(roster), look_(look), progress_(std::make_shared<Progress>()) {
   progress_->collector = std::move(collector);
   progress_->cursor = std::move(cursor);
+}
+
+// A store elsewhere is looked at again and again until it has answered.
+Duration Scan::pause() const noexcept {
+  return progress_->waiting ? std::chrono::milliseconds{1} : Duration::zero();
 }
 
 std::optional<Reply> Scan::step(Now now) {
@@ -17,7 +22,7 @@ std::optional<Reply> Scan::step(Now now) {
     const std::shared_ptr<Progress> progress = progress_;
     const auto filled = std::make_shared<bool>(false);
     roster_.visit(
-        progress->cursor, now,
+        progress->cursor, look_, now,
         [progress, filled, now](const StoredBucket& bucket) {
           *filled = !progress->collector->take(bucket, now) || *filled;
           return !*filled;
@@ -35,6 +40,9 @@ std::optional<Reply> Scan::step(Now now) {
   if (progress_->waiting) return {};
   if (progress_->error) {
     const bool bad = progress_->error->fault == Fault::invalid;
+    if (!bad) {
+      if (auto reply = progress_->collector->reply_without()) return reply;
+    }
     return bad ? refuse(400, "bad_value", progress_->error->detail) : refuse(*progress_->error);
   }
   if (!progress_->over) return {};

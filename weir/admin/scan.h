@@ -23,13 +23,16 @@ class Collector {
   }
   // `cursor` is where a list would go on; empty: nothing is left.
   virtual Reply reply(const std::string& cursor) = 0;
+  // The store cannot be asked. What is said instead of that, if anything.
+  virtual std::optional<Reply> reply_without() { return {}; }
 };
 
 class Scan final : public Work {
  public:
   // The roster outlives it.
-  Scan(Roster& roster, std::unique_ptr<Collector> collector, std::string cursor);
+  Scan(Roster& roster, Roster::Look look, std::unique_ptr<Collector> collector, std::string cursor);
   std::optional<Reply> step(Now now) override;
+  Duration pause() const noexcept override;
 
  private:
   // What a late answer of the store may still touch when the connection is gone.
@@ -42,6 +45,7 @@ class Scan final : public Work {
   };
 
   Roster& roster_;
+  Roster::Look look_;
   std::shared_ptr<Progress> progress_;
 };
 

@@ -15,8 +15,12 @@ namespace {
 // hundredth of them is counted to about 4 in 100.
 constexpr std::uint64_t kSample = 65'536;
 
+// And steps: a store elsewhere may hold much that is not ours.
+constexpr std::uint64_t kSteps = 1024;
+
 using Active = std::map<std::string, std::uint64_t>;
-using Answering = Reply (*)(Front& front, const Active& active);
+// `active` is null if nobody knows.
+using Answering = Reply (*)(Front& front, const Active* active);
 
 class Census final : public Collector {
  public:
@@ -34,12 +38,13 @@ class Census final : public Collector {
   }
 
   bool enough(std::uint32_t millionths) override {
-    if (seen_ < kSample || millionths == 0) return false;
+    if ((++steps_ < kSteps && seen_ < kSample) || millionths == 0) return false;
     for (auto& [limit, count] : active_) count = count * 1'000'000 / millionths;
     return true;
   }
 
-  Reply reply(const std::string&) override { return answering_(front_, active_); }
+  Reply reply(const std::string&) override { return answering_(front_, &active_); }
+  std::optional<Reply> reply_without() override { return answering_(front_, nullptr); }
 
  private:
   Front& front_;
@@ -47,6 +52,7 @@ class Census final : public Collector {
   BucketOwners owners_;
   Active active_;
   std::uint64_t seen_ = 0;
+  std::uint64_t steps_ = 0;
 };
 
 struct Sums {
@@ -77,21 +83,27 @@ std::int64_t whole(std::uint64_t count) {
   return static_cast<std::int64_t>(count);
 }
 
-void write_limits(JsonWriter& json, const std::map<std::string, Sums>& limits, const Active& active) {
+void write_limits(JsonWriter& json, const std::map<std::string, Sums>& limits, const Active* active) {
   json.key("limits").begin_array();
   for (const auto& [name, sums] : limits) {
-    const auto found = active.find(name);
     json.begin_object().key("limit").string(name).key("allowed").number(whole(sums.allowed));
     json.key("denied").number(whole(sums.denied)).key("shadow_denied").number(whole(sums.shadow_denied));
-    json.key("active").number(whole(found == active.end() ? 0 : found->second)).end_object();
+    json.key("active");
+    if (active == nullptr) {
+      json.null().end_object();
+      continue;
+    }
+    const auto found = active->find(name);
+    json.number(whole(found == active->end() ? 0 : found->second)).end_object();
   }
   json.end_array();
 }
 
-Reply write_stats(Front& front, const Active& active) {
+Reply write_stats(Front& front, const Active* active) {
   const std::vector<const LoopMetrics*> loops = front.loops();
   std::map<std::string, Sums> limits;
-  for (const auto& [name, count] : active) limits.try_emplace(name);
+  for (const NamedLimit& limit : front.reloader.policy().current()->limits()) limits.try_emplace(limit.name);
+  for (const auto& [name, count] : active == nullptr ? Active() : *active) limits.try_emplace(name);
   std::uint64_t requests = 0;
   std::uint64_t denied = 0;
   std::uint64_t allow_listed = 0;
@@ -134,10 +146,10 @@ std::string limiter_type(const NamedLimit* limit) {
   return limit->key.front().substr(0, limit->key.front().find(':'));
 }
 
-Reply write_metrics(Front& front, const Active& active) {
+Reply write_metrics(Front& front, const Active* active) {
   Gauges gauges = front.gauges();
   const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
-  for (const auto& [name, count] : active) {
+  for (const auto& [name, count] : active == nullptr ? Active() : *active) {
     gauges.active.push_back({name, limiter_type(policy->find(name)), count});
   }
   Reply reply;
@@ -149,11 +161,13 @@ Reply write_metrics(Front& front, const Active& active) {
 }  // namespace
 
 Outcome stats(Front& front, const Request&) {
-  return std::make_unique<Scan>(front.roster, std::make_unique<Census>(front, write_stats), std::string());
+  return std::make_unique<Scan>(front.roster, Roster::Look::keys, std::make_unique<Census>(front, write_stats),
+                                std::string());
 }
 
 Outcome metrics(Front& front, const Request&) {
-  return std::make_unique<Scan>(front.roster, std::make_unique<Census>(front, write_metrics), std::string());
+  return std::make_unique<Scan>(front.roster, Roster::Look::keys, std::make_unique<Census>(front, write_metrics),
+                                std::string());
 }
 
 }  // namespace weir::admin

@@ -112,6 +112,11 @@ inline constexpr std::size_t denials_remembered_max = 65'536;
 // Hot buckets that one server leases at a time, and servers that lease one bucket.
 inline constexpr std::size_t leases_max = 4'096;
 inline constexpr std::int64_t lease_servers_max = 1'000;
+// Buckets refunded or reset that other event loops are told of one by one; who has missed more forgets all denials.
+inline constexpr std::size_t denials_voided_max = 256;
+// Keys that one step of a list asks Redis for, and after a reply that was too large.
+inline constexpr std::size_t redis_scan_keys = 256;
+inline constexpr std::size_t redis_scan_keys_few = 8;
 // Lua's numbers are doubles: a window on Redis is below 2^53 ns.
 inline constexpr Duration redis_window_max = std::chrono::days{104};
 

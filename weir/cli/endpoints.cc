@@ -40,8 +40,8 @@ Result<void> check(const policy::Listener& listener, const Address& address, con
 
 // Each of these makes, for one loop, what its sessions share, and then the sessions.
 
-Sessions admin_sessions(bool loopback, Surroundings& around) {
-  const std::shared_ptr<admin::Front> front = around.admin();
+Sessions admin_sessions(bool loopback, Surroundings& around, Loop& loop) {
+  const std::shared_ptr<admin::Front> front = around.admin(loop);
   front->loopback = loopback;
   return [front](std::string_view peer) { return std::make_unique<AdminSession>(*front, peer); };
 }
@@ -85,7 +85,7 @@ Result<Endpoint> make_endpoint(const policy::Listener& listener, const policy::A
   if (has(listener.speak, "admin")) {
     endpoint.speak = Speak::admin;
     const bool loopback = endpoint.address.is_loopback();
-    endpoint.sessions = [loopback, &around](Loop&) { return admin_sessions(loopback, around); };
+    endpoint.sessions = [loopback, &around](Loop& loop) { return admin_sessions(loopback, around, loop); };
   } else if (has(listener.speak, "resp")) {
     endpoint.speak = Speak::resp;
     endpoint.sessions = [&around, password = listener.password](Loop&) { return resp_sessions(password, around); };

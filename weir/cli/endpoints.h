@@ -28,7 +28,7 @@ struct Surroundings {
   // One sentence for an operator. Called in any thread.
   std::function<void(LogLevel, std::string_view)> log;
   // What the admin API of one loop can see and do.
-  std::function<std::shared_ptr<admin::Front>()> admin;
+  std::function<std::shared_ptr<admin::Front>(Loop& loop)> admin;
   std::atomic<std::uint64_t> next_client{1};  // CLIENT ID of RESP connections
 };
 

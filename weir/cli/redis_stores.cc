@@ -109,6 +109,7 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const policy::Redis& sett
   if (!holder) return holder.error();
   stores->leases_ = std::make_unique<redis::Leases>(
       redis::Leases::Options{.holder = hexadecimal(*holder), .key = options.denial_key});
+  options.denials = std::make_shared<redis::DenialCache>(options.denial_key);
   options.link.client.username = settings.username;
   options.link.client.password = settings.password;
   options.link.client.db = settings.db;
@@ -150,6 +151,14 @@ std::unique_ptr<Store> RedisStores::store(Loop& loop, Table& fallback, const Clo
   auto leasing = std::make_unique<redis::LeasingStore>(loop, std::move(store), *leases_);
   return std::make_unique<FailoverStore>(std::move(leasing), Fallback(fallback, settings_.share, fallbacks_, clock),
                                          clock);
+}
+
+Result<std::unique_ptr<RedisDesk>> RedisStores::desk() const {
+  redis::RedisStore::Options options = options_;
+  options.pool_size = 1;
+  // An operator may wait longer than a request.
+  options.link.timeout = std::max<Duration>(settings_.timeout, std::chrono::seconds{1});
+  return RedisDesk::make(std::move(options), topology());
 }
 
 void RedisStores::look() {

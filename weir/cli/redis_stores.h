@@ -9,6 +9,7 @@
 
 #include "weir/base/clock.h"
 #include "weir/base/result.h"
+#include "weir/cli/redis_desk.h"
 #include "weir/net/loop.h"
 #include "weir/net/resolve.h"
 #include "weir/observe/metrics.h"
@@ -37,6 +38,9 @@ class RedisStores {
   // For one loop, whose thread need not run yet; with the failure policies around it, whose buckets are in `fallback`.
   // Waits for nobody: Redis may be away. Table and clock must outlive the store.
   std::unique_ptr<Store> store(Loop& loop, Table& fallback, const Clock& clock);
+
+  // For what is not on the way of requests. The stores must outlive it.
+  Result<std::unique_ptr<RedisDesk>> desk() const;
 
   // The key of hashed limits that all servers on this Redis share; made if there is none. `unavailable`: Redis cannot
   // be asked now. Blocks for a second at most.

@@ -55,15 +55,6 @@ Socket take_signals() {
   return Socket(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-// Buckets that live in Redis are not listed yet: nobody sees any, and to forget them all is refused.
-class UnlistedBuckets final : public Roster {
- public:
-  void visit(std::string_view, Now, const Visit&, const Done& done) override { done(Step{}); }
-  void forget(std::string_view, Now, const Done& done) override {
-    done(Error{Fault::unavailable, "with store: redis all buckets cannot be reset at once yet"});
-  }
-};
-
 void apply_log(const policy::Settings& settings, Log& log) {
   log.configure(log_level(settings.log.level), settings.log.format == "json" ? LogFormat::json : LogFormat::text);
 }
@@ -81,7 +72,7 @@ Serving::Serving(policy::Loaded loaded, std::string path, Console& console)
       http_(std::make_shared<const HttpOptions>(http_options(loaded_.settings))),
       around_{health_, http_, std::filesystem::path(path_).parent_path().string(),
               [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); },
-              [this] { return admin_front(); }} {}
+              [this](Loop& loop) { return admin_front(loop); }} {}
 
 Exit Serving::run() {
   signals_ = take_signals();
@@ -137,6 +128,7 @@ Exit Serving::run() {
   maintenance.join();
   control_thread.join();
   errands_.reset();
+  if (desk_ != nullptr) desk_->stop();
   server_.reset();
   save_snapshot();
   if (auto sealed = state_.seal(clock_->now()); !sealed) log_.error(sealed.error().detail);
@@ -150,7 +142,9 @@ Result<void> Serving::open_redis(const policy::Settings& settings) {
   auto stores = RedisStores::make(settings.redis, [this](std::string_view sentence) { log_.warn(sentence); });
   if (!stores) return stores.error();
   redis_ = std::move(*stores);
-  roster_ = std::make_unique<UnlistedBuckets>();
+  auto desk = redis_->desk();
+  if (!desk) return desk.error();
+  desk_ = std::move(*desk);
   auto table = Table::create({.buckets_max = static_cast<std::uint64_t>(settings.redis.fallback_buckets)});
   if (!table) return table.error();
   state_.table = std::move(*table);
@@ -179,7 +173,7 @@ Result<void> Serving::open_table(const policy::Settings& settings) {
   state_ = std::move(*state);
   for (const std::string& sentence : state_.report) log_.info(sentence);
   clock_ = std::make_unique<BootClock>(state_.boot_offset);
-  roster_ = std::make_unique<MemoryRoster>(*state_.table);
+  rosters_.push_back(std::make_unique<MemoryRoster>(*state_.table));
   started_ = clock_->time();
   return {};
 }
@@ -255,10 +249,12 @@ void Serving::announce() {
   notify("READY=1");
 }
 
-std::shared_ptr<admin::Front> Serving::admin_front() {
-  return std::make_shared<admin::Front>(admin::Front{
-      *reloader_, *keeper_, *roster_, events_, *errands_, health_, *clock_, [this] { return server_->metrics(); },
-      [this] { return gauges(); }, [this](std::string_view line) { log_.info(line); }});
+std::shared_ptr<admin::Front> Serving::admin_front(Loop& loop) {
+  if (desk_ != nullptr) rosters_.push_back(desk_->roster(loop));
+  return std::make_shared<admin::Front>(admin::Front{*reloader_, *keeper_, *rosters_.back(), events_, *errands_,
+                                                     health_, *clock_, [this] { return server_->metrics(); },
+                                                     [this] { return gauges(); },
+                                                     [this](std::string_view line) { log_.info(line); }});
 }
 
 Gauges Serving::gauges() const {

@@ -17,6 +17,7 @@
 #include "weir/cli/command.h"
 #include "weir/cli/endpoints.h"
 #include "weir/cli/output.h"
+#include "weir/cli/redis_desk.h"
 #include "weir/cli/redis_stores.h"
 #include "weir/net/socket.h"
 #include "weir/net/watched_files.h"
@@ -51,7 +52,7 @@ class Serving {
   void apply(const policy::Loaded& now);
   Result<void> start_server(std::vector<Endpoint> endpoints);
   void announce();
-  std::shared_ptr<admin::Front> admin_front();
+  std::shared_ptr<admin::Front> admin_front(Loop& loop);
   Gauges gauges() const;
   void control();
   void watch_files();
@@ -66,12 +67,13 @@ class Serving {
 
   OpenState state_;  // with `store: redis`, of the buckets that inMemoryFallback needs
   std::unique_ptr<BootClock> clock_;
-  std::unique_ptr<Roster> roster_;
-  std::unique_ptr<RedisStores> redis_;  // null: buckets live in memory
+  std::vector<std::unique_ptr<Roster>> rosters_;  // of Redis one per admin listener and loop; of memory one for all
+  std::unique_ptr<RedisStores> redis_;            // null: buckets live in memory
   Time started_{};
   std::unique_ptr<KnownFile> known_file_;  // none without state files
   std::unique_ptr<KnownKeeper> keeper_;
   std::unique_ptr<DenialWatch> watch_;
+  std::unique_ptr<RedisDesk> desk_;  // null: buckets live in memory
   std::unique_ptr<Reloader> reloader_;
   Events events_;
   std::unique_ptr<admin::Errands> errands_;

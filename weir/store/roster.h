@@ -25,7 +25,10 @@ class Roster {
  public:
   virtual ~Roster() = default;
 
-  // False: that is enough.
+  // What to look for. A store elsewhere has keys for less than their states.
+  enum class Look : unsigned char { keys, states };
+
+  // False: that is enough. Called before Done, perhaps in another thread, one bucket after another.
   using Visit = std::function<bool(const StoredBucket&)>;
   // How far a step came. Called once: before the step returns if the state is in this process, later on the same loop
   // if it is not.
@@ -36,10 +39,11 @@ class Roster {
   };
   using Done = std::function<void(const Result<Step>&)>;
 
-  // Visits some buckets from `cursor` on, a text that an earlier step gave or an empty one. A bucket that is there all
-  // along is seen; none is seen twice unless it came anew. After a false it may go on to the end of a page.
+  // Visits some buckets from `cursor` on, a text that an earlier step gave or an empty one, and none after a false. A
+  // bucket that is there all along is seen. In memory none is seen twice unless it came anew; Redis may show one again
+  // while it rebuilds its own table, so who must not count twice looks at the key.
   // Errors: invalid (no such cursor), or what the store says.
-  virtual void visit(std::string_view cursor, Now now, const Visit& visit, const Done& done) = 0;
+  virtual void visit(std::string_view cursor, Look look, Now now, const Visit& visit, const Done& done) = 0;
 
   // Forgets some buckets from `cursor` on.
   virtual void forget(std::string_view cursor, Now now, const Done& done) = 0;

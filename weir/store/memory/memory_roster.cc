@@ -73,7 +73,7 @@ std::vector<Copy> copy_group(const Table& table, std::size_t group, std::uint64_
 
 }  // namespace
 
-void MemoryRoster::visit(std::string_view cursor, Now now, const Visit& visit, const Done& done) {
+void MemoryRoster::visit(std::string_view cursor, Look, Now now, const Visit& visit, const Done& done) {
   const std::optional<std::uint64_t> from = cursor.empty() ? 0 : read_cursor(cursor);
   if (!from) return done(no_such_cursor());
   std::size_t seen = 0;

@@ -13,7 +13,7 @@ class MemoryRoster final : public Roster {
   // The table must outlive the roster.
   explicit MemoryRoster(Table& table) noexcept : table_(table) {}
 
-  void visit(std::string_view cursor, Now now, const Visit& visit, const Done& done) override;
+  void visit(std::string_view cursor, Look look, Now now, const Visit& visit, const Done& done) override;
   void forget(std::string_view cursor, Now now, const Done& done) override;
 
  private:

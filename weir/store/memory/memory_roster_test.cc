@@ -32,7 +32,7 @@ std::map<std::string, int> walk(Table& table, std::size_t page) {
   do {
     std::size_t count = 0;
     roster.visit(
-        cursor, kNow,
+        cursor, Roster::Look::states, kNow,
         [&](const StoredBucket& bucket) {
           ++seen[std::string(bucket.key.text)];
           return ++count < page;
@@ -62,7 +62,7 @@ TEST(MemoryRoster, TellsWhatIsLeftUntilABucketIsFullAndWhatAQuotaHolds) {
   MemoryRoster roster(*table);
   int buckets = 0;
   roster.visit(
-      {}, {kNow.time + 1min, kNow.wall},
+      {}, Roster::Look::states, {kNow.time + 1min, kNow.wall},
       [&](const StoredBucket& bucket) {
         ++buckets;
         EXPECT_EQ(bucket.key.text, "a");
@@ -107,7 +107,7 @@ TEST(MemoryRoster, RefusesACursorThatItNeverGave) {
   MemoryRoster roster(*table);
   for (const std::string_view cursor : {"x", "-1", "12345678901234567", "1 "}) {
     roster.visit(
-        cursor, kNow, [](const StoredBucket&) { return true; },
+        cursor, Roster::Look::keys, kNow, [](const StoredBucket&) { return true; },
         [&](const Result<Roster::Step>& step) { EXPECT_FALSE(step) << cursor; });
     roster.forget(cursor, kNow, [&](const Result<Roster::Step>& step) { EXPECT_FALSE(step) << cursor; });
   }

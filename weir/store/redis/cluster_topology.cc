@@ -87,6 +87,12 @@ RedisNode* ClusterTopology::node_of(int slot) {
   return nullptr;
 }
 
+std::vector<RedisNode*> ClusterTopology::masters() {
+  if (slots_.is_whole()) return masters_;
+  ask_soon(kAskEvery);
+  return {};
+}
+
 Topology::Next ClusterTopology::refused(RedisNode& node, const Refused& refused) {
   switch (refused.refusal) {
     case Refusal::moved:

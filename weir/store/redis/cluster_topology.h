@@ -29,6 +29,8 @@ class ClusterTopology final : public Topology, private Scout::Owner {
 
   int slot_of(std::string_view key) const noexcept override { return redis::slot_of(key); }
   RedisNode* node_of(int slot) override;
+  // Empty while a slot has no master that is known.
+  std::vector<RedisNode*> masters() override;
   Next refused(RedisNode& node, const Refused& refused) override;
   void changed(RedisNode& node) override;
   // Every slot has a master, and every master can be reached.

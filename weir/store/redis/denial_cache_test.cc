@@ -14,14 +14,18 @@ constexpr std::array<Decision, 1> kDenied = {Decision{false, 5, 0, 300ms, 5s}};
 
 class Denials : public testing::Test {
  protected:
+  DenialCache::Found find(std::string_view bucket, std::string_view question, Time now) {
+    return cache_.find(bucket, question, now, denial_);
+  }
   bool knows(std::string_view bucket, std::string_view question, Time now) {
-    return cache_.find(bucket, question, now) != nullptr;
+    return find(bucket, question, now) == DenialCache::Found::denied;
   }
   void remember(std::string_view bucket, Duration retry_after, Time at, std::string_view question = "q") {
-    cache_.remember(bucket, question, kDenied, retry_after, at, at);
+    cache_.remember(bucket, question, kDenied, retry_after, at, at, cache_.serial());
   }
 
   DenialCache cache_{HashKey{1, 2}, 100};
+  DenialCache::Denial denial_;
 };
 
 TEST_F(Denials, LiveUntilTheSameQuestionCouldPass) {
@@ -31,11 +35,33 @@ TEST_F(Denials, LiveUntilTheSameQuestionCouldPass) {
 }
 
 TEST_F(Denials, LiveNoLongerThanASecondFromSending) {
-  cache_.remember("a", "q", kDenied, 1h, Time{10s}, Time{10s} + 100ms);
+  cache_.remember("a", "q", kDenied, 1h, Time{10s}, Time{10s} + 100ms, cache_.serial());
   EXPECT_TRUE(knows("a", "q", Time{11s} - 1ns));
   EXPECT_FALSE(knows("a", "q", Time{11s}));
-  cache_.remember("b", "q", kDenied, kNever, Time{10s}, Time{11s});
+  cache_.remember("b", "q", kDenied, kNever, Time{10s}, Time{11s}, cache_.serial());
   EXPECT_FALSE(knows("b", "q", Time{11s})) << "its reply came too late to be of use";
+}
+
+TEST_F(Denials, AfterTheirSecondAreAskedForByOneWhileTheOthersStillHearThem) {
+  remember("a", 1h, Time{10s});
+  EXPECT_EQ(find("a", "q", Time{11s}), DenialCache::Found::ask_again);
+  EXPECT_TRUE(knows("a", "q", Time{11s}));
+  EXPECT_TRUE(knows("a", "q", Time{11s} + kAskAgainMax - 1ns));
+  EXPECT_EQ(find("a", "q", Time{11s} + kAskAgainMax), DenialCache::Found::nothing) << "no answer came: all ask";
+  remember("a", 1h, Time{10s});
+  EXPECT_EQ(find("a", "q", Time{11s}), DenialCache::Found::ask_again);
+  cache_.remember("a", "q", kDenied, 1h, Time{11s}, Time{11s} + 1ms, cache_.serial());
+  EXPECT_TRUE(knows("a", "q", Time{12s} - 1ns)) << "denied again: for another second";
+  EXPECT_EQ(find("a", "q", Time{12s}), DenialCache::Found::ask_again);
+  cache_.drop("a");
+  EXPECT_EQ(find("a", "q", Time{12s}), DenialCache::Found::nothing) << "it passed";
+}
+
+TEST_F(Denials, ThatMayPassByThenAreNotHeardWhileOneAsks) {
+  remember("a", 1050ms, Time{10s});
+  EXPECT_EQ(find("a", "q", Time{11s}), DenialCache::Found::ask_again);
+  EXPECT_TRUE(knows("a", "q", Time{10s} + 1050ms - 1ns));
+  EXPECT_FALSE(knows("a", "q", Time{10s} + 1050ms));
 }
 
 TEST_F(Denials, BelongToOneBucketItsNumbersAndItsCost) {
@@ -52,13 +78,27 @@ TEST_F(Denials, AreForgottenWhenTheBucketIsRefundedOrReset) {
   EXPECT_TRUE(knows("a", "q", Time{10s} + 500ms));
 }
 
+TEST_F(Denials, OfQuestionsSentBeforeTheBucketWasForgottenAreNotRemembered) {
+  const std::uint64_t before = cache_.serial();
+  cache_.forget("a");
+  cache_.remember("a", "q", kDenied, 1s, Time{10s}, Time{10s}, before);
+  EXPECT_FALSE(knows("a", "q", Time{10s}));
+  cache_.remember("b", "q", kDenied, 1s, Time{10s}, Time{10s}, before);
+  EXPECT_TRUE(knows("b", "q", Time{10s}));
+  cache_.forget_all();
+  EXPECT_EQ(cache_.size(), 0u);
+  cache_.remember("b", "q", kDenied, 1s, Time{10s}, Time{10s}, before);
+  EXPECT_FALSE(knows("b", "q", Time{10s}));
+  remember("b", 1s, Time{10s});
+  EXPECT_TRUE(knows("b", "q", Time{10s}));
+}
+
 TEST_F(Denials, TellWhatWasDecidedAndWhen) {
   remember("a", 300ms, Time{10s});
-  const DenialCache::Denial* const denial = cache_.find("a", "q", Time{10s} + 1ms);
-  ASSERT_NE(denial, nullptr);
-  EXPECT_EQ(denial->sent, Time{10s});
-  ASSERT_EQ(denial->decisions.size(), 1u);
-  EXPECT_EQ(denial->decisions[0], kDenied[0]);
+  ASSERT_TRUE(knows("a", "q", Time{10s} + 1ms));
+  EXPECT_EQ(denial_.sent, Time{10s});
+  ASSERT_EQ(denial_.decisions.size(), 1u);
+  EXPECT_EQ(denial_.decisions[0], kDenied[0]);
 }
 
 TEST_F(Denials, StayWithinTheirBoundAndTheOldestGoes) {
@@ -76,6 +116,17 @@ TEST_F(Denials, RememberedAnewManyTimesStillTakeNoRoom) {
   EXPECT_EQ(cache_.size(), 1u);
   remember("b", 1s, Time{20s});
   EXPECT_EQ(cache_.size(), 1u) << "the old one is gone with its second";
+}
+
+TEST(DenialStripes, StayWithinTheirBoundTogether) {
+  DenialCache cache(HashKey{1, 2}, 4096);
+  for (int i = 0; i < 20'000; ++i) {
+    cache.remember(std::to_string(i), "q", kDenied, 1s, Time{10s}, Time{10s}, cache.serial());
+    ASSERT_LE(cache.size(), 4096u);
+  }
+  EXPECT_EQ(cache.size(), 4096u);
+  for (int i = 0; i < 20'000; ++i) cache.forget(std::to_string(i));
+  EXPECT_EQ(cache.size(), 0u);
 }
 
 }  // namespace

@@ -255,7 +255,7 @@ void LeasingStore::give_back(const Place& place, Count tokens, std::uint64_t ser
                                               std::to_string(limit.interval().count()),
                                               leases_.holder(),
                                               std::to_string(serial)};
-  store_->forget_denial(place.key);
+  if (const auto& denials = store_->options().denials) denials->forget(place.key);
   const Time deadline = loop_.now().time + store_->options().link.timeout;
   store_->script(place.key, arguments, deadline, [](const resp::Reply*, Lost) {});
 }

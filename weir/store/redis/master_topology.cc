@@ -88,6 +88,11 @@ void MasterTopology::follow(const Target& target) {
   search();
 }
 
+std::vector<RedisNode*> MasterTopology::masters() {
+  if (master_ == nullptr) return {};
+  return {master_.get()};
+}
+
 Topology::Next MasterTopology::refused(RedisNode& node, const Refused& refused) {
   if (refused.refusal == Refusal::read_only && &node == master_.get()) search();
   // The question began before the master moved.

@@ -32,6 +32,7 @@ class MasterTopology final : public Topology, private Scout::Owner {
 
   int slot_of(std::string_view) const noexcept override { return 0; }
   RedisNode* node_of(int) override { return master_.get(); }
+  std::vector<RedisNode*> masters() override;
   Next refused(RedisNode& node, const Refused& refused) override;
   void changed(RedisNode& node) override;
   bool is_up() const noexcept override { return master_ != nullptr && master_->is_up(); }

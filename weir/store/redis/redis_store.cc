@@ -17,10 +17,13 @@ struct RedisStore::Pending {
   Time sent{};
   Time deadline{};
   int sends = 0;
+  std::uint64_t voided = 0;    // how many buckets were, when it was sent
   std::size_t parts_left = 0;  // of the stage
   bool failed = false;
-  Done done;  // of a command that is no question
-  Told told;  // of a script that is no question
+  bool asks_again = false;  // what was denied a second ago
+  Heard heard;              // of a command that is no question
+  bool anywhere = false;    // and may be sent to another node
+  Told told;                // of a script that is no question
 };
 
 namespace {
@@ -50,7 +53,7 @@ std::uint64_t hash(std::string_view key) noexcept {
 }  // namespace
 
 RedisStore::RedisStore(Loop& loop, Options options, Health& health, const MakeTopology& make_topology)
-    : loop_(loop), options_(std::move(options)), health_(health), denials_(options_.denial_key) {
+    : loop_(loop), options_(std::move(options)), health_(health) {
   health_.joined();
   options_.link.client.script = options_.script;
   topology_ = make_topology(loop_, [this](const Target& target) {
@@ -82,7 +85,8 @@ RedisStore::Pending& RedisStore::take() {
   pending.sends = 0;
   pending.parts_left = 0;
   pending.failed = false;
-  pending.done = nullptr;
+  pending.asks_again = false;
+  pending.heard = nullptr;
   pending.told = nullptr;
   return pending;
 }
@@ -92,18 +96,25 @@ void RedisStore::release(Pending& pending) {
 }
 
 void RedisStore::charge(std::span<const Question> batch, Now now, Answers& answers) {
-  charging_ = true;
-  for (const Question& question : batch) ask(question, now, answers);
-  charging_ = false;
+  together([&] {
+    for (const Question& question : batch) begin(question, now, answers);
+  });
+}
+
+void RedisStore::together(const std::function<void()>& sending) {
+  const bool was = std::exchange(charging_, true);
+  sending();
+  charging_ = was;
   flush();
 }
 
-void RedisStore::ask(const Question& question, Now now, Answers& answers) {
+void RedisStore::begin(const Question& question, Now now, Answers& answers) {
   Pending& pending = take();
   pending.ticket = question.ticket;
   pending.answers = &answers;
   pending.sent = now.time;
   pending.deadline = now.time + options_.link.timeout;
+  if (options_.denials != nullptr) pending.voided = options_.denials->serial();
   const auto begun = pending.asked.begin(question, keys_);
   if (!begun || pending.asked.is_empty()) {
     const Result<Verdict> answer = begun ? Result<Verdict>(Verdict{}) : Result<Verdict>(begun.error());
@@ -111,19 +122,26 @@ void RedisStore::ask(const Question& question, Now now, Answers& answers) {
     answers.answer(question.ticket, answer);
     return;
   }
-  if (question.mode == Mode::refund || question.mode == Mode::reset) {
-    for (std::size_t i = 0; i < pending.asked.entries(); ++i) denials_.forget(pending.asked.key(i));
-  }
+  // What comes behind it must be asked.
+  if (question.mode == Mode::refund || question.mode == Mode::reset) drop_denials(pending.asked);
   if (question.mode == Mode::spend && answer_from_memory(pending, now.time)) return;
   send_stage(pending);
 }
 
+void RedisStore::drop_denials(const Asked& asked) {
+  if (options_.denials == nullptr) return;
+  for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->drop(asked.key(i));
+}
+
 bool RedisStore::answer_from_memory(Pending& pending, Time now) {
+  if (options_.denials == nullptr) return false;
   Asked& asked = pending.asked;
   for (std::size_t i = 0; i < asked.entries(); ++i) {
-    const DenialCache::Denial* const denial = denials_.find(asked.key(i), asked.identity(), now);
-    if (denial == nullptr) continue;
-    asked.recall(denial->decisions, now - denial->sent);
+    const auto found = options_.denials->find(asked.key(i), asked.identity(), now, denial_);
+    if (found == DenialCache::Found::ask_again) pending.asks_again = true;
+    if (found != DenialCache::Found::denied) continue;
+    // Another loop may have remembered it after our clock was read.
+    asked.recall(denial_.decisions, std::max(now - denial_.sent, Duration::zero()));
     health_.count_denial_hit();
     const Verdict verdict = asked.verdict();
     release(pending);
@@ -186,12 +204,13 @@ void RedisStore::replied(RedisNode& node, RedisLink& link, Tag tag, const resp::
     tell(pending, &reply, Lost::unknown);
     return;
   }
-  if (pending.done) {
-    const Done done = std::exchange(pending.done, nullptr);
-    release(pending);
-    const bool ok = reply.root().type != resp::Type::error;
-    if (ok && !up_) came_up();
-    done(ok ? &reply : nullptr);
+  if (pending.heard) {
+    if (reply.root().type == resp::Type::error) {
+      refuse_command(pending, node, link, reply);
+    } else {
+      if (!up_) came_up();
+      hear(pending, &reply);
+    }
     return;
   }
   if (reply.root().type == resp::Type::error) {
@@ -231,14 +250,10 @@ void RedisStore::lost(RedisNode&, RedisLink& link, Tag tag, Lost how) {
   if (tag == kNobody) return;
   Pending& pending = *pending_[tag & 0xffffffff];
   const std::size_t part = tag >> kPartShift;
-  if (pending.told) {
-    tell(pending, nullptr, how);
-    return;
-  }
-  if (pending.done) {
-    const Done done = std::exchange(pending.done, nullptr);
-    release(pending);
-    done(nullptr);
+  if (pending.told) return tell(pending, nullptr, how);
+  if (pending.heard) {
+    const Fault fault = how == Lost::unsent ? Fault::unavailable : Fault::timeout;
+    hear(pending, Error{fault, how == Lost::late ? "Redis did not reply in time" : "the connection to Redis was lost"});
     return;
   }
   switch (how) {
@@ -279,11 +294,18 @@ void RedisStore::finish(Pending& pending) {
     return;
   }
   take_back(pending);
+  if (options_.denials != nullptr && (asked.mode() == Mode::refund || asked.mode() == Mode::reset)) {
+    for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->forget(asked.key(i));
+  }
   if (pending.answers == nullptr) {
     release(pending);
     return;
   }
-  if (options_.remember_denials && asked.is_denied_for_all()) remember(pending);
+  if (asked.is_denied_for_all()) {
+    remember(pending);
+  } else if (pending.asks_again) {
+    drop_denials(asked);
+  }
   const Verdict verdict = asked.verdict();
   release(pending);
   std::exchange(pending.answers, nullptr)->answer(pending.ticket, verdict);
@@ -302,6 +324,7 @@ void RedisStore::take_back(Pending& pending) {
 }
 
 void RedisStore::remember(const Pending& pending) {
+  if (options_.denials == nullptr) return;
   const Asked& asked = pending.asked;
   std::array<Decision, bounds::charges_max> decisions;
   for (std::size_t i = 0; i < asked.entries(); ++i) decisions[i] = asked.decision(i);
@@ -311,8 +334,8 @@ void RedisStore::remember(const Pending& pending) {
     if (!asked.denies(i)) continue;
     if (strictest == asked.entries() || stricter(decisions[i], decisions[strictest])) strictest = i;
   }
-  denials_.remember(asked.key(strictest), asked.identity(), std::span(decisions.data(), asked.entries()),
-                    decisions[strictest].retry_after, pending.sent, loop_.now().time);
+  options_.denials->remember(asked.key(strictest), asked.identity(), std::span(decisions.data(), asked.entries()),
+                             decisions[strictest].retry_after, pending.sent, loop_.now().time, pending.voided);
 }
 
 void RedisStore::changed(RedisNode& node, RedisLink& link, std::string_view why) {
@@ -345,18 +368,52 @@ void RedisStore::came_up() {
 }
 
 void RedisStore::command(std::string_view key, std::span<const std::string_view> arguments, Done done) {
-  RedisNode* const node = topology_->node_of(topology_->slot_of(key));
-  RedisLink* const link = node == nullptr ? nullptr : node->pick(hash(key));
+  ask(key, arguments,
+      [done = std::move(done)](const Result<const resp::Reply*>& reply) { done(reply ? *reply : nullptr); });
+}
+
+void RedisStore::ask(std::string_view key, std::span<const std::string_view> arguments, Heard heard) {
+  send_command(topology_->node_of(topology_->slot_of(key)), true, arguments, std::move(heard));
+}
+
+void RedisStore::ask(RedisNode& node, std::span<const std::string_view> arguments, Heard heard) {
+  send_command(&node, false, arguments, std::move(heard));
+}
+
+void RedisStore::send_command(RedisNode* node, bool anywhere, std::span<const std::string_view> arguments,
+                              Heard heard) {
+  RedisLink* const link = node == nullptr ? nullptr : node->pick(0);
   Pending& pending = take();
   pending.answers = nullptr;
-  if (link == nullptr || !link->send(tag_of(pending.index, 0), arguments)) {
-    release(pending);
-    done(nullptr);
-    return;
+  pending.deadline = loop_.now().time + options_.link.timeout;
+  pending.anywhere = anywhere;
+  pending.heard = std::move(heard);
+  if (link == nullptr) return hear(pending, Error{Fault::unavailable, "Redis cannot be reached"});
+  if (!link->send(tag_of(pending.index, 0), arguments, pending.deadline)) {
+    return hear(pending, Error{Fault::unavailable, "too many questions wait for Redis"});
   }
-  pending.done = std::move(done);
   touch(*link);
   flush();
+}
+
+void RedisStore::hear(Pending& pending, const Result<const resp::Reply*>& reply) {
+  const Heard heard = std::exchange(pending.heard, nullptr);
+  release(pending);
+  heard(reply);
+}
+
+void RedisStore::refuse_command(Pending& pending, RedisNode& node, RedisLink& link, const resp::Reply& reply) {
+  const Refused refused = parse_refusal(reply.root().text);
+  const Topology::Next next = topology_->refused(node, refused);
+  const bool again = pending.anywhere && is_not_applied(refused.refusal) && next.node != nullptr;
+  RedisLink* const other = again && ++pending.sends < bounds::redis_sends_max ? next.node->pick(0) : nullptr;
+  if (other != nullptr &&
+      other->send_encoded(tag_of(pending.index, 0), link.command(), pending.deadline, next.asking)) {
+    touch(*other);
+    flush();
+    return;
+  }
+  hear(pending, to_error(refused.refusal, reply.root().text));
 }
 
 std::string RedisStore::key_of(Key key) const {

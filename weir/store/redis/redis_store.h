@@ -15,7 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include "weir/base/siphash.h"
 #include "weir/net/loop.h"
 #include "weir/store/redis/asked.h"
 #include "weir/store/redis/denial_cache.h"
@@ -33,9 +32,9 @@ class RedisStore final : public Store, private RedisNode::Owner {
     RedisLink::Options link;    // of every link; the target is the topology's to say
     std::size_t pool_size = 2;  // links per node
     std::string key_prefix = "weir:";
-    std::string hash_tag;  // empty: none
-    HashKey denial_key;    // secret
-    bool remember_denials = true;
+    std::string hash_tag;                  // empty: none
+    HashKey denial_key;                    // secret
+    std::shared_ptr<DenialCache> denials;  // shared by all loops of a server; null: none are remembered
     Script script = kGcraScript;
     std::function<Wall()> test_time;  // tests bring the time along; empty: Redis's own clock
   };
@@ -46,13 +45,18 @@ class RedisStore final : public Store, private RedisNode::Owner {
 
   void charge(std::span<const Question> batch, Now now, Answers& answers) override;
 
-  // Any command, to the node that holds `key`. `done` is told the reply, or null if there is none within the timeout or
-  // it is an error; at once if nothing can be sent.
+  // Any command, to the node that holds `key`, wherever that moves. `done` is told the reply, or null if there is none
+  // within the timeout or it is an error; at once if nothing can be sent.
   using Done = std::function<void(const resp::Reply* reply)>;
   void command(std::string_view key, std::span<const std::string_view> arguments, Done done);
-  // The script with keys and arguments of the caller's own, from the number of keys on, to the node that holds `key`.
-  // Sent once, with the next flush(). `told` hears the reply, an error included, or null and how it was lost; before
-  // this returns if it cannot be sent.
+  // The same with the reason: Redis's refusal, or that it cannot be asked. `timeout`: it may have been applied.
+  using Heard = std::function<void(const Result<const resp::Reply*>& reply)>;
+  void ask(std::string_view key, std::span<const std::string_view> arguments, Heard heard);
+  // The same to one of the topology's masters, and to no other.
+  void ask(RedisNode& node, std::span<const std::string_view> arguments, Heard heard);
+  // The script with keys and arguments of the caller's own, from the number of keys on, to the node that holds `key`,
+  // over the link of its questions. Sent once, with the next flush(). `told` hears the reply, an error included, or
+  // null and how it was lost; before this returns if it cannot be sent.
   using Told = std::function<void(const resp::Reply* reply, Lost how)>;
   void script(std::string_view key, std::span<const std::string> arguments, Time deadline, Told told);
   // Everything queued goes out; charge() does so at its end.
@@ -62,7 +66,8 @@ class RedisStore final : public Store, private RedisNode::Owner {
   int slot_of(std::string_view key) const noexcept { return topology_->slot_of(key); }
   const Options& options() const noexcept { return options_; }
   Health& health() noexcept { return health_; }
-  void forget_denial(std::string_view key) noexcept { denials_.forget(key); }
+  // What `sending` asks goes out in one write.
+  void together(const std::function<void()>& sending);
   // Finds out whether Redis answers, if nothing else tells.
   void ping();
   bool is_up() const noexcept { return up_; }
@@ -75,7 +80,10 @@ class RedisStore final : public Store, private RedisNode::Owner {
   void lost(RedisNode& node, RedisLink& link, Tag tag, Lost how) override;
   void changed(RedisNode& node, RedisLink& link, std::string_view why) override;
 
-  void ask(const Question& question, Now now, Answers& answers);
+  void begin(const Question& question, Now now, Answers& answers);
+  void send_command(RedisNode* node, bool anywhere, std::span<const std::string_view> arguments, Heard heard);
+  void hear(Pending& pending, const Result<const resp::Reply*>& reply);
+  void refuse_command(Pending& pending, RedisNode& node, RedisLink& link, const resp::Reply& reply);
   bool answer_from_memory(Pending& pending, Time now);
   void send_stage(Pending& pending);
   bool send_again(Pending& pending, std::size_t part, RedisNode* node, std::string_view bytes, bool asking);
@@ -85,6 +93,7 @@ class RedisStore final : public Store, private RedisNode::Owner {
   void finish(Pending& pending);
   void take_back(Pending& pending);
   void remember(const Pending& pending);
+  void drop_denials(const Asked& asked);
   Pending& take();
   void release(Pending& pending);
   void touch(RedisLink& link);
@@ -98,7 +107,7 @@ class RedisStore final : public Store, private RedisNode::Owner {
   Options options_;
   Health& health_;
   Asked::Keys keys_;
-  DenialCache denials_;
+  DenialCache::Denial denial_;                     // found last
   std::vector<std::unique_ptr<Pending>> pending_;  // by the low half of a tag
   std::vector<std::size_t> free_;
   std::vector<RedisLink*> touched_;  // links with something to write

@@ -97,7 +97,6 @@ TEST_F(RedisStoreTest, ABucketIsForgottenWhenItIsFullAndNotBefore) {
 
 TEST_F(RedisStoreTest, AsksOneCommandPerQuestionAndWritesNothingOnADenial) {
   RedisStore::Options options;
-  options.remember_denials = false;
   StoreOnRedis store(server_.port(), options);
   store.wait_until(true);
   RedisConnection monitor(server_.port());
@@ -118,8 +117,47 @@ TEST_F(RedisStoreTest, AsksOneCommandPerQuestionAndWritesNothingOnADenial) {
   EXPECT_EQ(writes, 4) << "two questions passed, each with two buckets";
 }
 
+RedisStore::Options remembering() {
+  RedisStore::Options options;
+  options.denials = std::make_shared<DenialCache>(HashKey{1, 2});
+  return options;
+}
+
+TEST_F(RedisStoreTest, LoopsOfOneServerRememberDenialsTogether) {
+  const RedisStore::Options options = remembering();
+  StoreOnRedis one(server_.port(), options);
+  StoreOnRedis two(server_.port(), options);
+  one.wait_until(true);
+  two.wait_until(true);
+  ASSERT_TRUE(ask(one, of("a", kTwo, 2)));
+  ASSERT_FALSE(ask(one, of("a", kTwo))->allowed);
+  ASSERT_FALSE(ask(two, of("a", kTwo))->allowed);
+  EXPECT_EQ(two.health().denial_hits(), 1u);
+  // A reset through either of them ends it for both.
+  Charge charge = of("a", kTwo);
+  ASSERT_TRUE(two.ask(std::vector{Question{0, {&charge, 1}, Mode::reset}})[0]);
+  EXPECT_TRUE(ask(one, charge)->allowed);
+}
+
+TEST_F(RedisStoreTest, AfterASecondOneQuestionIsAskedForAFlood) {
+  StoreOnRedis store(server_.port(), remembering());
+  store.wait_until(true);
+  const std::vector<Charge> charges = {of("a", kTwo)};
+  ASSERT_TRUE(ask(store, of("a", kTwo, 2)));
+  Now now{BootClock().time(), BootClock::wall()};
+  ASSERT_FALSE(store.ask(std::vector{Question{0, charges}}, now)[0]->allowed);
+  RedisConnection redis(server_.port());
+  ASSERT_EQ(redis.ask({"CONFIG", "RESETSTAT"}), "OK");
+  now.time += kDenialLifeMax;
+  for (const auto& answer : store.ask(std::vector<Question>(500, Question{0, charges}), now)) {
+    ASSERT_TRUE(answer);
+    EXPECT_FALSE(answer->allowed);
+  }
+  EXPECT_NE(redis.ask({"INFO", "commandstats"}).find("cmdstat_evalsha:calls=1,"), std::string::npos);
+}
+
 TEST_F(RedisStoreTest, RemembersADenialInsteadOfAskingAgain) {
-  StoreOnRedis store(server_.port());
+  StoreOnRedis store(server_.port(), remembering());
   store.wait_until(true);
   ASSERT_TRUE(ask(store, of("a", kTwo, 2)));
   const auto first = ask(store, of("a", kTwo));
@@ -140,6 +178,24 @@ TEST_F(RedisStoreTest, RemembersADenialInsteadOfAskingAgain) {
   EXPECT_FALSE(ask(store, of("a", kTwo))->allowed);
   ASSERT_TRUE(ask(store, of("a", kTwo), Mode::reset));
   EXPECT_TRUE(ask(store, of("a", kTwo))->allowed);
+}
+
+TEST_F(RedisStoreTest, ARefundOrResetOnOneLoopEndsTheDenialsThatAnotherRemembers) {
+  const RedisStore::Options options = remembering();
+  StoreOnRedis one(server_.port(), options);
+  StoreOnRedis two(server_.port(), options);
+  one.wait_until(true);
+  two.wait_until(true);
+  ASSERT_TRUE(ask(one, of("a", kTwo, 2))->allowed);
+  for (const Mode mode : {Mode::refund, Mode::reset}) {
+    EXPECT_FALSE(ask(two, of("a", kTwo, 2))->allowed);
+    ASSERT_TRUE(ask(one, of("a", kTwo, 2), mode));
+    EXPECT_TRUE(ask(two, of("a", kTwo, 2))->allowed);
+  }
+  EXPECT_FALSE(ask(two, of("a", kTwo, 2))->allowed);
+  server_.ask({"DEL", "weir:b:a"});
+  options.denials->forget_all();
+  EXPECT_TRUE(ask(two, of("a", kTwo, 2))->allowed);
 }
 
 TEST_F(RedisStoreTest, LoadsItsScriptAgainUnseenWhenRedisForgotIt) {

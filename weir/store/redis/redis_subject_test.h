@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -55,12 +56,13 @@ class StoreOnRedis {
     thread_.run([&] { store_.reset(); });
   }
 
-  std::vector<Result<Verdict>> ask(std::span<const Question> batch) {
+  // `now`: as if it were asked then.
+  std::vector<Result<Verdict>> ask(std::span<const Question> batch, std::optional<Now> now = {}) {
     std::vector<Question> questions(batch.begin(), batch.end());
     for (std::size_t i = 0; i < questions.size(); ++i) questions[i].ticket = i;
     Collected collected(questions.size());
     if (questions.empty()) return {};
-    thread_.run([&] { store_->charge(questions, thread_.loop().now(), collected); });
+    thread_.run([&] { store_->charge(questions, now.value_or(thread_.loop().now()), collected); });
     return collected.wait();
   }
   void wait_until(bool up) {
@@ -95,7 +97,6 @@ class RedisSubject final : public Subject {
     RedisStore::Options options;
     options.link.timeout = std::chrono::seconds{20};  // a slow machine is no failure
     options.pool_size = 1;                            // everything in the order asked
-    options.remember_denials = false;                 // its second is a real one
     options.script = {text_, sha_};
     options.test_time = [this] { return next_time(); };
     store_ = std::make_unique<StoreOnRedis>(server.port(), std::move(options));

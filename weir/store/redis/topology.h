@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "weir/net/resolve.h"
 #include "weir/store/redis/redis_node.h"
@@ -20,6 +21,8 @@ class Topology {
   virtual int slot_of(std::string_view key) const noexcept = 0;
   // Where the slot lives; null: nobody knows, now.
   virtual RedisNode* node_of(int slot) = 0;
+  // Every node that holds keys, each once; empty: nobody knows, now.
+  virtual std::vector<RedisNode*> masters() = 0;
 
   // A node refused a command. Where to send it instead; null: nowhere, the asker gets the refusal. Called for every
   // refusal but no_script, whether the command may be sent again or not, so that the topology learns.
@@ -47,6 +50,7 @@ class SingleTopology final : public Topology {
 
   int slot_of(std::string_view) const noexcept override { return 0; }
   RedisNode* node_of(int) override { return node_.get(); }
+  std::vector<RedisNode*> masters() override { return {node_.get()}; }
   Next refused(RedisNode&, const Refused&) override { return {}; }
   bool is_up() const noexcept override { return node_->is_up(); }
 

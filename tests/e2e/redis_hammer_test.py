@@ -1,0 +1,208 @@
+"""Servers with clocks that disagree, killed ones, and a cluster whose slots move never admit more than the limit, in any
+window of time. HAMMER=quick: only for a moment, and with the clocks as they are."""
+
+import binascii
+import contextlib
+import email.utils
+import glob
+import os
+import random
+import signal
+import time
+import unittest
+
+from hammering import Bucket, Spend, hammer, most_promised
+from redis_cluster_test import cluster_of_six, masters_of
+from redis_servers import Redis, free_port
+from serving import Server
+
+QUICK = os.environ.get("HAMMER") == "quick"
+SKEWS = (-10, -3, 4, 10)  # seconds
+
+POLICY = """
+listen:
+  - {{address: "127.0.0.1:{http}", speak: http}}
+  - {{address: "127.0.0.1:{resp}", speak: resp}}
+  - {{address: "127.0.0.1:0", speak: admin}}
+threads: 1
+store: {store}
+redis: {{endpoints: ["127.0.0.1:{redis}"], mode: {mode}, timeout: 2s}}
+failure_policy: failClosed
+limits:
+  slow: {{burst: 5, count: 2, period: 1s}}
+  odd: {{burst: 7, count: 7, period: 3s}}
+  even: {{burst: 20, count: 50, period: 1s}}
+  fast: {{burst: 50, count: 200, period: 1s}}
+  dear: {{burst: 30, count: 30, period: 1s}}
+  hourly: {{quota: 200/hour}}
+"""
+
+SECOND = 1_000_000_000
+NUMBERS = {"slow": (5, 2, 1, (1,)), "odd": (7, 7, 3, (1,)), "even": (20, 50, 1, (1,)), "fast": (50, 200, 1, (1,)),
+           "dear": (30, 30, 1, (1, 2, 5))}
+
+
+def bucket(limit, who):
+    burst, count, period, costs = NUMBERS[limit]
+    return Bucket(limit, who, burst, -(-period * SECOND // count), costs)
+
+
+BUCKETS = [bucket(limit, str(who)) for limit in NUMBERS for who in range(10)]
+# A quota gives nothing back within its window.
+QUOTA = Bucket("hourly", "0", 200, 3600 * SECOND, (1,))
+
+
+class TheCheck(unittest.TestCase):
+    """It must be right about histories of which everything is known, before it is believed about others."""
+
+    def greedy(self, burst, interval, count):
+        """All that a bucket ever gives, at once: no history has more in any window."""
+        return [Spend(at, at, 1) for at in [0] * burst + [interval * i for i in range(1, count + 1)]]
+
+    def test_finds_a_history_at_its_limit_good(self):
+        self.assertEqual(most_promised(self.greedy(5, 100, 1000), 100), 5 * 100)
+
+    def test_finds_one_token_too_many_wherever_it_is(self):
+        spends = self.greedy(5, 100, 1000)
+        for at in (0, 1, 50, 12_345, 99_999):
+            self.assertGreater(most_promised(spends + [Spend(at, at, 1)], 100), 5 * 100)
+
+    def test_reports_nothing_that_may_have_happened_elsewhere_in_its_bracket(self):
+        draw = random.Random(1)
+        spends = [Spend(s.begin - draw.randrange(300), s.end + draw.randrange(300), 1) for s in self.greedy(5, 100, 1000)]
+        self.assertLessEqual(most_promised(spends, 100), 5 * 100)
+        # Twice as much as the limit is noticed however wide the brackets are.
+        self.assertGreater(most_promised(spends * 2, 100), 5 * 100)
+
+    def test_agrees_with_looking_at_every_window(self):
+        draw = random.Random(2)
+        for _ in range(300):
+            spends = []
+            for _ in range(draw.randrange(1, 12)):
+                begin = draw.randrange(100)
+                spends.append(Spend(begin, begin + draw.randrange(30), draw.randrange(1, 4)))
+            windows = [(s.begin, e.end) for s in spends for e in spends if s.begin <= e.end]
+            every = max(10 * sum(s.cost for s in spends if start <= s.begin and s.end <= end) - (end - start)
+                        for start, end in windows)
+            self.assertEqual(most_promised(spends, 10), max(every, 0))
+
+
+def skewed(seconds):
+    """The environment of a program whose clocks are ahead by so much."""
+    if QUICK:
+        return {}
+    library = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")[0]
+    return {"LD_PRELOAD": library, "FAKETIME": f"{seconds:+d}s"}
+
+
+def kill(server):
+    """A program that is killed leaves behind what libfaketime keeps for it."""
+    server.end(signal.SIGKILL)
+    for kind in ("faketime_shm", "sem.faketime_sem"):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(f"/dev/shm/{kind}_{server.process.pid}")
+
+
+class Hammer(unittest.TestCase):
+    def serve(self, redis, skew=0, store="redis", mode="single"):
+        ports = {"http": free_port(), "resp": free_port()}
+        server = Server(self, POLICY.format(**ports, redis=redis, store=store, mode=mode), environment=skewed(skew))
+        if store == "redis":
+            server.wait_for_metric("\nweir_store_up 1\n")
+        return server
+
+    def assert_kept(self, history, buckets=BUCKETS):
+        self.assertEqual(history.violations(), {})
+        for asked in buckets:
+            self.assertGreater(history.denied[asked], 0, f"nobody wanted more of {asked}")
+            self.assertGreater(history.admitted(asked), asked.burst, f"what came back to {asked} was never given")
+
+    def assert_skewed(self, servers):
+        for server, skew in zip(servers, SKEWS):
+            status, headers, _ = server.post("/v1/peek", {"limit": "slow", "id": "nobody"})
+            self.assertEqual(status, 200)
+            told = email.utils.parsedate_to_datetime(headers["Date"]).timestamp()
+            self.assertAlmostEqual(told - time.time(), skew, delta=2.5)
+
+    def test_four_servers_whose_clocks_disagree(self):
+        redis = Redis(self)
+        servers = [self.serve(redis.port, skew) for skew in SKEWS]
+        if not QUICK:
+            self.assert_skewed(servers)
+        hour = time.time() // 3600
+        history = hammer([s.ports["resp"] for s in servers], BUCKETS + [QUOTA], 3 if QUICK else 30)
+        self.assertEqual((history.undecided, history.lost), (0, 0))
+        windows = 1 + time.time() // 3600 - hour
+        self.assertLessEqual(history.admitted(QUOTA), windows * QUOTA.burst)
+        self.assertGreater(history.admitted(QUOTA), QUOTA.burst // 2)
+        del history.spends[QUOTA]
+        self.assert_kept(history)
+        # They were pressed so hard that one more would have been noticed.
+        for asked in BUCKETS[:10]:
+            history.spends[asked].append(history.spends[asked][-1])
+        self.assertEqual(len(history.violations()), 10)
+
+    def test_servers_that_do_not_share_a_redis_are_found_out(self):
+        servers = [self.serve(0, store="memory") for _ in range(2)]
+        history = hammer([s.ports["resp"] for s in servers], BUCKETS, 2)
+        self.assertEqual(len(history.violations()), len(BUCKETS), "every limit was broken, and every one is reported")
+
+    @unittest.skipIf(QUICK, "the release build does it")
+    def test_a_server_killed_every_second(self):
+        redis = Redis(self)
+        servers = [self.serve(redis.port, skew) for skew in SKEWS]
+        killed = []
+
+        def kill_one_by_one(ended):
+            while not ended():
+                time.sleep(1)
+                victim = servers[len(killed) % len(servers)]
+                kill(victim)
+                victim.start()
+                killed.append(victim)
+        history = hammer([s.ports["resp"] for s in servers], BUCKETS, 10, kill_one_by_one)
+        self.assertGreater(len(killed), 5)
+        self.assertGreater(history.lost, 0)
+        self.assert_kept(history)
+
+    @unittest.skipIf(QUICK, "the release build does it")
+    def test_a_cluster_that_moves_its_slots(self):
+        nodes = cluster_of_six(self)
+        servers = [self.serve(nodes[0].port, skew, mode="cluster") for skew in SKEWS]
+        moves = []
+        history = hammer([s.ports["resp"] for s in servers], BUCKETS, 12, lambda ended: self.move_slots(nodes, moves, ended))
+        self.assertGreater(len(moves), 50)
+        self.assert_kept(history)
+
+    def move_slots(self, nodes, moves, ended):
+        """The slot of every bucket to the next master, round and round, key by key as a reshard does it."""
+        masters = masters_of(nodes)
+        names = {master.port: master("CLUSTER", "MYID") for master in masters}
+        slots = {binascii.crc_hqx(f"weir:b:{b.limit}:{b.id}".encode(), 0) % 16384 for b in BUCKETS}
+        while not ended():
+            for slot in slots:
+                if ended():
+                    return
+                owner = next(master for master in masters if self.owns(master, names[master.port], slot))
+                target = masters[(masters.index(owner) + 1) % len(masters)]
+                move_slot(slot, owner, target, names, masters)
+                moves.append(slot)
+
+    def owns(self, node, name, slot):
+        return any(first <= slot <= last and master[2] == name for first, last, master, *_ in node("CLUSTER", "SLOTS"))
+
+
+def move_slot(slot, source, target, names, masters):
+    """As redis-cli --cluster reshard moves one, with a moment between its steps for requests to meet it."""
+    target("CLUSTER", "SETSLOT", slot, "IMPORTING", names[source.port])
+    source("CLUSTER", "SETSLOT", slot, "MIGRATING", names[target.port])
+    time.sleep(0.01)
+    while keys := source("CLUSTER", "GETKEYSINSLOT", slot, 10):
+        source("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
+    time.sleep(0.01)
+    for master in [target, source, *masters]:
+        master("CLUSTER", "SETSLOT", slot, "NODE", names[target.port])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,122 @@
+"""Several `weir serve` on one Redis: what an operator sees and changes through one of them holds for all."""
+
+import json
+import unittest
+import urllib.error
+import urllib.request
+
+from redis_cluster_test import cluster_of_six
+from redis_servers import Redis, until
+from serving import Server
+
+POLICY = """
+listen:
+  - {{address: "127.0.0.1:0", speak: http}}
+  - {{address: "127.0.0.1:0", speak: admin}}
+threads: 2
+store: redis
+redis: {{endpoints: ["127.0.0.1:{port}"], timeout: 2s, mode: {mode}}}
+limits:
+  per-ip: {{key: ip, burst: 3, count: 3, period: 1h}}
+  orders: {{burst: 5, count: 5, period: 1h}}
+  daily: {{quota: 3/day}}
+access:
+  block: {{after: 20, within: 1m, for: 10m}}
+"""
+
+
+def admin(server, method, path, body=None):
+    """Status and content of a call of the admin API."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"} if method != "GET" else {}
+    request = urllib.request.Request(f"http://127.0.0.1:{server.ports['admin']}{path}", data=data, headers=headers,
+                                     method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as answer:
+        with answer:
+            return answer.code, json.loads(answer.read())
+
+
+def check(server, limit, client, cost=1):
+    return server.post("/v1/check", {"limit": limit, "id": client, "cost": cost})[0]
+
+
+class Sharing(unittest.TestCase):
+    def serve(self, port, mode="single", count=2):
+        servers = [Server(self, POLICY.format(port=port, mode=mode)) for _ in range(count)]
+        for server in servers:
+            server.wait_for_metric("weir_store_up 1\n")
+        return servers
+
+    def clients(self, server, query=""):
+        status, page = admin(server, "GET", "/ratelimit/clients" + query)
+        self.assertEqual(status, 200, page)
+        return page
+
+    def listed(self, server):
+        """Every client, three at a time: whatever the order, each once."""
+        seen, cursor = [], ""
+        while True:
+            page = self.clients(server, f"?n=3&cursor={cursor}")
+            self.assertLessEqual(len(page["clients"]), 3)
+            seen += [(row["limit"], row["id"], row["remaining"]) for row in page["clients"]]
+            cursor = page["cursor"]
+            if not cursor:
+                return sorted(seen, key=str)
+
+    def assert_lists_and_resets(self, one, two):
+        for i in range(10):
+            self.assertEqual(check(one if i % 2 else two, "orders", str(i)), 200)
+        self.assertEqual(check(one, "daily", "7", 2), 200)
+        self.assertEqual(one.post("/v1/throttle", {"key": "mine", "burst": 9, "count": 9, "period": "1h"})[0], 200)
+        everybody = sorted([("orders", str(i), 4) for i in range(10)] + [("daily", "7", 1), ("", "mine", None)], key=str)
+        for server in (one, two):
+            self.assertEqual(self.listed(server), everybody)
+            status, stats = admin(server, "GET", "/ratelimit/stats")
+            self.assertEqual((status, stats["store"]), (200, {"kind": "redis", "up": True}))
+            self.assertEqual({row["limit"]: row["active"] for row in stats["limits"]},
+                             {"": 1, "daily": 1, "orders": 10, "per-ip": 0})
+            self.assertIn('weir_rate_limit_active_clients{limit="orders"', server.get("admin", "/metrics"))
+        check(one, "orders", "3", 4)
+        self.assertEqual(check(two, "orders", "3"), 429)
+        self.assertEqual(self.clients(two, "?sort=remaining&n=1")["clients"][0]["id"], "3")
+        self.assertEqual(self.clients(two, "?limit=orders&prefix=3")["clients"][0]["remaining"], 0)
+        self.assertEqual(admin(two, "POST", "/ratelimit/reset/orders:3"), (200, {"reset": 1}))
+        for _ in range(5):  # on any loop of either server: a denial was remembered on one of them
+            self.assertEqual(check(two, "orders", "3"), 200)
+        self.assertEqual(check(two, "orders", "3"), 429)
+        self.assertEqual(admin(two, "POST", "/ratelimit/reset/all?confirm=all"), (200, {"reset": 12}))
+        for _ in range(5):
+            self.assertEqual(check(two, "orders", "3"), 200)
+        self.assertEqual(self.listed(one), [("orders", "3", 0)])
+
+    def test_lists_and_resets_reach_every_bucket(self):
+        redis = Redis(self)
+        for key in ("weir:extcache:x", "weir:b", "other:b:orders:1"):
+            redis("SET", key, "x")
+        self.assert_lists_and_resets(*self.serve(redis.port))
+        self.assertEqual(redis("EXISTS", "weir:extcache:x", "weir:b", "other:b:orders:1", "weir:hash_key"), 4)
+
+    def test_a_cluster_is_listed_and_reset_master_by_master(self):
+        nodes = cluster_of_six(self)
+        self.assert_lists_and_resets(*self.serve(nodes[0].port, "cluster"))
+
+    def test_without_redis_lists_say_so_and_metrics_go_on(self):
+        redis = Redis(self)
+        server, = self.serve(redis.port, count=1)
+        redis.kill()
+        until("the server notices", lambda: "weir_store_up 0\n" in server.get("admin", "/metrics"))
+        for method, path in (("GET", "/ratelimit/clients"), ("POST", "/ratelimit/reset/all?confirm=all")):
+            status, answer = admin(server, method, path)
+            self.assertEqual((status, answer["error"]), (503, "store_unavailable"), answer)
+        _, stats = admin(server, "GET", "/ratelimit/stats")
+        self.assertEqual({row["active"] for row in stats["limits"]}, {None})
+        redis.start()
+        server.wait_for_metric("weir_store_up 1\n")
+        until("buckets are listed again", lambda: admin(server, "GET", "/ratelimit/clients")[0] == 200)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,53 @@
+// What a server asks Redis beside the way of requests: lists of buckets and resets of all of them. It has one
+// connection per master, a loop and a thread of its own, so that a long list, or a reply that is too large, holds up no
+// decision.
+//
+// Thread safety: all of it.
+#pragma once
+
+#include <memory>
+#include <thread>
+
+#include "weir/base/clock.h"
+#include "weir/base/result.h"
+#include "weir/net/loop.h"
+#include "weir/store/redis/health.h"
+#include "weir/store/redis/redis_roster.h"
+#include "weir/store/redis/redis_store.h"
+#include "weir/store/redis/topology.h"
+#include "weir/store/roster.h"
+
+namespace weir::cli {
+
+class RedisDesk {
+ public:
+  // Waits for nobody: Redis may be away.
+  static Result<std::unique_ptr<RedisDesk>> make(redis::RedisStore::Options options,
+                                                 const redis::MakeTopology& make_topology);
+  ~RedisDesk();
+  RedisDesk(const RedisDesk&) = delete;
+  RedisDesk& operator=(const RedisDesk&) = delete;
+
+  // For one loop, which must live until stop(). Buckets are visited in the desk's thread.
+  std::unique_ptr<Roster> roster(Loop& loop);
+
+  // Nobody is answered any more.
+  void stop();
+
+ private:
+  class LoopRoster;
+
+  RedisDesk(std::unique_ptr<BootClock> clock, std::unique_ptr<Loop> loop, redis::RedisStore::Options options,
+            const redis::MakeTopology& make_topology);
+
+  std::unique_ptr<BootClock> clock_;
+  std::unique_ptr<Loop> loop_;
+  std::shared_ptr<redis::DenialCache> denials_;
+  redis::Health silent_{[](std::string_view) {}};  // the loops' stores tell how Redis fares
+  // Made and used in the thread.
+  std::unique_ptr<redis::RedisRoster> roster_;
+  std::unique_ptr<redis::RedisStore> store_;
+  std::thread thread_;
+};
+
+}  // namespace weir::cli

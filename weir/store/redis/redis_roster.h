@@ -1,0 +1,63 @@
+// The buckets on Redis, page by page: SCAN over every master, in the order of the masters' addresses, and never KEYS.
+// Only buckets, quotas and callers' own buckets are seen and forgotten; whatever else lies under the prefix is not.
+//
+// A cursor names the master and where its SCAN goes on; a page that was left in the middle is asked for again, and what
+// was seen of it is known by its hash. A bucket that is there all along is seen, unless its master fails over or its
+// slot moves meanwhile; some may be seen twice.
+//
+// Thread safety: none; it belongs to its store's loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "weir/base/siphash.h"
+#include "weir/net/loop.h"
+#include "weir/store/redis/redis_store.h"
+#include "weir/store/roster.h"
+
+namespace weir::redis {
+
+// The key of a bucket in Redis as the other layers call it: "weir:b:orders:7" is the bucket orders:7. The text is a
+// view into `text` or into `room`. Nothing: no bucket's key. The inverse of append_key() in asked.h.
+std::optional<Key> key_within(std::string_view text, std::string_view prefix, std::string_view hash_tag,
+                              std::string& room);
+
+class RedisRoster final : public Roster {
+ public:
+  struct Options {
+    std::string key_prefix = "weir:";
+    std::string hash_tag;  // empty: none
+    HashKey order;         // secret: without it nobody can choose names that meet
+  };
+
+  // Loop and store must outlive the roster, and the roster whatever it was asked.
+  RedisRoster(Loop& loop, RedisStore& store, Options options);
+
+  void visit(std::string_view cursor, Look look, Now now, const Visit& visit, const Done& done) override;
+  void forget(std::string_view cursor, Now now, const Done& done) override;
+
+ private:
+  struct Place;
+  struct Page;
+
+  void begin(std::string_view cursor, std::shared_ptr<Page> page);
+  void scan(const std::shared_ptr<Page>& page);
+  void scan_again(const std::shared_ptr<Page>& page, const Error& error, Time until);
+  void scanned(const std::shared_ptr<Page>& page, const resp::Reply& reply);
+  void read_states(const std::shared_ptr<Page>& page);
+  void remove_keys(const std::shared_ptr<Page>& page);
+  void answered(const std::shared_ptr<Page>& page);
+  void show(const std::shared_ptr<Page>& page);
+  void end(const Page& page, bool stopped, std::uint64_t last);
+
+  Loop& loop_;
+  RedisStore& store_;
+  Options options_;
+  std::string pattern_;
+};
+
+}  // namespace weir::redis

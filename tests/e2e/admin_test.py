@@ -74,6 +74,39 @@ class Admin(Operated):
         self.assertEqual(self.admin("POST", "/ratelimit/reset/all?confirm=all"), (200, {"reset": 1}))
         self.assertEqual(self.check("orders", "7", 5), 200)
 
+    def test_buckets_per_route_and_hashed_ones_are_found_by_their_client(self):
+        self.serve("""
+listen:
+  - {address: "127.0.0.1:0", speak: http}
+  - {address: "127.0.0.1:0", speak: admin}
+hash_key: "a key that the test knows"
+limits:
+  by-mail: {key: form:email, burst: 2, count: 2, period: 1h, per_route: true, hashed: true}
+routes:
+  - {name: signin, match: {path: /signin}, limits: [by-mail]}
+  - {name: signup, match: {path: /signup}, limits: [by-mail]}
+""")
+
+        def ask(path, mail="a@b.c"):
+            return self.server.post("/v1/check", {"request": {"ip": "192.0.2.1", "path": path, "form": {"email": mail}}})[0]
+
+        self.assertEqual([ask(path) for path in ("/signin", "/signup") for _ in range(3)], [200, 200, 429] * 2)
+        self.assertEqual(ask("/signin", "other@b.c"), 200)
+        _, page = self.admin("GET", "/ratelimit/clients")
+        self.assertEqual(len(page["clients"]), 3)
+        self.assertNotIn("a@b.c", json.dumps(page), "a hashed id is shown as its hash")
+        buckets = sorted(client["bucket"] for client in page["clients"] if client["remaining"] == 0)
+        self.assertEqual([bucket.rsplit(":", 1)[0] for bucket in buckets], ["by-mail@signin", "by-mail@signup"])
+        hashed = buckets[0].rsplit(":", 1)[1]
+        for client in ("a@b.c", hashed):
+            # Both routes' buckets of this client, and nobody else's.
+            self.assertEqual(self.admin("POST", f"/ratelimit/reset/by-mail:{client}"), (200, {"reset": 2}))
+            self.assertEqual([ask(path) for path in ("/signin", "/signup") for _ in range(3)], [200, 200, 429] * 2)
+        self.assertEqual([ask("/signin", "other@b.c") for _ in range(2)], [200, 429])
+        self.assertEqual(self.admin("PUT", "/ratelimit/adjust/by-mail/a@b.c", {"rate": "9/h", "burst": 9})[0], 200)
+        self.assertEqual(self.admin("POST", "/ratelimit/reset/by-mail:a@b.c"), (200, {"reset": 2}))
+        self.assertEqual([ask("/signup") for _ in range(10)], [200] * 9 + [429])
+
     def test_an_adjustment_is_seen_at_once_and_outlives_a_restart(self):
         server = self.serve()
         policy = POLICY + f"state: {{live: {server.directory}/live, snapshot: {server.directory}/snapshot}}\n"

@@ -228,6 +228,23 @@ class Crowd(unittest.TestCase):
         for connection, _, _ in busy:
             connection.close()
 
+    def test_the_memory_of_idle_clients_is_returned(self):
+        """To the system, in bytes: not only kept for those who come next."""
+        server = Server(self, POLICY.replace("memory: {", "memory: {cleanup: 50ms, ").replace("100000", "1000000"))
+        before = server.resident_bytes()
+        count, step = 300_000, 10_000
+        with server.connect("resp") as connection:
+            for first in range(0, count, step):
+                connection.sendall(b"".join(b"CL.THROTTLE client-%d 0 1 2\r\n" % i for i in range(first, first + step)))
+                lines = 0
+                while lines < 6 * step:
+                    lines += connection.recv(1 << 20).count(b"\n")
+        grown = server.resident_bytes() - before
+        self.assertGreater(grown, 15 * count, "there is something to return")
+        while server.resident_bytes() - before > grown / 2:
+            time.sleep(0.05)
+        print(f"\n{count} clients took {grown / 1e6:.1f} MB; idle, {(server.resident_bytes() - before) / 1e6:.1f} MB of it are left")
+
 
 if __name__ == "__main__":
     unittest.main()

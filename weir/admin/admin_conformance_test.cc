@@ -4,6 +4,7 @@
 
 #include "weir/admin/admin_session.h"
 #include "weir/admin/front_test.h"
+#include "weir/protocol/testing/http_texts.h"
 #include "weir/protocol/testing/session_conformance.h"
 #include "weir/store/memory/memory_roster.h"
 
@@ -27,22 +28,6 @@ std::string get(std::string_view path) {
 std::string reset(std::string_view path, std::string_view fields = {}) {
   return "POST " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
          std::string(fields) + "Content-Length: 2\r\n\r\n{}";
-}
-
-std::string response(std::string_view status, std::string_view fields, std::string_view content) {
-  std::string text = "HTTP/1.1 ";
-  text.append(status).append("\r\nContent-Type: application/json\r\nContent-Length: ");
-  return text.append(std::to_string(content.size())).append("\r\n").append(fields).append("\r\n").append(content);
-}
-
-std::string error(std::string_view status, std::string_view code, std::string_view message,
-                  std::string_view fields = {}) {
-  const std::string content = R"({"error":")" + std::string(code) + R"(","message":")" + std::string(message) + "\"}";
-  return response(status, fields, content);
-}
-
-std::string last_words(std::string_view status, std::string_view code, std::string_view message) {
-  return error(status, code, message, "Connection: close\r\n");
 }
 
 Conversation admin_conversation() {

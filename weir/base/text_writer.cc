@@ -7,12 +7,21 @@ namespace {
 
 constexpr std::size_t kIntegerBytes = 20;  // hold every int64
 constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::size_t kSpareBytes = 512;  // asked for beyond what a piece needs
 
 }  // namespace
 
+void TextWriter::grow(std::size_t bytes) {
+  const std::size_t written = size();
+  out_.resize(written + bytes + kSpareBytes);
+  at_ = out_.data() + written;
+  end_ = out_.data() + out_.size();
+}
+
 TextWriter& TextWriter::integer(std::int64_t number) {
-  char* const to = room(kIntegerBytes);
-  size_ += static_cast<std::size_t>(std::to_chars(to, to + kIntegerBytes, number).ptr - to);
+  if (number >= 0 && number < 10) return character(static_cast<char>('0' + number));
+  need(kIntegerBytes);
+  at_ = std::to_chars(at_, at_ + kIntegerBytes, number).ptr;
   return *this;
 }
 
@@ -26,7 +35,7 @@ TextWriter& TextWriter::seconds(Duration d) {
   // The leading 1 keeps the zeros behind the point; it becomes the point.
   fraction += kSecond;
   while (fraction % 10 == 0) fraction /= 10;
-  const std::size_t point = size_;
+  const std::size_t point = size();
   integer(static_cast<std::int64_t>(fraction));
   out_[point] = '.';
   return *this;

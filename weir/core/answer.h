@@ -1,11 +1,11 @@
 // A verdict with the words that go with its numbers: what a protocol needs to write a reply, a metric to count it.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <string_view>
 
 #include "weir/base/bounds.h"
+#include "weir/base/inline_list.h"
 #include "weir/base/time.h"
 #include "weir/core/verdict.h"
 
@@ -32,12 +32,27 @@ enum class Access : unsigned char {
   deny_listed,   // denied until the entry ends
 };
 
+// One for each decision, at the same index. There as soon as somebody writes to it; until then empty.
+class Labels {
+ public:
+  // REQUIRES: i < bounds::charges_max.
+  Label& operator[](std::size_t i) noexcept {
+    while (given_.size() <= i) given_.push_back({});
+    return given_[i];
+  }
+  const Label& operator[](std::size_t i) const noexcept {
+    static constexpr Label kNone{};
+    return i < given_.size() ? given_[i] : kNone;
+  }
+
+ private:
+  InlineList<Label, bounds::charges_max> given_;
+};
+
 struct Answer {
   Verdict verdict;
   Access access = Access::limited;
-  // One per decision of the verdict, at the same index; behind them, limits that apply but were not asked because an
-  // earlier one denied.
-  std::array<Label, bounds::charges_max> labels{};
+  Labels labels;             // behind those of decisions, limits that apply but were not asked: an earlier one denied
   std::size_t labelled = 0;  // labels that mean something
   std::string_view route;    // that the request took; empty: none, or limits were named
   Now now;                   // the reading the decisions used

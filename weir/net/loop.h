@@ -53,6 +53,8 @@ class Loop {
 
   // This turn's reading; taken again when a turn has worked for more than 100 µs.
   Now now() noexcept;
+  // The last reading that was taken, without a look at the clock: for what may be a turn late.
+  Now reading() const noexcept { return now_; }
 
  private:
   explicit Loop(const Clock& clock) noexcept : clock_(clock) {}

@@ -92,7 +92,8 @@ void Connection::read() {
   std::string_view fresh(scratch.data(), static_cast<std::size_t>(got));
   if (tls_) fresh = unseal(fresh);
   if (in_.empty()) {
-    in_.assign(fresh.substr(decode(fresh)));
+    const std::size_t used = decode(fresh);
+    if (used < fresh.size()) in_.assign(fresh.substr(used));
   } else {
     in_.append(fresh);
     decode_held();
@@ -172,8 +173,12 @@ bool Connection::write() {
       if ((watching_ & EPOLLOUT) == 0) last_progress_ = turn_.loop.now().time;
       return true;
     }
-    last_progress_ = turn_.loop.now().time;
-    bytes.erase(0, static_cast<std::size_t>(sent));
+    last_progress_ = turn_.loop.reading().time;
+    if (static_cast<std::size_t>(sent) == bytes.size()) {
+      bytes.clear();
+    } else {
+      bytes.erase(0, static_cast<std::size_t>(sent));
+    }
   }
 }
 

@@ -119,8 +119,9 @@ class Server::Worker {
     pipeline_.flush(loop_->now());
     // Settling may touch a connection again: it has its next chance in this same pass, a bounded number of times.
     for (int pass = 0; pass < 4 && !turn_.dirty.empty(); ++pass) {
-      std::vector<std::uint64_t> dirty = std::exchange(turn_.dirty, {});
-      for (const std::uint64_t id : dirty) {
+      settling_.clear();
+      settling_.swap(turn_.dirty);
+      for (const std::uint64_t id : settling_) {
         const auto found = connections_.find(id);
         if (found != connections_.end() && !found->second->settle()) connections_.erase(found);
       }
@@ -146,6 +147,7 @@ class Server::Worker {
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::uint64_t next_id_ = 1;
+  std::vector<std::uint64_t> settling_;  // of end_turn(), kept for its memory
   bool draining_ = false;
 };
 

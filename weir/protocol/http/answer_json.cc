@@ -1,6 +1,8 @@
 #include "weir/protocol/http/answer_json.h"
 
-#include "weir/base/text.h"
+#include <algorithm>
+
+#include "weir/base/text_writer.h"
 #include "weir/core/identifier.h"
 #include "weir/protocol/http/ratelimit_headers.h"
 #include "weir/wire/json.h"
@@ -19,88 +21,117 @@ std::string_view message_of(const Answer& answer) noexcept {
 }
 
 // Most of what this server writes: the punctuation is spelt out, only values are computed.
-void write_text(std::string_view name, std::string_view value, std::string& out) {
-  out += name;
-  JsonWriter(out).string(value);
+void write_text(std::string_view name, std::string_view value, TextWriter& out) {
+  out.text(name);
+  if (std::all_of(value.begin(), value.end(), JsonWriter::is_plain)) {
+    out.character('"').text(value).character('"');
+    return;
+  }
+  std::string escaped;
+  JsonWriter(escaped).string(value);
+  out.text(escaped);
 }
 
-void write_seconds(std::string_view name, Duration wait, std::string& out) {
-  out += name;
+void write_seconds(std::string_view name, Duration wait, TextWriter& out) {
+  out.text(name);
   if (wait == kNever) {
-    out += "-1";
+    out.text("-1");
   } else {
-    append_seconds(wait, out);
+    out.seconds(wait);
   }
 }
 
-void write_numbers(const Decision& decision, std::string& out) {
-  out += ",\"burst\":";
-  append_integer(decision.burst, out);
-  out += ",\"remaining\":";
-  append_integer(decision.remaining, out);
+void write_names(const Label& label, TextWriter& out) {
+  write_text("\"limit\":", label.limit, out);
+  write_text(",\"id\":", label.id, out);
+}
+
+void write_numbers(const Decision& decision, TextWriter& out) {
+  out.text(",\"burst\":").integer(decision.burst);
+  out.text(",\"remaining\":").integer(decision.remaining);
   write_seconds(",\"retry_after\":", decision.retry_after, out);
   write_seconds(",\"reset_after\":", decision.reset_after, out);
 }
 
-void write_decision(const Decision& decision, const Label& label, bool explain, std::string& out) {
-  write_text("{\"limit\":", label.limit, out);
-  write_text(",\"id\":", label.id, out);
-  out += decision.allowed ? ",\"allowed\":true" : ",\"allowed\":false";
+// Where in the text the decision that speaks has its names and numbers. Among the decisions they are copied.
+struct Said {
+  std::size_t names = 0;
+  std::size_t numbers = 0;
+  std::size_t end = 0;
+};
+
+Said write_speaker(const Decision& decision, const Label& label, TextWriter& out) {
+  Said said;
+  said.names = out.character(',').size();
+  write_names(label, out);
+  said.numbers = out.size();
   write_numbers(decision, out);
-  out += label.shadow ? ",\"shadow\":true" : ",\"shadow\":false";
+  said.end = out.size();
+  return said;
+}
+
+// `said`: null unless this is the decision that speaks.
+void write_decision(const Decision& decision, const Label& label, const Said* said, bool explain, TextWriter& out) {
+  const std::string_view allowed = decision.allowed ? ",\"allowed\":true" : ",\"allowed\":false";
+  out.character('{');
+  if (said != nullptr) {
+    out.again(said->names, said->numbers).text(allowed).again(said->numbers, said->end);
+  } else {
+    write_names(label, out);
+    out.text(allowed);
+    write_numbers(decision, out);
+  }
+  out.text(label.shadow ? ",\"shadow\":true" : ",\"shadow\":false");
   if (explain) {
     write_text(",\"bucket\":", label.bucket, out);
     write_text(",\"source\":", label.source, out);
   }
-  out += '}';
+  out.character('}');
 }
 
 // A limit's bucket and quota stand side by side and are named once.
-void write_explanation(const Answer& answer, std::string& out) {
-  out += ",\"route\":";
+void write_explanation(const Answer& answer, TextWriter& out) {
   if (answer.route.empty()) {
-    out += "null";
+    out.text(",\"route\":null");
   } else {
-    JsonWriter(out).string(answer.route);
+    write_text(",\"route\":", answer.route, out);
   }
-  out += ",\"limits\":[";
+  out.text(",\"limits\":[");
   std::string_view before;
   for (std::size_t i = 0; i < answer.labelled; ++i) {
     const std::string_view limit = answer.labels[i].limit;
     if (limit.empty() || limit == before) continue;
-    if (!before.empty()) out += ',';
-    JsonWriter(out).string(limit);
+    write_text(before.empty() ? "" : ",", limit, out);
     before = limit;
   }
-  out += ']';
+  out.character(']');
 }
 
 }  // namespace
 
-void write_answer(const Answer& answer, bool explain, Denial denial, std::string& out) {
+void write_answer(const Answer& answer, bool explain, Denial denial, std::string& to) {
   const Verdict& verdict = answer.verdict;
-  out += verdict.allowed ? "{\"allowed\":true" : "{\"allowed\":false";
+  TextWriter out(to);
+  out.text(verdict.allowed ? "{\"allowed\":true" : "{\"allowed\":false");
+  Said said;
   if (!verdict.all.empty()) {
-    const Label& label = answer.labels[verdict.strictest];
-    write_text(",\"limit\":", label.limit, out);
-    write_text(",\"id\":", label.id, out);
-    write_numbers(verdict.all[verdict.strictest], out);
+    said = write_speaker(verdict.all[verdict.strictest], answer.labels[verdict.strictest], out);
   }
-  out += ",\"decisions\":[";
+  out.text(",\"decisions\":[");
   for (std::size_t i = 0; i < verdict.all.size(); ++i) {
-    if (i > 0) out += ',';
-    write_decision(verdict.all[i], answer.labels[i], explain, out);
+    if (i > 0) out.character(',');
+    write_decision(verdict.all[i], answer.labels[i], i == verdict.strictest ? &said : nullptr, explain, out);
   }
-  out += ']';
+  out.character(']');
   if (explain) write_explanation(answer, out);
-  if (verdict.degraded) out += ",\"degraded\":true";
+  if (verdict.degraded) out.text(",\"degraded\":true");
   if (denial == Denial::explained) {
     const bool no_access = answer.access == Access::deny_listed;
     write_text(",\"error\":", no_access ? "access denied" : "rate limit exceeded", out);
     write_text(",\"message\":", message_of(answer), out);
     if (!verdict.all.empty()) write_text(",\"identifier\":", identifier_of(answer.labels[verdict.strictest]), out);
   }
-  out += '}';
+  out.character('}');
 }
 
 void write_denial_problem(const Answer& answer, std::string& out) {

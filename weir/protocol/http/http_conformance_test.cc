@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "weir/protocol/http/http_session.h"
+#include "weir/protocol/testing/http_texts.h"
 #include "weir/protocol/testing/session_conformance.h"
 
 namespace weir {
@@ -32,22 +33,6 @@ std::string post(std::string_view path, std::string_view content, std::string_vi
   std::string text = "POST ";
   text.append(path).append(" HTTP/1.1\r\nHost: h\r\nContent-Length: ").append(std::to_string(content.size()));
   return text.append("\r\n").append(fields).append("\r\n").append(content);
-}
-
-std::string response(std::string_view status, std::string_view fields, std::string_view content) {
-  std::string text = "HTTP/1.1 ";
-  text.append(status).append("\r\nContent-Type: application/json\r\nContent-Length: ");
-  return text.append(std::to_string(content.size())).append("\r\n").append(fields).append("\r\n").append(content);
-}
-
-std::string error(std::string_view status, std::string_view code, std::string_view message,
-                  std::string_view fields = {}) {
-  const std::string content = R"({"error":")" + std::string(code) + R"(","message":")" + std::string(message) + "\"}";
-  return response(status, fields, content);
-}
-
-std::string last_words(std::string_view status, std::string_view code, std::string_view message) {
-  return error(status, code, message, "Connection: close\r\n");
 }
 
 // What the kit's canned answer reads like.

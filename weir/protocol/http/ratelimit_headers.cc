@@ -3,65 +3,55 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "weir/base/text.h"
+#include "weir/base/text_writer.h"
 
 namespace weir {
 namespace {
 
-void write_number_field(std::string_view name, std::int64_t number, std::string& out) {
-  out += name;
-  append_integer(number, out);
-  out += "\r\n";
-}
-
 // An sf-string (RFC 8941 §3.3.3). Limits' names need no escapes; this does not depend on it.
-void write_name(std::string_view name, std::string& out) {
-  out += '"';
+void write_name(std::string_view name, TextWriter& out) {
+  out.character('"');
   for (const char c : name) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c >= 0x20 && c < 0x7F ? c : '?';
+    if (c == '"' || c == '\\') out.character('\\');
+    out.character(c >= 0x20 && c < 0x7F ? c : '?');
   }
-  out += '"';
+  out.character('"');
 }
 
-void write_x_ratelimit(const Answer& answer, bool epoch, std::string& out) {
+void write_x_ratelimit(const Answer& answer, bool epoch, TextWriter& out) {
   const Decision& decision = answer.verdict.all[answer.verdict.strictest];
-  write_number_field("X-RateLimit-Limit: ", decision.burst, out);
-  write_number_field("X-RateLimit-Remaining: ", decision.remaining, out);
   const Duration since = epoch ? answer.now.wall.time_since_epoch() : Duration::zero();
-  write_number_field("X-RateLimit-Reset: ", ceil_seconds(since + decision.reset_after).count(), out);
+  out.text("X-RateLimit-Limit: ").integer(decision.burst);
+  out.text("\r\nX-RateLimit-Remaining: ").integer(decision.remaining);
+  out.text("\r\nX-RateLimit-Reset: ").integer(ceil_seconds(since + decision.reset_after).count()).text("\r\n");
 }
 
 // Calls `write` for each decision a client should know: those that enforce, or the one that speaks.
 template <class Write>
-void each_known(const Answer& answer, std::string& out, Write write) {
+void each_known(const Answer& answer, TextWriter& out, Write write) {
   bool first = true;
   for (std::size_t i = 0; i < answer.verdict.all.size(); ++i) {
     const bool silent = answer.labels[i].shadow && i != answer.verdict.strictest;
     if (silent || answer.verdict.all[i].burst == kUnbounded) continue;
-    if (!first) out += ", ";
+    if (!first) out.text(", ");
     first = false;
     write_name(policy_name(answer.labels[i]), out);
     write(answer.verdict.all[i], answer.labels[i]);
   }
 }
 
-void write_ietf(const Answer& answer, std::string& out) {
-  out += "RateLimit-Policy: ";
+void write_ietf(const Answer& answer, TextWriter& out) {
+  out.text("RateLimit-Policy: ");
   each_known(answer, out, [&](const Decision& decision, const Label& label) {
-    out += ";q=";
-    append_integer(decision.burst, out);
-    out += ";w=";
-    append_integer(std::max<std::int64_t>(1, ceil_seconds(label.window).count()), out);
+    out.text(";q=").integer(decision.burst);
+    out.text(";w=").integer(std::max<std::int64_t>(1, ceil_seconds(label.window).count()));
   });
-  out += "\r\nRateLimit: ";
+  out.text("\r\nRateLimit: ");
   each_known(answer, out, [&](const Decision& decision, const Label& label) {
-    out += ";r=";
-    append_integer(decision.remaining, out);
-    out += ";t=";
-    append_integer(ceil_seconds(next_token_after(decision, label)).count(), out);
+    out.text(";r=").integer(decision.remaining);
+    out.text(";t=").integer(ceil_seconds(next_token_after(decision, label)).count());
   });
-  out += "\r\n";
+  out.text("\r\n");
 }
 
 }  // namespace
@@ -83,12 +73,13 @@ void write_rate_headers(const Answer& answer, const HeaderFamilies& families, st
   if (verdict.all.empty() || verdict.all[verdict.strictest].burst == kUnbounded) return;
   // Who is denied by a list has met no limit whose numbers could be told.
   const bool limited = answer.access != Access::deny_listed;
-  if (families.x_ratelimit && limited) write_x_ratelimit(answer, families.reset_is_epoch, out);
-  if (families.ietf && limited) write_ietf(answer, out);
+  TextWriter writer(out);
+  if (families.x_ratelimit && limited) write_x_ratelimit(answer, families.reset_is_epoch, writer);
+  if (families.ietf && limited) write_ietf(answer, writer);
   if (verdict.allowed) return;
   const Duration wait = verdict.all[verdict.strictest].retry_after;
   if (wait == kNever) return;
-  write_number_field("Retry-After: ", std::max<std::int64_t>(1, ceil_seconds(wait).count()), out);
+  writer.text("Retry-After: ").integer(std::max<std::int64_t>(1, ceil_seconds(wait).count())).text("\r\n");
 }
 
 }  // namespace weir

@@ -83,7 +83,7 @@ TEST_P(StoreConformance, TogetherTakesFromAllOrNone) {
     EXPECT_TRUE(verdict.all[1].allowed);
     EXPECT_EQ(verdict.all[1].remaining, 3);
   }
-  EXPECT_EQ(left("all", kFive), 3);
+  EXPECT_EQ(left("all", kFive), 3) << "denied requests that still burn quota";
 }
 
 TEST_P(StoreConformance, InOrderStopsAtTheFirstDenialAndLeavesLaterBucketsUntouched) {
@@ -91,6 +91,7 @@ TEST_P(StoreConformance, InOrderStopsAtTheFirstDenialAndLeavesLaterBucketsUntouc
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(ask({of("ip", kTwo), of("global", kFive)}, Order::in_order).allowed);
   const Verdict third = ask({of("ip", kTwo), of("global", kFive)}, Order::in_order);
   EXPECT_FALSE(third.allowed);
+  EXPECT_EQ(third.strictest, 0u);
   EXPECT_EQ(third.all.size(), 1u);
   EXPECT_EQ(left("global", kFive), 3);
 }
@@ -124,11 +125,20 @@ TEST_P(StoreConformance, AShadowIsChargedInItsOwnRightAndNeverDenies) {
   EXPECT_EQ(left("other", kFive), 4);
 }
 
+TEST_P(StoreConformance, AShadowAloneSpeaksButAllows) {
+  using namespace conformance;
+  ask({of("new", kTwo, 2, true)});
+  const Verdict verdict = ask({of("new", kTwo, 1, true)});
+  EXPECT_TRUE(verdict.allowed);
+  EXPECT_FALSE(verdict.all[verdict.strictest].allowed);
+}
+
 TEST_P(StoreConformance, TheSameBucketTwiceIsChargedOnceWithTheSum) {
   using namespace conformance;
   EXPECT_TRUE(ask({of("a", kFive, 2), of("b", kFive), of("a", kFive, 2)}).allowed);
   EXPECT_EQ(left("a", kFive), 1);
   EXPECT_FALSE(ask({of("a", kFive), of("a", kFive)}).allowed);
+  EXPECT_EQ(left("a", kFive), 1);
   const Count most = std::numeric_limits<Count>::max();
   EXPECT_EQ(ask({of("c", kFive, most), of("c", kFive, most)}).all[0].retry_after, kNever);
 }
@@ -150,6 +160,7 @@ TEST_P(StoreConformance, PeekRefundAndResetTouchEveryBucket) {
   EXPECT_EQ(refunded.all[1].remaining, 3);
   const Verdict reset = ask({of("a", kTwo), of("b", kFive)}, Order::together, Mode::reset);
   EXPECT_EQ(reset.all[0].remaining, 2);
+  EXPECT_EQ(reset.all[1].remaining, 5);
   EXPECT_EQ(reset.forgotten, 2u);
   EXPECT_EQ(ask({of("a", kTwo), of("b", kFive)}, Order::together, Mode::reset).forgotten, 0u);
   EXPECT_EQ(ask({of("a", kTwo, 100)}, Order::together, Mode::refund).all[0].remaining, 2) << "never beyond full";

@@ -1,6 +1,7 @@
 """Several `weir serve` on one Redis: what an operator sees and changes through one of them holds for all."""
 
 import json
+import threading
 import unittest
 import urllib.error
 import urllib.request
@@ -116,6 +117,106 @@ class Sharing(unittest.TestCase):
         redis.start()
         server.wait_for_metric("weir_store_up 1\n")
         until("buckets are listed again", lambda: admin(server, "GET", "/ratelimit/clients")[0] == 200)
+
+    def eventually(self, what, server, limit, client, status):
+        until(what, lambda: check(server, limit, client) == status, 10)
+
+    def assert_changes_are_shared(self, one, two):
+        self.assertNotEqual(check(one, "orders", "7", 30), 200)
+        status, adjusted = admin(one, "PUT", "/ratelimit/adjust/orders/7", {"rate": "100000/s", "burst": 50})
+        self.assertEqual((status, adjusted["burst"]), (200, 50))
+        self.assertEqual(check(one, "orders", "7", 30), 200, "in force at once where it was made")
+        until("the other server has heard", lambda: admin(two, "GET", "/ratelimit/adjust")[1]["adjustments"] == [adjusted], 10)
+        self.assertEqual(check(two, "orders", "7", 30), 200)
+        self.assertEqual(admin(two, "DELETE", "/ratelimit/adjust/orders/7"), (200, {"removed": 1}))
+        until("it has ended", lambda: not admin(one, "GET", "/ratelimit/adjust")[1]["adjustments"], 10)
+        self.assertEqual(admin(one, "DELETE", "/ratelimit/adjust/orders/7")[0], 404)
+
+        for server, ip in ((one, "203.0.113.1"), (two, "203.0.113.2")):
+            self.assertEqual(admin(server, "POST", "/ratelimit/access/deny", {"ip": ip, "reason": "abuse"})[0], 200)
+            self.assertEqual(check(server, "per-ip", ip), 403)
+        self.eventually("a deny of the other", one, "per-ip", "203.0.113.2", 403)
+        self.eventually("a deny of the other", two, "per-ip", "203.0.113.1", 403)
+        self.assertEqual(admin(two, "DELETE", "/ratelimit/access/deny?ip=203.0.113.1")[0], 200)
+        self.assertEqual(check(two, "per-ip", "203.0.113.1"), 200)
+        self.eventually("the deny is gone", one, "per-ip", "203.0.113.1", 200)
+
+        while check(one, "per-ip", "203.0.113.3") != 403:
+            pass  # denied until it is blocked
+        self.eventually("a block of the other", two, "per-ip", "203.0.113.3", 403)
+        self.assertEqual(admin(two, "DELETE", "/ratelimit/access/deny?ip=203.0.113.3")[0], 200)
+        self.eventually("the block is gone", one, "per-ip", "203.0.113.3", 429)
+
+    def test_adjustments_access_lists_and_blocks_are_shared_and_outlive_servers(self):
+        redis = Redis(self)
+        one, two = self.serve(redis.port)
+        self.assert_changes_are_shared(one, two)
+        admin(one, "PUT", "/ratelimit/adjust/orders/8", {"burst": 9})
+        for server in (one, two):
+            server.end()
+        three, = self.serve(redis.port, count=1)
+        self.assertEqual(check(three, "per-ip", "203.0.113.2"), 403, "before the first request")
+        self.assertEqual(admin(three, "GET", "/ratelimit/adjust")[1]["adjustments"][0]["burst"], 9)
+
+    def test_a_cluster_shares_them_too(self):
+        nodes = cluster_of_six(self)
+        self.assert_changes_are_shared(*self.serve(nodes[1].port, "cluster"))
+
+    def test_two_servers_changing_at_once_lose_nothing(self):
+        redis = Redis(self)
+        servers = self.serve(redis.port)
+
+        def deny(server, third):
+            for i in range(1, 51):
+                self.assertEqual(admin(server, "POST", "/ratelimit/access/deny", {"ip": f"198.51.{third}.{i}"})[0], 200)
+
+        threads = [threading.Thread(target=deny, args=(server, i)) for i, server in enumerate(servers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for server in servers:
+            until("all are known", lambda s=server: len(admin(s, "GET", "/ratelimit/access/deny")[1]["entries"]) == 100, 10)
+
+    def test_what_redis_loses_is_put_back_and_what_it_never_took_is_not_in_force(self):
+        redis = Redis(self)
+        one, two = self.serve(redis.port)
+        admin(one, "POST", "/ratelimit/access/deny", {"ip": "203.0.113.1"})
+        admin(one, "PUT", "/ratelimit/adjust/orders/8", {"burst": 9})
+        self.eventually("the deny is known", two, "per-ip", "203.0.113.1", 403)
+        redis.kill()
+        for method, path, body in (("POST", "/ratelimit/access/deny", {"ip": "203.0.113.2"}),
+                                   ("PUT", "/ratelimit/adjust/orders/9", {"burst": 9}),
+                                   ("DELETE", "/ratelimit/access/deny?ip=203.0.113.1", None)):
+            status, answer = admin(one, method, path, body)
+            self.assertEqual((status, answer["error"]), (503, "store_unavailable"), answer)
+        self.assertEqual(check(one, "per-ip", "203.0.113.1"), 403, "known entries stay in force")
+        self.assertNotEqual(check(one, "per-ip", "203.0.113.2"), 403)
+        redis.start()  # empty
+        until("the deny is back", lambda: redis("HEXISTS", "weir:access", "deny ip 203.0.113.1/32") == 1)
+        until("the adjustment is back", lambda: redis("HEXISTS", "weir:adjust", "orders:8") == 1)
+        for server in (one, two):
+            self.assertEqual(check(server, "per-ip", "203.0.113.1"), 403)
+        three, = self.serve(redis.port, count=1)
+        self.assertEqual(check(three, "per-ip", "203.0.113.1"), 403)
+        self.assertIn("they are put back", one.end()[1] + two.end()[1])
+
+    def test_what_is_damaged_is_skipped_and_what_has_ended_is_removed(self):
+        redis = Redis(self)
+        server, = self.serve(redis.port, count=1)
+        redis("HSET", "weir:access", "version", "1.x", "deny ip 203.0.113.1/32", "deny ip=203.0.113.1/32 reason= by=ops",
+              "deny ip 203.0.113.2/32", "nonsense", "deny ip 203.0.113.3/32", "deny ip=203.0.113.4/32 reason= by=",
+              "deny ip 203.0.113.5/32", "deny ip=203.0.113.5/32 reason= expires=1000000000 by=")
+        until("it is read", lambda: admin(server, "GET", "/ratelimit/access/deny")[1]["entries"])
+        self.assertEqual([entry["ip"] for entry in admin(server, "GET", "/ratelimit/access/deny")[1]["entries"]], ["203.0.113.1"])
+        until("what has ended is gone", lambda: redis("HEXISTS", "weir:access", "deny ip 203.0.113.5/32") == 0)
+        redis("DEL", "weir:adjust")
+        redis("SET", "weir:adjust", "not a hash")
+        status, answer = admin(server, "PUT", "/ratelimit/adjust/orders/9", {"burst": 9})
+        self.assertEqual((status, answer["error"]), (503, "store_unavailable"), answer)
+        self.assertEqual(check(server, "orders", "9"), 200)
+        log = server.end()[1]
+        self.assertEqual(log.count("are skipped"), 1, log)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include "weir/admin/audit.h"
 #include "weir/admin/body.h"
 #include "weir/admin/calls.h"
+#include "weir/admin/changing.h"
 #include "weir/admin/target.h"
 #include "weir/base/text.h"
 #include "weir/core/identifier.h"
@@ -152,14 +153,15 @@ Outcome add_entry(Front& front, const Request& request) {
   }
   const Wall wall = request.now.wall;
   const std::string before = entry_before(front, *policy, entry, wall);
-  if (const auto added = front.keeper.add(entry, wall); !added) {
-    return refuse(400, added.error().fault == Fault::too_large ? "too_large" : "bad_value", added.error().detail);
-  }
   const std::string after = text_of(*policy, entry);
-  audit(front, caller(request), wall, "access add", request.parts[0], before, after);
-  Reply reply;
-  reply.content = R"({"entries":[)" + after + "]}";
-  return reply;
+  return std::make_unique<Changing>(
+      [&](const KnownKeeper::Done& done) { front.keeper.add(entry, wall, done); },
+      [&front, who = std::string(caller(request)), word = request.parts[0], before, after](bool, Now now) {
+        audit(front, who, now.wall, "access add", word, before, after);
+        Reply reply;
+        reply.content = R"({"entries":[)" + after + "]}";
+        return reply;
+      });
 }
 
 Outcome remove_entry(Front& front, const Request& request) {
@@ -173,14 +175,18 @@ Outcome remove_entry(Front& front, const Request& request) {
   if (refused) return std::move(*refused);
   const Wall wall = request.now.wall;
   const std::string before = entry_before(front, *policy, selector, wall);
-  if (!front.keeper.remove(selector, wall)) {
-    return refuse(404, "not_found",
-                  "no such entry was added at run time; those of the configuration end with the configuration");
-  }
-  audit(front, caller(request), wall, "access remove", request.parts[0], before, {});
-  Reply reply;
-  reply.content = R"({"removed":1})";
-  return reply;
+  return std::make_unique<Changing>(
+      [&](const KnownKeeper::Done& done) { front.keeper.remove(selector, wall, done); },
+      [&front, who = std::string(caller(request)), word = request.parts[0], before](bool found, Now now) {
+        if (!found) {
+          return refuse(404, "not_found",
+                        "no such entry was added at run time; those of the configuration end with the configuration");
+        }
+        audit(front, who, now.wall, "access remove", word, before, {});
+        Reply reply;
+        reply.content = R"({"removed":1})";
+        return reply;
+      });
 }
 
 }  // namespace weir::admin

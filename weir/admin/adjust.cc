@@ -4,6 +4,7 @@
 #include "weir/admin/audit.h"
 #include "weir/admin/body.h"
 #include "weir/admin/calls.h"
+#include "weir/admin/changing.h"
 #include "weir/admin/target.h"
 #include "weir/base/text.h"
 #include "weir/core/identifier.h"
@@ -110,11 +111,15 @@ Outcome adjust(Front& front, const Request& request) {
   }
   const std::shared_ptr<const Known> known = front.keeper.known().current();
   const std::string before = text_of(*policy, known->adjustments().find({limit->name, id}, wall), wall);
-  if (const auto kept = front.keeper.adjust(adjustment, wall); !kept) return bad_value(kept.error());
-  Reply reply;
-  reply.content = text_of(*policy, &adjustment, wall);
-  audit(front, caller(request), wall, "adjust", shown(std::get<Target>(target)), before, reply.content);
-  return reply;
+  const std::string after = text_of(*policy, &adjustment, wall);
+  return std::make_unique<Changing>([&](const KnownKeeper::Done& done) { front.keeper.adjust(adjustment, wall, done); },
+                                    [&front, who = std::string(caller(request)), whom = shown(std::get<Target>(target)),
+                                     before, after](bool, Now now) {
+                                      audit(front, who, now.wall, "adjust", whom, before, after);
+                                      Reply reply;
+                                      reply.content = after;
+                                      return reply;
+                                    });
 }
 
 Outcome unadjust(Front& front, const Request& request) {
@@ -125,13 +130,15 @@ Outcome unadjust(Front& front, const Request& request) {
   const Wall wall = request.now.wall;
   const std::shared_ptr<const Known> known = front.keeper.known().current();
   const std::string before = text_of(*policy, known->adjustments().find({whom.limit->name, whom.id}, wall), wall);
-  if (!front.keeper.unadjust(whom.limit->name, whom.id, wall)) {
-    return refuse(404, "not_found", "there is no adjustment for " + shown(whom));
-  }
-  audit(front, caller(request), wall, "unadjust", shown(whom), before, {});
-  Reply reply;
-  reply.content = R"({"removed":1})";
-  return reply;
+  return std::make_unique<Changing>(
+      [&](const KnownKeeper::Done& done) { front.keeper.unadjust(whom.limit->name, whom.id, wall, done); },
+      [&front, who = std::string(caller(request)), name = shown(whom), before](bool found, Now now) {
+        if (!found) return refuse(404, "not_found", "there is no adjustment for " + name);
+        audit(front, who, now.wall, "unadjust", name, before, {});
+        Reply reply;
+        reply.content = R"({"removed":1})";
+        return reply;
+      });
 }
 
 }  // namespace weir::admin

@@ -133,6 +133,10 @@ inline constexpr std::size_t added_by_bytes_max = 256;
 inline constexpr std::size_t blocks_max = 16'384;
 inline constexpr std::size_t blocks_waiting_max = 4096;
 
+// Fields of one hash that servers share through Redis: adjustments, or entries and blocks, those that have ended not
+// yet removed among them.
+inline constexpr std::size_t shared_fields_max = 65'536;
+
 // Clients whose denials are counted at one time, for automatic blocks.
 inline constexpr std::size_t denial_counters_max = 65'536;
 

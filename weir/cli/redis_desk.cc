@@ -45,7 +45,8 @@ Result<std::unique_ptr<RedisDesk>> RedisDesk::make(redis::RedisStore::Options op
 
 RedisDesk::RedisDesk(std::unique_ptr<BootClock> clock, std::unique_ptr<Loop> loop, redis::RedisStore::Options options,
                      const redis::MakeTopology& make_topology)
-    : clock_(std::move(clock)), loop_(std::move(loop)), denials_(options.denials) {
+    : clock_(std::move(clock)), loop_(std::move(loop)), denials_(options.denials), key_prefix_(options.key_prefix) {
+  options.script = redis::kSharedHashScript;
   const redis::RedisRoster::Options listing{options.key_prefix, options.hash_tag, options.denial_key};
   store_ = std::make_unique<redis::RedisStore>(*loop_, std::move(options), silent_, make_topology);
   roster_ = std::make_unique<redis::RedisRoster>(*loop_, *store_, listing);
@@ -54,7 +55,12 @@ RedisDesk::RedisDesk(std::unique_ptr<BootClock> clock, std::unique_ptr<Loop> loo
 
 RedisDesk::~RedisDesk() {
   stop();
-  store_.reset();
+}
+
+bool RedisDesk::share(KnownKeeper& keeper, RedisKnown::Log log, Duration at_most) {
+  known_ = std::make_unique<RedisKnown>(*loop_, *store_, key_prefix_, keeper, std::move(log));
+  keeper.share_with(*known_);
+  return known_->wait(at_most);
 }
 
 void RedisDesk::stop() {

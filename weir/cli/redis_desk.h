@@ -1,15 +1,17 @@
-// What a server asks Redis beside the way of requests: lists of buckets and resets of all of them. It has one
-// connection per master, a loop and a thread of its own, so that a long list, or a reply that is too large, holds up no
-// decision.
+// What a server asks Redis beside the way of requests: lists of buckets, resets of all of them, and what servers know
+// together. It has one connection per master, a loop and a thread of its own, so that a long list, or a reply that is
+// too large, holds up no decision.
 //
 // Thread safety: all of it.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "weir/base/clock.h"
 #include "weir/base/result.h"
+#include "weir/cli/redis_known.h"
 #include "weir/net/loop.h"
 #include "weir/store/redis/health.h"
 #include "weir/store/redis/redis_roster.h"
@@ -31,6 +33,10 @@ class RedisDesk {
   // For one loop, which must live until stop(). Buckets are visited in the desk's thread.
   std::unique_ptr<Roster> roster(Loop& loop);
 
+  // From now on the keeper, which must outlive the desk, shares what is known with every server on this Redis. Waits
+  // until that was read, at most `at_most`; false: it was not, and will be.
+  bool share(KnownKeeper& keeper, RedisKnown::Log log, Duration at_most);
+
   // Nobody is answered any more.
   void stop();
 
@@ -43,10 +49,12 @@ class RedisDesk {
   std::unique_ptr<BootClock> clock_;
   std::unique_ptr<Loop> loop_;
   std::shared_ptr<redis::DenialCache> denials_;
+  std::string key_prefix_;
   redis::Health silent_{[](std::string_view) {}};  // the loops' stores tell how Redis fares
   // Made and used in the thread.
-  std::unique_ptr<redis::RedisRoster> roster_;
   std::unique_ptr<redis::RedisStore> store_;
+  std::unique_ptr<redis::RedisRoster> roster_;
+  std::unique_ptr<RedisKnown> known_;
   std::thread thread_;
 };
 

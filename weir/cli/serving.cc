@@ -31,6 +31,9 @@ namespace {
 // How often memory is made ready and given back, and expired buckets are looked for.
 constexpr std::chrono::milliseconds kMaintainEvery{50};
 
+// How long the start waits for what other servers know.
+constexpr std::chrono::milliseconds kKnownPatience{1000};
+
 // How long files must be quiet before they are read, and how long they may take to be.
 constexpr std::chrono::milliseconds kSettleFor{100};
 constexpr std::chrono::milliseconds kSettleAtMost{2000};
@@ -185,7 +188,11 @@ Result<void> Serving::open_known(const policy::State& state) {
   if (!beside.empty()) known_file_ = std::make_unique<KnownFile>(beside + ".known", say);
   keeper_ = std::make_unique<KnownKeeper>(known_file_.get(), say);
   watch_ = std::make_unique<DenialWatch>(*keeper_);
-  return keeper_->load(clock_->wall());
+  if (auto loaded = keeper_->load(clock_->wall()); !loaded || desk_ == nullptr) return loaded;
+  if (!desk_->share(*keeper_, say, kKnownPatience)) {
+    say("Redis could not be asked for adjustments and access lists: they will be in force when it can");
+  }
+  return {};
 }
 
 policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) {

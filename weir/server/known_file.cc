@@ -6,13 +6,12 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <map>
-#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "weir/base/bounds.h"
 #include "weir/base/siphash.h"
-#include "weir/base/text.h"
+#include "weir/server/known_line.h"
 #include "weir/store/memory/live_file.h"
 
 namespace weir {
@@ -21,30 +20,6 @@ namespace {
 constexpr std::string_view kHead = "weir known 1\n";
 constexpr std::string_view kHex = "0123456789abcdef";
 
-// --- writing ---
-
-bool is_plain(char c) noexcept {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         std::string_view("._:/-@+").find(c) != std::string_view::npos;
-}
-
-void write_text(std::string_view name, std::string_view value, std::string& out) {
-  out.append(" ").append(name).append("=");
-  for (const char c : value) {
-    if (is_plain(c)) {
-      out += c;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    out.append({'%', kHex[byte >> 4], kHex[byte & 15]});
-  }
-}
-
-void write_number(std::string_view name, std::int64_t value, std::string& out) {
-  out.append(" ").append(name).append("=");
-  append_integer(value, out);
-}
-
 std::string checksum_of(std::string_view text) {
   std::uint64_t sum = siphash13(HashKey{0, 0}, text);
   std::string hex(16, '0');
@@ -52,138 +27,21 @@ std::string checksum_of(std::string_view text) {
   return hex;
 }
 
-// --- reading ---
-
 Error refuse(std::string reason) {
   return Error{Fault::invalid, std::move(reason)};
 }
 
-int hex_digit(char c) noexcept {
-  const std::size_t at = kHex.find(c);
-  return at == std::string_view::npos ? -1 : static_cast<int>(at);
-}
-
-// One line's fields. Each may be taken once; what is left over is a mistake.
-class Fields {
- public:
-  static Result<Fields> parse(std::string_view text) {
-    Fields fields;
-    while (!text.empty()) {
-      if (text.front() != ' ') return refuse("fields are separated by one space");
-      const std::size_t end = std::min(text.find(' ', 1), text.size());
-      const std::string_view field = text.substr(1, end - 1);
-      text.remove_prefix(end);
-      const std::size_t equals = field.find('=');
-      if (equals == std::string_view::npos) return refuse("a field has no value");
-      std::string value;
-      if (!decode(field.substr(equals + 1), value)) return refuse("a field's value is not written as it should be");
-      if (!fields.all_.emplace(field.substr(0, equals), std::move(value)).second)
-        return refuse("a field is there twice");
-    }
-    return fields;
-  }
-
-  std::optional<std::string> take(std::string_view name) {
-    const auto found = all_.find(name);
-    if (found == all_.end()) return std::nullopt;
-    std::optional<std::string> value = std::move(found->second);
-    all_.erase(found);
-    return value;
-  }
-  std::string text(std::string_view name) { return take(name).value_or(""); }
-
-  // False: it is there, and no number.
-  template <class Number>
-  bool number(std::string_view name, std::optional<Number>& out) {
-    const std::optional<std::string> value = take(name);
-    if (!value) return true;
-    const Result<std::int64_t> parsed = parse_integer(*value);
-    if (!parsed) return false;
-    out = make<Number>(*parsed);
-    return true;
-  }
-
-  bool empty() const noexcept { return all_.empty(); }
-
- private:
-  template <class Number>
-  static Number make(std::int64_t value) {
-    if constexpr (std::is_same_v<Number, Wall>) {
-      return Wall{Duration{value}};
-    } else {
-      return Number{value};
-    }
-  }
-
-  static bool decode(std::string_view text, std::string& out) {
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (is_plain(text[i])) {
-        out += text[i];
-        continue;
-      }
-      const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
-      const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
-      if (text[i] != '%' || high < 0 || low < 0) return false;
-      out += static_cast<char>(high * 16 + low);
-      i += 2;
-    }
-    return true;
-  }
-
-  std::map<std::string, std::string, std::less<>> all_;
-};
-
-Result<Adjustment> read_adjustment(Fields& fields) {
-  Adjustment one;
-  std::optional<Wall> expires;
-  one.limit = fields.text("limit");
-  one.id = fields.text("id");
-  one.added_by = fields.text("by");
-  const bool numbers = fields.number("burst", one.burst) && fields.number("count", one.count) &&
-                       fields.number("period", one.period) && fields.number("expires", expires);
-  if (!numbers || !expires || one.limit.empty() || one.id.empty()) return refuse("an adjustment is incomplete");
-  one.expires = *expires;
-  return one;
-}
-
-Result<AccessEntry> read_entry(AccessEntry::List list, Fields& fields) {
-  AccessEntry entry;
-  entry.list = list;
-  if (const std::optional<std::string> ip = fields.take("ip")) {
-    const Result<IpPrefix> prefix = IpPrefix::parse(*ip);
-    if (!prefix) return refuse("an entry's ip is none");
-    entry.ip = *prefix;
-  }
-  entry.apikey = fields.text("apikey");
-  entry.limit = fields.text("limit");
-  entry.id = fields.text("id");
-  entry.reason = fields.text("reason");
-  entry.added_by = fields.text("by");
-  if (!fields.number("expires", entry.expires)) return refuse("an entry's end is no number");
-  if (const Result<void> good = check(entry); !good) return good.error();
-  return entry;
-}
-
 Result<void> read_line(std::string_view line, Kept& kept) {
-  const std::size_t space = std::min(line.find(' '), line.size());
-  const std::string_view word = line.substr(0, space);
-  Result<Fields> fields = Fields::parse(line.substr(space));
-  if (!fields) return fields.error();
-  if (word == "adjust") {
-    Result<Adjustment> one = read_adjustment(*fields);
-    if (!one) return one.error();
+  Result<KnownLine> read = parse_line(line);
+  if (!read) return read.error();
+  if (read->block) return refuse("it holds an automatic block");
+  if (auto* one = std::get_if<Adjustment>(&read->what)) {
     kept.adjustments.push_back(std::move(*one));
     if (kept.adjustments.size() > bounds::adjustments_max) return refuse("it holds too many adjustments");
-  } else if (word == "allow" || word == "deny") {
-    const auto list = word == "allow" ? AccessEntry::List::allow : AccessEntry::List::deny;
-    Result<AccessEntry> one = read_entry(list, *fields);
-    if (!one) return one.error();
-    kept.entries.push_back(std::move(*one));
-    if (kept.entries.size() > bounds::access_entries_max) return refuse("it holds too many entries");
   } else {
-    return refuse("a line begins with a word that is not known");
+    kept.entries.push_back(std::move(std::get<AccessEntry>(read->what)));
+    if (kept.entries.size() > bounds::access_entries_max) return refuse("it holds too many entries");
   }
-  if (!fields->empty()) return refuse("a line has a field that is not known");
   return {};
 }
 
@@ -191,28 +49,8 @@ Result<void> read_line(std::string_view line, Kept& kept) {
 
 std::string print_known(const Kept& kept) {
   std::string out(kHead);
-  for (const Adjustment& one : kept.adjustments) {
-    out += "adjust";
-    write_text("limit", one.limit, out);
-    write_text("id", one.id, out);
-    if (one.burst) write_number("burst", *one.burst, out);
-    if (one.count) write_number("count", *one.count, out);
-    if (one.period) write_number("period", one.period->count(), out);
-    write_number("expires", one.expires.time_since_epoch().count(), out);
-    write_text("by", one.added_by, out);
-    out += '\n';
-  }
-  for (const AccessEntry& one : kept.entries) {
-    out += print(one.list);
-    if (one.ip) write_text("ip", one.ip->print(), out);
-    if (!one.apikey.empty()) write_text("apikey", one.apikey, out);
-    if (!one.limit.empty()) write_text("limit", one.limit, out);
-    if (!one.id.empty()) write_text("id", one.id, out);
-    write_text("reason", one.reason, out);
-    if (one.expires) write_number("expires", one.expires->time_since_epoch().count(), out);
-    write_text("by", one.added_by, out);
-    out += '\n';
-  }
+  for (const Adjustment& one : kept.adjustments) out.append(print_line(one)) += '\n';
+  for (const AccessEntry& one : kept.entries) out.append(print_line(one)) += '\n';
   const std::string sum = checksum_of(out);
   return out.append("end ").append(std::to_string(kept.adjustments.size() + kept.entries.size())) + " " + sum + "\n";
 }

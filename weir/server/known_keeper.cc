@@ -5,15 +5,16 @@
 
 #include "weir/base/assert.h"
 #include "weir/base/bounds.h"
+#include "weir/base/clock.h"
+#include "weir/server/known_lesson.h"
+#include "weir/server/known_line.h"
 
 namespace weir {
 namespace {
 
-// Names of limits have no ':', so no two pairs share a text.
-std::string adjustment_key(std::string_view limit, std::string_view id) {
-  return std::string(limit).append(":").append(id);
-}
-
+// Blocks that the share is told of at once, and how long it is left alone when it cannot be told.
+constexpr std::size_t kBlocksTold = 500;
+constexpr Duration kTellAgainAfter = std::chrono::seconds{1};
 template <class Value>
 std::vector<Value> values_of(const std::map<std::string, Value>& all) {
   std::vector<Value> out;
@@ -65,7 +66,7 @@ Result<void> KnownKeeper::load(Wall now) {
   if (!kept) return kept.error();
   const std::lock_guard lock(mutex_);
   for (Adjustment& one : kept->adjustments) {
-    std::string key = adjustment_key(one.limit, one.id);
+    std::string key = adjustment_name(one.limit, one.id);
     adjustments_.insert_or_assign(std::move(key), std::move(one));
   }
   for (AccessEntry& one : kept->entries) {
@@ -78,26 +79,75 @@ Result<void> KnownKeeper::load(Wall now) {
   return {};
 }
 
-Result<void> KnownKeeper::adjust(Adjustment adjustment, Wall now) {
-  if (auto good = check(adjustment, now); !good) return good;
+bool KnownKeeper::has_room(const Adjustment& adjustment, Wall now) {
   const std::lock_guard lock(mutex_);
-  const unsigned ended = forget_ended(now);
-  std::string key = adjustment_key(adjustment.limit, adjustment.id);
-  if (adjustments_.size() >= bounds::adjustments_max && !adjustments_.contains(key)) {
-    return Error{Fault::too_large,
-                 std::to_string(bounds::adjustments_max) + " adjustments are in force; no more are possible"};
-  }
-  adjustments_.insert_or_assign(std::move(key), std::move(adjustment));
-  publish_and_save(ended | adjustments_part);
-  return {};
+  publish_and_save(forget_ended(now));
+  return adjustments_.size() < bounds::adjustments_max ||
+         adjustments_.contains(adjustment_name(adjustment.limit, adjustment.id));
 }
 
-bool KnownKeeper::unadjust(std::string_view limit, std::string_view id, Wall now) {
+bool KnownKeeper::has_room(const AccessEntry& entry, Wall now) {
   const std::lock_guard lock(mutex_);
-  const unsigned ended = forget_ended(now);
-  const bool found = adjustments_.erase(adjustment_key(limit, id)) > 0;
-  publish_and_save(ended | (found ? adjustments_part : 0u));
-  return found;
+  publish_and_save(forget_ended(now));
+  return entries_.size() < bounds::access_entries_max || entries_.contains(selector_of(entry));
+}
+
+// First told, then in force.
+void KnownKeeper::put(KnownShare::Part part, std::string name, std::string line, std::function<void()> apply,
+                      const Done& done) {
+  if (share_ == nullptr) {
+    apply();
+    return done(true);
+  }
+  KnownShare::Texts texts;
+  texts.emplace(std::move(name), std::move(line));
+  share_->put(part, std::move(texts), [apply = std::move(apply), done](const Result<std::size_t>& count) {
+    if (!count) return done(count.error());
+    apply();
+    done(true);
+  });
+}
+
+void KnownKeeper::take_away(KnownShare::Part part, std::vector<std::string> names, std::function<bool()> apply,
+                            const Done& done) {
+  if (share_ == nullptr) return done(apply());
+  share_->remove(part, std::move(names), [apply = std::move(apply), done](const Result<std::size_t>& count) {
+    if (!count) return done(count.error());
+    const bool known = apply();
+    done(known || *count > 0);
+  });
+}
+
+void KnownKeeper::adjust(Adjustment adjustment, Wall now, const Done& done) {
+  if (auto good = check(adjustment, now); !good) return done(good.error());
+  if (!has_room(adjustment, now)) {
+    return done(Error{Fault::too_large,
+                      std::to_string(bounds::adjustments_max) + " adjustments are in force; no more are possible"});
+  }
+  const std::string key = adjustment_name(adjustment.limit, adjustment.id);
+  const std::string line = print_line(adjustment);
+  put(
+      KnownShare::Part::adjustments, key, line,
+      [this, key, adjustment = std::move(adjustment)] {
+        const std::lock_guard lock(mutex_);
+        adjustments_.insert_or_assign(key, adjustment);
+        publish_and_save(adjustments_part);
+      },
+      done);
+}
+
+void KnownKeeper::unadjust(std::string_view limit, std::string_view id, Wall now, const Done& done) {
+  const std::string key = adjustment_name(limit, id);
+  take_away(
+      KnownShare::Part::adjustments, {key},
+      [this, key, now] {
+        const std::lock_guard lock(mutex_);
+        const unsigned ended = forget_ended(now);
+        const bool found = adjustments_.erase(key) > 0;
+        publish_and_save(ended | (found ? adjustments_part : 0u));
+        return found;
+      },
+      done);
 }
 
 std::vector<Adjustment> KnownKeeper::adjustments(Wall now) const {
@@ -107,35 +157,72 @@ std::vector<Adjustment> KnownKeeper::adjustments(Wall now) const {
   return all;
 }
 
-Result<void> KnownKeeper::add(AccessEntry entry, Wall now) {
-  if (auto good = weir::check(entry); !good) return good;
-  if (!entry.live(now)) return Error{Fault::invalid, "an access entry must end in the future"};
-  const std::lock_guard lock(mutex_);
-  const unsigned ended = forget_ended(now);
-  std::string key = selector_of(entry);
-  if (entries_.size() >= bounds::access_entries_max && !entries_.contains(key)) {
-    return Error{Fault::too_large,
-                 std::to_string(bounds::access_entries_max) + " access entries are in force; no more are possible"};
+void KnownKeeper::add(AccessEntry entry, Wall now, const Done& done) {
+  if (auto good = weir::check(entry); !good) return done(good.error());
+  if (!entry.live(now)) return done(Error{Fault::invalid, "an access entry must end in the future"});
+  if (!has_room(entry, now)) {
+    return done(Error{Fault::too_large, std::to_string(bounds::access_entries_max) +
+                                            " access entries are in force; no more are possible"});
   }
-  entries_.insert_or_assign(std::move(key), std::move(entry));
-  publish_and_save(ended | entries_part);
-  return {};
+  const std::string key = selector_of(entry);
+  const std::string line = print_line(entry);
+  put(
+      KnownShare::Part::entries, key, line,
+      [this, key, entry = std::move(entry)] {
+        const std::lock_guard lock(mutex_);
+        entries_.insert_or_assign(key, entry);
+        publish_and_save(entries_part);
+      },
+      done);
+}
+
+void KnownKeeper::remove(const AccessEntry& selector, Wall now, const Done& done) {
+  const std::string key = selector_of(selector);
+  take_away(
+      KnownShare::Part::entries, {key, block_name(selector)},
+      [this, key, now] {
+        const std::lock_guard lock(mutex_);
+        unsigned changed = forget_ended(now);
+        const bool entry = entries_.erase(key) > 0;
+        const bool block = blocks_.erase(key) > 0;
+        untold_.erase(key);
+        if (entry) changed |= entries_part;
+        if (block) changed |= blocks_part;
+        publish_and_save(changed);
+        return entry || block;
+      },
+      done);
+}
+
+Result<void> KnownKeeper::adjust(Adjustment adjustment, Wall now) {
+  WEIR_ASSERT(share_ == nullptr);
+  Result<void> result;
+  adjust(std::move(adjustment), now, [&](const Result<bool>& changed) {
+    if (!changed) result = changed.error();
+  });
+  return result;
+}
+
+bool KnownKeeper::unadjust(std::string_view limit, std::string_view id, Wall now) {
+  WEIR_ASSERT(share_ == nullptr);
+  bool found = false;
+  unadjust(limit, id, now, [&](const Result<bool>& changed) { found = *changed; });
+  return found;
+}
+
+Result<void> KnownKeeper::add(AccessEntry entry, Wall now) {
+  WEIR_ASSERT(share_ == nullptr);
+  Result<void> result;
+  add(std::move(entry), now, [&](const Result<bool>& changed) {
+    if (!changed) result = changed.error();
+  });
+  return result;
 }
 
 bool KnownKeeper::remove(const AccessEntry& selector, Wall now) {
-  const std::lock_guard lock(mutex_);
-  unsigned changed = forget_ended(now);
-  const std::string key = selector_of(selector);
+  WEIR_ASSERT(share_ == nullptr);
   bool found = false;
-  if (entries_.erase(key) > 0) {
-    changed |= entries_part;
-    found = true;
-  }
-  if (blocks_.erase(key) > 0) {
-    changed |= blocks_part;
-    found = true;
-  }
-  publish_and_save(changed);
+  remove(selector, now, [&](const Result<bool>& changed) { found = *changed; });
   return found;
 }
 
@@ -175,11 +262,82 @@ void KnownKeeper::tick(Wall now) {
       blocks_refused_.fetch_add(1, std::memory_order_relaxed);
       continue;
     }
+    if (share_ != nullptr) untold_.insert_or_assign(key, entry);
     blocks_.insert_or_assign(std::move(key), std::move(entry));
     changed |= blocks_part;
   }
   publish_and_save(changed);
   if (unsaved_) save();
+  if (!untold_.empty() && !telling_ && now >= tell_at_) tell_of_blocks();
+}
+
+// A few at a time; what is not taken is told again later, while it lasts.
+void KnownKeeper::tell_of_blocks() {
+  KnownShare::Texts texts;
+  std::map<std::string, AccessEntry> told;
+  for (const auto& [key, entry] : untold_) {
+    if (texts.size() == kBlocksTold) break;
+    texts.emplace(block_name(entry), print_line(entry, true));
+    told.emplace(key, entry);
+  }
+  telling_ = true;
+  share_->put(KnownShare::Part::entries, std::move(texts), [this, told](const Result<std::size_t>& count) {
+    const std::lock_guard lock(mutex_);
+    telling_ = false;
+    if (!count) tell_at_ = BootClock::wall() + kTellAgainAfter;
+    for (const auto& [key, entry] : told) {
+      const auto found = untold_.find(key);
+      if (count && found != untold_.end() && found->second == entry) untold_.erase(found);
+    }
+  });
+}
+
+std::vector<KnownShare::Ended> KnownKeeper::learn(KnownShare::Part part, const KnownShare::Texts& all, Wall now) {
+  Lesson lesson = read_lesson(part, all, now);
+  const std::lock_guard lock(mutex_);
+  unsigned changed = 0;
+  if (part == KnownShare::Part::adjustments) {
+    if (adjustments_ != lesson.adjustments) changed |= adjustments_part;
+    adjustments_ = std::move(lesson.adjustments);
+  } else {
+    // What the others have not been told of stays.
+    for (const auto& [key, entry] : untold_) {
+      if (entry.live(now)) lesson.blocks.insert_or_assign(key, entry);
+    }
+    if (entries_ != lesson.entries) changed |= entries_part;
+    if (blocks_ != lesson.blocks) changed |= blocks_part;
+    entries_ = std::move(lesson.entries);
+    blocks_ = std::move(lesson.blocks);
+  }
+  publish_and_save(changed);
+  complain_of(part, lesson.skipped, std::move(lesson.first_skipped));
+  return std::move(lesson.ended);
+}
+
+void KnownKeeper::complain_of(KnownShare::Part part, std::size_t skipped, std::string first) {
+  std::string& last = skipped_[static_cast<std::size_t>(part)];
+  if (std::exchange(last, first) == first || skipped == 0) return;
+  const bool adjustments = part == KnownShare::Part::adjustments;
+  log_(std::to_string(skipped) + " of the shared " + (adjustments ? "adjustments" : "access entries") +
+       " cannot be read and are skipped: " + first);
+}
+
+KnownShare::Texts KnownKeeper::texts(KnownShare::Part part, Wall now) const {
+  KnownShare::Texts all;
+  const std::lock_guard lock(mutex_);
+  if (part == KnownShare::Part::adjustments) {
+    for (const auto& [key, one] : adjustments_) {
+      if (one.live(now)) all.emplace(key, print_line(one));
+    }
+    return all;
+  }
+  for (const auto& [key, one] : entries_) {
+    if (one.live(now)) all.emplace(key, print_line(one));
+  }
+  for (const auto& [key, one] : blocks_) {
+    if (one.live(now)) all.emplace(block_name(one), print_line(one, true));
+  }
+  return all;
 }
 
 unsigned KnownKeeper::forget_ended(Wall now) {
@@ -188,6 +346,7 @@ unsigned KnownKeeper::forget_ended(Wall now) {
   if (forget_in(adjustments_, now)) changed |= adjustments_part;
   if (forget_in(entries_, now)) changed |= entries_part;
   if (forget_in(blocks_, now)) changed |= blocks_part;
+  (void)forget_in(untold_, now);
   return changed;
 }
 

@@ -2,6 +2,10 @@
 // the call returned, on any loop. Automatic blocks are the exception: there may be many at once, so they are collected
 // and published together by the next tick().
 //
+// Where several servers share what is known, a change is first told to the share and then in force, here at once and on
+// the others when they hear of it; one that the share does not take is not made. Automatic blocks are in force here in
+// any case, and told when that is possible.
+//
 // Thread safety: all of it. Changes wait for one another, and for the archive, which may write and sync a file;
 // requests never wait.
 #pragma once
@@ -20,6 +24,7 @@
 #include "weir/base/time.h"
 #include "weir/policy/known.h"
 #include "weir/server/known_archive.h"
+#include "weir/server/known_share.h"
 
 namespace weir {
 
@@ -29,36 +34,56 @@ class KnownKeeper {
   // should know, one sentence each.
   explicit KnownKeeper(KnownArchive* archive = nullptr, std::function<void(std::string_view)> log = {});
 
+  // To be called once, before anything else; the share must outlive all changes.
+  void share_with(KnownShare& share) noexcept { share_ = &share; }
+
   // What was kept, less what has ended since. To be called once, at the start.
   Result<void> load(Wall now);
 
   // For the readers: Reader<Known> reader(keeper.known()).
   const Published<Known>& known() const noexcept { return known_; }
 
+  // Of a change: whether there was something to change. Called once: before the call returns, or with a share later, in
+  // another thread. Errors of all changes with a share: unavailable (nothing was changed), timeout (nobody knows yet).
+  using Done = std::function<void(const Result<bool>& changed)>;
+
   // Puts the adjustment in force, in place of one for the same limit and id. Errors: invalid (no limit, no id, no
   // number, or it ended already), too_large (bounds::adjustments_max). Whether the numbers fit the limit is for the
   // caller to ask: adjusted() in policy/known.h.
-  Result<void> adjust(Adjustment adjustment, Wall now);
+  void adjust(Adjustment adjustment, Wall now, const Done& done);
   // False if there was none.
-  bool unadjust(std::string_view limit, std::string_view id, Wall now);
+  void unadjust(std::string_view limit, std::string_view id, Wall now, const Done& done);
   // Those in force, by limit and id.
   std::vector<Adjustment> adjustments(Wall now) const;
 
   // Puts the entry in force, in place of one of the same list for the same client. Errors: invalid, too_large
   // (bounds::access_entries_max).
-  Result<void> add(AccessEntry entry, Wall now);
+  void add(AccessEntry entry, Wall now, const Done& done);
   // Ends the entry of that list for that client, and a block of it. Of `selector` only the list and the client count.
   // False if there was none. Entries of the configuration are not here: they end with it.
-  bool remove(const AccessEntry& selector, Wall now);
+  void remove(const AccessEntry& selector, Wall now, const Done& done);
   // Those in force; in the deny list automatic blocks too.
   std::vector<AccessEntry> entries(AccessEntry::List list, Wall now) const;
+
+  // The same without a share: the answer at once.
+  Result<void> adjust(Adjustment adjustment, Wall now);
+  bool unadjust(std::string_view limit, std::string_view id, Wall now);
+  Result<void> add(AccessEntry entry, Wall now);
+  bool remove(const AccessEntry& selector, Wall now);
+
+  // All that the servers know together of one part: what is in force from now on. Texts that are not understood are
+  // skipped, with one sentence to the log; those that have ended are returned.
+  std::vector<KnownShare::Ended> learn(KnownShare::Part part, const KnownShare::Texts& all, Wall now);
+  // What is in force here of one part, as the share has it.
+  KnownShare::Texts texts(KnownShare::Part part, Wall now) const;
 
   // From a loop's thread: a client to be denied from the next tick() on. Cheap; beyond bounds::blocks_waiting_max and
   // bounds::blocks_max it is not blocked, and counted.
   void block(AccessEntry entry);
   std::uint64_t blocks_refused() const noexcept { return blocks_refused_.load(std::memory_order_relaxed); }
 
-  // Every 50 ms or so, from one thread: publishes blocks, forgets what has ended, saves again what could not be saved.
+  // Every 50 ms or so, from one thread: publishes blocks and tells the share of them, forgets what has ended, saves
+  // again what could not be saved.
   void tick(Wall now);
 
  private:
@@ -70,13 +95,25 @@ class KnownKeeper {
   void publish_and_save(unsigned changed);
   void save();
 
+  bool has_room(const Adjustment& adjustment, Wall now);
+  bool has_room(const AccessEntry& entry, Wall now);
+  void put(KnownShare::Part part, std::string name, std::string line, std::function<void()> apply, const Done& done);
+  void take_away(KnownShare::Part part, std::vector<std::string> names, std::function<bool()> apply, const Done& done);
+  void tell_of_blocks();
+  void complain_of(KnownShare::Part part, std::size_t skipped, std::string first);
+
   KnownArchive* archive_;
+  KnownShare* share_ = nullptr;
   std::function<void(std::string_view)> log_;
 
   mutable std::mutex mutex_;
   std::map<std::string, Adjustment> adjustments_;  // by "limit:id"
   std::map<std::string, AccessEntry> entries_;     // by selector_of()
   std::map<std::string, AccessEntry> blocks_;      // the same
+  std::map<std::string, AccessEntry> untold_;      // blocks that the share has not taken yet
+  bool telling_ = false;                           // it is being told of some
+  Wall tell_at_{};                                 // not before
+  std::string skipped_[2];                         // of each part, what was complained of last
   Known::Parts parts_;                             // as published
   Wall soonest_ = Wall::max();                     // nothing ends before
   bool unsaved_ = false;

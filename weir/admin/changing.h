@@ -1,0 +1,53 @@
+// A change of adjustments or access lists: made at once, or when the servers that share them have taken it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "weir/admin/work.h"
+#include "weir/server/known_keeper.h"
+
+namespace weir::admin {
+
+class Changing final : public Work {
+ public:
+  // `change` is begun at once. `finish` makes the reply when it was made: whether there was something to change.
+  Changing(const std::function<void(const KnownKeeper::Done& done)>& change,
+           std::function<Reply(bool changed, Now now)> finish)
+      : finish_(std::move(finish)) {
+    change([progress = progress_](const Result<bool>& changed) {
+      const std::lock_guard lock(progress->mutex);
+      progress->changed = changed;
+    });
+  }
+
+  std::optional<Reply> step(Now now) override {
+    std::optional<Result<bool>> changed;
+    {
+      const std::lock_guard lock(progress_->mutex);
+      changed = progress_->changed;
+    }
+    if (!changed) return {};
+    if (*changed) return finish_(**changed, now);
+    const Error& error = changed->error();
+    const bool away = error.fault == Fault::unavailable || error.fault == Fault::timeout;
+    if (away) return refuse(error);
+    return refuse(400, error.fault == Fault::too_large ? "too_large" : "bad_value", error.detail);
+  }
+  Duration pause() const noexcept override { return std::chrono::milliseconds{1}; }
+
+ private:
+  // What a late answer may still touch when the connection is gone.
+  struct Progress {
+    std::mutex mutex;
+    std::optional<Result<bool>> changed;
+  };
+
+  std::function<Reply(bool changed, Now now)> finish_;
+  std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
+};
+
+}  // namespace weir::admin

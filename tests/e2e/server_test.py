@@ -202,8 +202,6 @@ class Life(unittest.TestCase):
                     ('listen: [{address: "127.0.0.1:0", speak: grpc}]', 2, "not built yet"),
                     ("limits: {a: {rate: 1/s, external: {enabled: true, http: {url: 'http://127.0.0.1:1/x'}}}}", 2,
                      "limits.a.external.enabled is not built yet"),
-                    ("{store: redis, limits: {a: {rate: 9/s, lease: {tokens: 2, servers: 2}}}}", 2,
-                     "limits.a.lease.tokens is not built yet"),
                     ('listen: [{address: "127.0.0.1:0", speak: [http, resp]}]', 2, "an address of their own"),
                     ('listen: [{address: "127.0.0.1:0", speak: http, password: x}]', 2, "protects nothing"),
                     ("state: {live: /tmp/a, snapshot: /tmp/a}", 2, "a file each"),

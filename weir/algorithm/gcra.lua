@@ -14,6 +14,14 @@
 --        that denies; the keys of one group together.
 -- Reply  seconds, microseconds, states forgotten; then for every key of the groups charged:
 --        allowed, remaining, retry (-1: never), reset
+--
+-- Leases: one bucket, and a second key that names the leases out: "holder serial end;" each, the end in ms.
+-- ARGV   lease b price window interval asks want holder serial servers life: `asks` spends of that price, and up to
+--        `want` tokens beyond them for the holder to spend within `life` ms, unless `servers` others hold a lease.
+--        Without a second key want is 0.
+--        return b price window interval holder serial: that much of that lease was not spent; too late, it is lost.
+-- Reply  seconds, microseconds, 1 if others hold too many leases; asks that pass, remaining, retry of the next, reset,
+--        tokens leased
 local fmod, floor, ceil, max, min, format, sub = math.fmod, math.floor, math.ceil, math.max, math.min, string.format,
   string.sub
 local time = redis.call('TIME')
@@ -253,8 +261,9 @@ local at, spent_s, spent_n = 2, 0, 0
 if mode == 'undo' then
   at, spent_s, spent_n = 4, tonumber(ARGV[2]), tonumber(ARGV[3]) * 1000
 end
+local leasing = mode == 'lease' or mode == 'return'
 local entries = {}
-for i = 1, #KEYS do
+for i = 1, leasing and 1 or #KEYS do
   local letter = ARGV[at]
   local e = {key = KEYS[i], begins = i == 1}
   if sub(letter, 1, 1) == '+' then
@@ -286,6 +295,69 @@ local function spend_group(first, last)
     end
   end
   return allowed
+end
+
+if leasing then
+  local e = entries[1]
+  local milliseconds = now_s * 1000 + floor(now_n / 1000000)
+
+  -- The leases of others that have not ended, how many they are, and the serial of the holder's own. None ends later
+  -- than one that begins now: the clock may have been set back.
+  local function read_leases(holder, latest)
+    local others, count, own = '', 0, nil
+    for who, serial, till in string.gmatch(redis.call('GET', KEYS[2]) or '', '(%w+) (%d+) (%d+);') do
+      if tonumber(till) > milliseconds then
+        if who == holder then
+          own = serial
+        else
+          others = others .. format('%s %s %.0f;', who, serial, min(tonumber(till), latest))
+          count = count + 1
+        end
+      end
+    end
+    return others, count, own
+  end
+
+  if mode == 'return' then
+    local holder, serial = ARGV[at], ARGV[at + 1]
+    local others, count, own = read_leases(holder, 9007199254740992)
+    if own == serial then
+      bucket.refund(e)
+      if count == 0 then
+        redis.call('DEL', KEYS[2])
+      else
+        redis.call('SET', KEYS[2], others, 'KEEPTTL')
+      end
+    end
+    bucket.look(e)
+    return {now_s, now_n / 1000, 0, 0, e.remaining, 0, e.reset, 0}
+  end
+
+  local asks, want, holder, serial = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3]
+  local servers, life = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
+  local price, room = e.price, e.window - e.owed
+  local fit = min(asks, whole(room, price))
+  local leased, full = 0, 0
+  if fit == asks and want > 0 then
+    leased = min(want, whole(room - fit * price, e.interval))
+    if leased > 0 then
+      local others, count = read_leases(holder, milliseconds + life)
+      if count < servers then
+        keep(KEYS[2], others .. format('%s %s %.0f;', holder, serial, milliseconds + life), after_now(life * 1000000))
+      else
+        leased, full = 0, 1
+      end
+    end
+  end
+  e.price = fit * price + leased * e.interval
+  bucket.look(e)
+  if fit == 0 then
+    bucket.settle(e)
+  else
+    bucket.take(e)
+  end
+  local retry = max(price - (e.window - e.reset), 0)
+  return {now_s, now_n / 1000, full, fit, e.remaining, retry, e.reset, leased}
 end
 
 local asked = #entries

@@ -109,6 +109,9 @@ inline constexpr std::size_t redis_unanswered_max = 16'384;
 inline constexpr std::size_t redis_unanswered_bytes_max = 16u << 20;
 inline constexpr int redis_sends_max = 5;
 inline constexpr std::size_t denials_remembered_max = 65'536;
+// Hot buckets that one server leases at a time, and servers that lease one bucket.
+inline constexpr std::size_t leases_max = 4'096;
+inline constexpr std::int64_t lease_servers_max = 1'000;
 // Buckets refunded or reset that other event loops are told of one by one; who has missed more forgets all denials.
 inline constexpr std::size_t denials_voided_max = 256;
 // Keys that one step of a list asks Redis for, and after a reply that was too large.

@@ -32,8 +32,6 @@ bool is_unbuilt(std::string_view path, const policy::Loaded& loaded) {
     if (!path.starts_with(prefix)) continue;
     const std::string_view field = path.substr(prefix.size());
     if (field.starts_with("external.")) return true;
-    // In memory there is nothing to borrow from.
-    if (field.starts_with("lease.") && loaded.settings.store == policy::StoreKind::redis) return true;
   }
   return false;
 }

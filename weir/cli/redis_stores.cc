@@ -19,6 +19,7 @@ namespace weir::cli {
 namespace {
 
 constexpr std::size_t kHashKeyBytes = 32;
+constexpr std::size_t kHolderBytes = 8;  // no two servers have the same
 constexpr Duration kHashKeyPatience = std::chrono::seconds{1};
 
 Result<std::string> random_bytes(std::size_t size) {
@@ -104,6 +105,10 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const policy::Redis& sett
   if (!secret) return secret.error();
   redis::RedisStore::Options& options = stores->options_;
   std::copy_n(secret->data(), sizeof(HashKey), reinterpret_cast<char*>(&options.denial_key));
+  const auto holder = random_bytes(kHolderBytes);
+  if (!holder) return holder.error();
+  stores->leases_ = std::make_unique<redis::Leases>(
+      redis::Leases::Options{.holder = hexadecimal(*holder), .key = options.denial_key});
   options.denials = std::make_shared<redis::DenialCache>(options.denial_key);
   options.link.client.username = settings.username;
   options.link.client.password = settings.password;
@@ -143,7 +148,8 @@ redis::MakeTopology RedisStores::topology() const {
 std::unique_ptr<Store> RedisStores::store(Loop& loop, Table& fallback, const Clock& clock) {
   auto store = std::make_unique<redis::RedisStore>(loop, options_, health_, topology());
   places_.push_back({&loop, store.get()});
-  return std::make_unique<FailoverStore>(std::move(store), Fallback(fallback, settings_.share, fallbacks_, clock),
+  auto leasing = std::make_unique<redis::LeasingStore>(loop, std::move(store), *leases_);
+  return std::make_unique<FailoverStore>(std::move(leasing), Fallback(fallback, settings_.share, fallbacks_, clock),
                                          clock);
 }
 
@@ -169,6 +175,7 @@ void RedisStores::fill(Gauges& gauges) const {
     gauges.store_errors.emplace_back(print(trouble), health_.troubles(trouble));
   }
   gauges.denial_cache_hits = health_.denial_hits();
+  gauges.lease_hits = health_.leased();
   for (std::size_t i = 0; i < gauges.store_fallbacks.size(); ++i) {
     gauges.store_fallbacks[i] = fallbacks_.of(static_cast<FailurePolicy>(i));
   }

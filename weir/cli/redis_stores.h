@@ -19,6 +19,7 @@
 #include "weir/store/failover/failover_store.h"
 #include "weir/store/memory/table.h"
 #include "weir/store/redis/health.h"
+#include "weir/store/redis/leasing_store.h"
 #include "weir/store/redis/redis_store.h"
 #include "weir/store/store.h"
 
@@ -64,6 +65,7 @@ class RedisStores {
   redis::RedisStore::Options options_;
   Resolver resolver_;
   redis::Health health_;
+  std::unique_ptr<redis::Leases> leases_;
   FallbackCounts fallbacks_;
   std::vector<Place> places_;
 };

@@ -38,6 +38,13 @@ class Limit {
   // What `cost` tokens are worth in time. A cost beyond the burst is worth the whole bucket: it cannot overflow.
   constexpr Duration price(Count cost) const noexcept { return cost < burst_ ? interval_ * cost : window(); }
 
+  // The same rate with a smaller bucket. REQUIRES: 0 <= tokens < burst().
+  constexpr Limit less(Count tokens) const noexcept {
+    Limit smaller = *this;
+    smaller.burst_ -= tokens;
+    return smaller;
+  }
+
   friend constexpr bool operator==(const Limit&, const Limit&) = default;
 
  private:

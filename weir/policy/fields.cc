@@ -21,7 +21,8 @@ constexpr std::array kLease = std::to_array<Field>({
      .type = integer,
      .doc = "How many servers may hold a lease of one bucket.",
      .required = true,
-     .min = 1},
+     .min = 1,
+     .max = bounds::lease_servers_max},
 });
 
 constexpr std::array kClientTls = std::to_array<Field>({

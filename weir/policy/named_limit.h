@@ -35,14 +35,6 @@ enum class Missing : unsigned char {
   reject,  // the request is refused
 };
 
-// A server may take this many tokens of a shared bucket at once (store/redis).
-struct Lease {
-  Count tokens = 0;
-  Count servers = 0;
-
-  friend constexpr bool operator==(const Lease&, const Lease&) = default;
-};
-
 // How ids of a limit are read.
 enum class IdKind : unsigned char {
   shaped,   // by an IdShape

@@ -337,6 +337,7 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count 
   if (numbers.bucket) {
     charge.key = {key, Kind::bucket};
     charge.limit = *numbers.bucket;
+    charge.lease = limit.lease.value_or(Lease{});
     part.bucket = out.add(charge);
   }
   if (numbers.quota != nullptr) {

@@ -88,13 +88,12 @@ Result<void> Asked::add(const Charge& charge, std::size_t group, const Keys& key
     asking.entry = i;
     return {};
   }
+  const Limit limit = charge.shared_limit();
   if (charge.key.kind == Kind::bucket) {
     if (auto fits = check_window(charge.limit_name, charge.limit); !fits) return fits;
   }
   Entry& entry = list_[entries_size_++];
-  entry = {
-      at, written.size(), charge.key.kind, charge.limit, charge.quota, charge.cost, !charge.shadow, group, 0, false,
-      {}};
+  entry = {at, written.size(), charge.key.kind, limit, charge.quota, charge.cost, !charge.shadow, group, 0, false, {}};
   return {};
 }
 

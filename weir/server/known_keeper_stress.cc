@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -62,6 +64,78 @@ TEST(KnownKeeperStress, AChangeIsSeenByEveryReaderThatLooksAfterIt) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_GT(changes_seen.load(), 0u) << "no reader ever met a change: the test shows nothing";
   EXPECT_LE(keeper.entries(AccessEntry::List::deny, kNow).size(), 100u);
+}
+
+// Takes changes in a thread of its own, and teaches everything again and again, as the real one does.
+class BusyShare final : public KnownShare {
+ public:
+  explicit BusyShare(KnownKeeper& keeper) : keeper_(keeper), thread_([this] { work(); }) {}
+  ~BusyShare() override {
+    over_.store(true);
+    thread_.join();
+  }
+  void put(Part part, Texts texts, Done done) override {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back([this, part, texts, done] {
+      for (const auto& [name, text] : texts) parts_[static_cast<std::size_t>(part)].insert_or_assign(name, text);
+      done(texts.size());
+    });
+  }
+  void remove(Part part, std::vector<std::string> names, Done done) override {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back([this, part, names, done] {
+      std::size_t count = 0;
+      for (const std::string& name : names) count += parts_[static_cast<std::size_t>(part)].erase(name);
+      done(count);
+    });
+  }
+
+ private:
+  void work() {
+    while (!over_.load()) {
+      std::vector<std::function<void()>> calls;
+      {
+        const std::lock_guard lock(mutex_);
+        calls.swap(waiting_);
+      }
+      for (const auto& call : calls) call();
+      for (const Part part : {Part::adjustments, Part::entries}) {
+        keeper_.learn(part, parts_[static_cast<std::size_t>(part)], kNow);
+      }
+    }
+  }
+
+  KnownKeeper& keeper_;
+  std::mutex mutex_;
+  std::vector<std::function<void()>> waiting_;
+  Texts parts_[2];
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
+TEST(KnownKeeperStress, AChangeThatTheShareTookStaysInForceWhateverIsLearnt) {
+  KnownKeeper keeper;
+  BusyShare share(keeper);
+  keeper.share_with(share);
+  for (int i = 1; i <= kRounds / 10; ++i) {
+    Adjustment one;
+    one.limit = "orders";
+    one.id = "7";
+    one.burst = one.count = i;
+    one.expires = kNow + 1h;
+    AccessEntry entry;
+    entry.apikey = std::to_string(i % 100);
+    entry.expires = kNow + 1h;
+    keeper.block(entry);
+    keeper.tick(kNow);
+    std::atomic<bool> taken{false};
+    keeper.adjust(one, kNow, [&](const Result<bool>& changed) { taken.store(changed.has_value()); });
+    while (!taken.load()) std::this_thread::yield();
+    const auto found = keeper.adjustments(kNow);
+    ASSERT_EQ(found.size(), 1u);
+    ASSERT_EQ(*found[0].burst, i);
+    ASSERT_FALSE(keeper.entries(AccessEntry::List::deny, kNow).empty());
+  }
 }
 
 }  // namespace

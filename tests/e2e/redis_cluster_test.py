@@ -9,6 +9,7 @@ import unittest
 
 from redis_failover_test import Failing
 from redis_servers import Redis, free_port, until
+from serving import Server
 
 
 def replica_of(test, master):
@@ -44,6 +45,39 @@ class Replication(Failing):
         server = self.serve(replica_of(self, master).port, mode="replication")
         self.until_recovered(server)
         self.assert_healthy(server)
+
+
+WAITING = """
+listen:
+  - {{address: "127.0.0.1:0", speak: http}}
+  - {{address: "127.0.0.1:0", speak: admin}}
+threads: 1
+store: redis
+redis: {{endpoints: ["127.0.0.1:{port}"], timeout: 2s, wait_replicas: 1}}
+limits:
+  open: {{burst: 100, count: 1, period: 1h}}
+"""
+
+
+class WaitReplicas(Failing):
+    def test_an_answer_waits_for_the_replica_and_stands_without_it(self):
+        master = Redis(self)
+        replica = replica_of(self, master)
+        until("the master counts it", lambda: "state=online" in master("INFO", "replication"))
+        server = Server(self, WAITING.format(port=master.port))
+        server.wait_for_metric("weir_store_up 1\n")
+        for left in range(99, 89, -1):
+            self.assertEqual(self.ask(server, "open", "x")[1]["remaining"], left)
+            self.assertEqual(replica("GET", "weir:b:open:x"), master("GET", "weir:b:open:x"), "it is there already")
+        self.assertIn("cmdstat_wait:", master("INFO", "commandstats"))
+        self.assertIn("\nweir_store_unreplicated_total 0\n", server.get("admin", "/metrics"))
+        replica.pause()
+        for left in range(89, 79, -1):
+            status, answer = self.ask(server, "open", "x")
+            self.assertEqual((status, answer["remaining"]), (200, left))
+            self.assertNotIn("degraded", answer)
+        self.assertNotIn("\nweir_store_unreplicated_total 0\n", server.get("admin", "/metrics"))
+        replica.resume()
 
 
 class Sentinels(Failing):

@@ -3,10 +3,11 @@
 import random
 import signal
 import socket
+import subprocess
 import threading
 import unittest
 
-from redis_servers import Redis
+from redis_servers import Redis, until
 from serving import Server
 
 POLICY = """
@@ -15,7 +16,7 @@ listen:
   - {{address: "127.0.0.1:0", speak: admin}}
 threads: 2
 store: redis
-redis: {{endpoints: ["127.0.0.1:{port}"], timeout: 5s}}
+redis: {{endpoints: ["127.0.0.1:{port}"], timeout: 5s, mode: {mode}}}
 limits:
   hot: {{burst: {burst}, count: 1, period: 30m, lease: {{tokens: 64, servers: 4}}}}
 """
@@ -55,8 +56,8 @@ def commands(redis):
 
 
 class LeaseTest(unittest.TestCase):
-    def start(self, redis, burst):
-        server = Server(self, POLICY.format(port=redis.port, burst=burst))
+    def start(self, redis, burst, mode="single"):
+        server = Server(self, POLICY.format(port=redis.port, burst=burst, mode=mode))
         server.wait_for_metric("weir_store_up 1\n")
         return server
 
@@ -91,6 +92,32 @@ class LeaseTest(unittest.TestCase):
         passed = sum(client.passed for client in clients) + left.passed
         self.assertLessEqual(passed, burst)
         self.assertGreaterEqual(passed, burst - 4 * 64 - 64 - 3 * 8)
+
+    def test_a_slot_that_moves_between_masters_takes_its_leases_along(self):
+        nodes = [Redis(self, "--cluster-enabled", "yes") for _ in range(3)]
+        subprocess.run(["redis-cli", "--cluster", "create", *(node.address for node in nodes), "--cluster-yes"],
+                       check=True, capture_output=True, timeout=120)
+        for node in nodes:
+            until("the cluster is there", lambda n=node: "cluster_state:ok" in n("CLUSTER", "INFO"))
+        servers = [self.start(nodes[0], 4000, mode="cluster") for _ in range(2)]
+        clients = [Client(server, 500, depth=4) for server in servers for _ in range(2)]
+        slot = nodes[0]("CLUSTER", "KEYSLOT", "weir:b:hot:x")
+        until("the bucket is leased", lambda: any(node("CLUSTER", "COUNTKEYSINSLOT", slot) == 2 for node in nodes))
+        source = next(node for node in nodes if node("CLUSTER", "COUNTKEYSINSLOT", slot) > 0)
+        target = next(node for node in nodes if node is not source)
+        target("CLUSTER", "SETSLOT", slot, "IMPORTING", source("CLUSTER", "MYID"))
+        source("CLUSTER", "SETSLOT", slot, "MIGRATING", target("CLUSTER", "MYID"))
+        while keys := source("CLUSTER", "GETKEYSINSLOT", slot, 10):
+            for key in keys:
+                source("MIGRATE", "127.0.0.1", target.port, key, 0, 5000)
+        for node in (target, source, *nodes):
+            node("CLUSTER", "SETSLOT", slot, "NODE", target("CLUSTER", "MYID"))
+        for client in clients:
+            client.join()
+        self.assertEqual([client.answered for client in clients], [2000] * 4)
+        passed = sum(client.passed for client in clients)
+        self.assertLessEqual(passed, 4000)
+        self.assertGreaterEqual(passed, 4000 - 4 * 64 - 2 * 64)
 
 
 if __name__ == "__main__":

@@ -106,8 +106,13 @@ Outcome adjust(Front& front, const Request& request) {
   adjustment.added_by = caller(request);
   if (const auto error = read_numbers(*object, wall, adjustment)) return bad_value(*error);
   const auto without = policy->in_force(*limit, id, Known(), wall);
-  if (const auto fits = adjusted(adjustment, without.numbers ? &*without.numbers : nullptr); !fits) {
-    return bad_value(fits.error());
+  const auto numbers = adjusted(adjustment, without.numbers ? &*without.numbers : nullptr);
+  if (!numbers) return bad_value(numbers.error());
+  if (numbers->window() > policy->window_max()) {
+    return bad_value({Fault::invalid, "burst " + std::to_string(numbers->burst()) + " takes " +
+                                          print_duration(numbers->window()) +
+                                          " to refill at this rate, and on Redis at most " +
+                                          print_duration(policy->window_max()) + " is possible"});
   }
   const std::shared_ptr<const Known> known = front.keeper.known().current();
   const std::string before = text_of(*policy, known->adjustments().find({limit->name, id}, wall), wall);

@@ -90,6 +90,15 @@ TEST(Adjust, RefusesWhatMakesNoSense) {
   EXPECT_TRUE(desk.around.log.empty());
 }
 
+TEST(Adjust, RefusesAWindowThatRedisCannotHold) {
+  Desk desk("store: redis\n");
+  // A token every 12 minutes.
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":12480})").error(), "");
+  const Told told = desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":12481})");
+  EXPECT_EQ(told.error(), "bad_value");
+  EXPECT_NE(told.content.find("on Redis at most 104d is possible"), std::string::npos) << told.content;
+}
+
 TEST(Access, DeniesAtOnceAndForgetsAgain) {
   Desk desk;
   const Told told = desk.call("POST", "/ratelimit/access/deny", R"({"ip":"10.0.0.0/24","reason":"abuse","for":"1h"})");

@@ -117,6 +117,8 @@ inline constexpr std::size_t denials_voided_max = 256;
 // Keys that one step of a list asks Redis for, and after a reply that was too large.
 inline constexpr std::size_t redis_scan_keys = 256;
 inline constexpr std::size_t redis_scan_keys_few = 8;
+// Replicas whose word for a decision may be waited for.
+inline constexpr std::int64_t redis_wait_replicas_max = 16;
 // Lua's numbers are doubles: a window on Redis is below 2^53 ns.
 inline constexpr Duration redis_window_max = std::chrono::days{104};
 

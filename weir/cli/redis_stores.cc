@@ -10,7 +10,6 @@
 #include "weir/base/bounds.h"
 #include "weir/base/siphash.h"
 #include "weir/net/tls.h"
-#include "weir/policy/named_limit.h"
 #include "weir/store/redis/cluster_topology.h"
 #include "weir/store/redis/master_topology.h"
 #include "weir/store/redis/topology.h"
@@ -71,17 +70,6 @@ class HashKeyQuestion {
 
 }  // namespace
 
-policy::Problems unfit_for_redis(const Policy& policy, const std::string& file) {
-  policy::Problems problems;
-  for (const NamedLimit& limit : policy.limits()) {
-    if (!limit.numbers) continue;
-    if (const auto fits = redis::check_window(limit.name, *limit.numbers); !fits) {
-      problems.push_back({file, 0, 0, fits.error().detail});
-    }
-  }
-  return problems;
-}
-
 Result<std::unique_ptr<RedisStores>> RedisStores::make(const policy::Redis& settings, Log log) {
   std::unique_ptr<RedisStores> stores(new RedisStores(settings, std::move(log)));
   for (const std::string& endpoint : settings.endpoints) {
@@ -113,6 +101,7 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const policy::Redis& sett
   options.link.client.username = settings.username;
   options.link.client.password = settings.password;
   options.link.client.db = settings.db;
+  options.link.client.wait_replicas = settings.wait_replicas;
   options.link.timeout = settings.timeout;
   options.link.connect_timeout = std::max<Duration>(settings.timeout, std::chrono::seconds{1});
   options.link.stream.resolver = &stores->resolver_;
@@ -132,6 +121,7 @@ redis::MakeTopology RedisStores::topology() const {
   return [this](Loop& loop, redis::MakeNode make_node) -> std::unique_ptr<redis::Topology> {
     if (settings_.mode == "single") return std::make_unique<redis::SingleTopology>(make_node, endpoints_.front());
     redis::RedisLink::Options link = options_.link;
+    link.client.wait_replicas = 0;  // these ask only
     if (settings_.mode == "cluster") {
       return std::make_unique<redis::ClusterTopology>(loop, std::move(make_node),
                                                       redis::ClusterTopology::Options{endpoints_, std::move(link)});
@@ -176,6 +166,7 @@ void RedisStores::fill(Gauges& gauges) const {
   }
   gauges.denial_cache_hits = health_.denial_hits();
   gauges.lease_hits = health_.leased();
+  gauges.unreplicated = health_.unreplicated();
   for (std::size_t i = 0; i < gauges.store_fallbacks.size(); ++i) {
     gauges.store_fallbacks[i] = fallbacks_.of(static_cast<FailurePolicy>(i));
   }

@@ -25,9 +25,6 @@
 
 namespace weir::cli {
 
-// The limits that Redis's arithmetic cannot hold; empty: none.
-policy::Problems unfit_for_redis(const Policy& policy, const std::string& file);
-
 class RedisStores {
  public:
   using Log = std::function<void(std::string_view)>;

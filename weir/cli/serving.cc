@@ -212,9 +212,6 @@ policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) 
     if (!shared_hash_key_.empty()) options.hash_key = shared_hash_key_;
   }
   policy::Outcome outcome = load_to_serve(path_, options);
-  if (const auto* loaded = std::get_if<policy::Loaded>(&outcome); loaded != nullptr && redis_ != nullptr) {
-    if (auto unfit = unfit_for_redis(*loaded->policy, path_); !unfit.empty()) outcome = std::move(unfit);
-  }
   {
     const std::lock_guard lock(mutex_);
     read_ = std::move(read);

@@ -181,6 +181,8 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
   counter("weir_denial_cache_hits_total", "Repeated denials answered without asking the store.", "",
           gauges.denial_cache_hits);
   counter("weir_lease_hits_total", "Requests answered from a lease without asking the store.", "", gauges.lease_hits);
+  counter("weir_store_unreplicated_total", "Writes to the store that too few replicas confirmed in time.", "",
+          gauges.unreplicated);
   head(out, "weir_store_fallback_total", "counter", "Requests that got a failure policy instead of the store.");
   constexpr std::array<std::string_view, 3> kPolicies = {"passThrough", "failClosed", "inMemoryFallback"};
   for (std::size_t i = 0; i < kPolicies.size(); ++i) {

@@ -119,6 +119,7 @@ struct Gauges {
   std::vector<std::pair<std::string, std::uint64_t>> store_errors;  // by kind, of a store that tells them apart
   std::uint64_t denial_cache_hits = 0;
   std::uint64_t lease_hits = 0;
+  std::uint64_t unreplicated = 0;
   std::array<std::uint64_t, 3> store_fallbacks{};  // requests that got a policy instead of the store, by FailurePolicy
   std::uint64_t reloads_ok = 0;
   std::uint64_t reloads_failed = 0;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/bounds.h"
 #include "weir/policy/problem.h"
 
 namespace weir::policy {
@@ -78,6 +79,10 @@ class Document {
   // "weir.yaml:12:3", or the variable's name.
   std::string where(Mark mark) const;
 
+  // How long a limit of this file may take from empty to full, which the store decides.
+  Duration window_max() const noexcept { return window_max_; }
+  void hold_windows_to(Duration window_max) noexcept { window_max_ = window_max; }
+
   // for (NodeId entry : document.children(id))
   class Children {
    public:
@@ -109,6 +114,7 @@ class Document {
   std::vector<Node> nodes_;
   std::vector<std::string> files_;
   std::string text_;
+  Duration window_max_ = bounds::window_max;
 };
 
 // Problems in the making: collected in any order, handed out sorted and without repetition.

@@ -334,6 +334,12 @@ constexpr std::array kRedis = std::to_array<Field>({
      .type = share,
      .fallback = "1/1",
      .doc = "What this server gives of a limit while Redis is away: 1/N of N servers."},
+    {.name = "wait_replicas",
+     .type = integer,
+     .fallback = "0",
+     .doc = "Replicas that should have a decision before it is answered.",
+     .min = 0,
+     .max = bounds::redis_wait_replicas_max},
 });
 
 constexpr std::array kEnvoy = std::to_array<Field>({

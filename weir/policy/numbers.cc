@@ -93,9 +93,16 @@ std::optional<Limit> make_limit(const Document& document, const Written& written
   if (!written.count.value) return lacks(written.period.at, "a count");
   const Result<Limit> limit =
       Limit::make(*written.count.value, *written.period.value, written.burst.value.value_or(*written.count.value));
-  if (limit) return *limit;
+  std::string detail;
+  if (!limit) {
+    detail = limit.error().detail;
+  } else if (limit->window() > document.window_max()) {
+    detail = "burst " + print(limit->burst()) + " takes " + print(limit->window()) +
+             " to refill at this rate, and on Redis at most " + print(document.window_max()) + " is possible";
+  } else {
+    return *limit;
+  }
   // The sentence begins with the field it is about.
-  const std::string& detail = limit.error().detail;
   NodeId at = written.count.at;
   if (detail.starts_with("period")) at = written.period.at;
   if (detail.starts_with("burst") && written.burst.at != kNoNode) at = written.burst.at;

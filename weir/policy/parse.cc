@@ -98,6 +98,7 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   check_section(document, root, file_fields(), complaints);
   resolve_secrets(options, document, root, file_fields(), complaints);
   loaded.settings = read_settings(document, root);
+  if (loaded.settings.store == StoreKind::redis) document.hold_windows_to(bounds::redis_window_max);
   check_settings(document, root, loaded.settings, complaints);
   check_addresses(document, root, complaints);
   Limits limits = read_limits(document, root, complaints, loaded.warnings);
@@ -118,6 +119,7 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   parts.hash_key = hash_key;
   parts.ipv6_prefix = loaded.settings.ipv6_prefix;
   parts.failure_policy = loaded.settings.failure_policy;
+  parts.window_max = document.window_max();
   parts.access = std::move(access);
   parts.block = loaded.settings.block;
   const NodeId overrides = document.find(root, "overrides");

@@ -134,8 +134,9 @@ class Policy {
     std::string hash_key;            // of `hashed`; empty: none is known
     int ipv6_prefix = 64;
     FailurePolicy failure_policy = FailurePolicy::pass_through;
-    std::string overrides_file;  // where overrides were written, for people
-    AccessList access;           // the configuration's; ids as in bucket keys
+    Duration window_max = bounds::window_max;  // from empty to full, that the store can hold
+    std::string overrides_file;                // where overrides were written, for people
+    AccessList access;                         // the configuration's; ids as in bucket keys
     BlockRule block;
   };
   explicit Policy(Parts parts);
@@ -165,6 +166,7 @@ class Policy {
   std::size_t override_count() const noexcept { return override_count_; }
   const std::string& overrides_file() const noexcept { return parts_.overrides_file; }
   FailurePolicy failure_policy() const noexcept { return parts_.failure_policy; }
+  Duration window_max() const noexcept { return parts_.window_max; }
   int ipv6_prefix() const noexcept { return parts_.ipv6_prefix; }
   const AccessList& access() const noexcept { return parts_.access; }
   const BlockRule& block() const noexcept { return parts_.block; }

@@ -60,6 +60,7 @@ struct Redis {
   std::string key_prefix;
   std::string hash_tag;
   std::int64_t fallback_buckets = 0;
+  std::int64_t wait_replicas = 0;
   std::int64_t share = 1;  // servers that divide a limit's numbers while Redis is away
 };
 

@@ -115,6 +115,7 @@ Redis read_redis(const Section& section) {
           .key_prefix = section.text("key_prefix"),
           .hash_tag = section.text("hash_tag"),
           .fallback_buckets = section.size("fallback_buckets"),
+          .wait_replicas = section.integer("wait_replicas"),
           .share = parse_share(section.text("share")).value()};
 }
 

@@ -45,6 +45,9 @@ class Health {
   }
   void count_denial_hit() noexcept { denial_hits_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t denial_hits() const noexcept { return denial_hits_.load(std::memory_order_relaxed); }
+  // Writes to Redis that too few replicas confirmed in time, each of one or more questions.
+  void count_unreplicated() noexcept { unreplicated_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t unreplicated() const noexcept { return unreplicated_.load(std::memory_order_relaxed); }
   void count_leased() noexcept { leased_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t leased() const noexcept { return leased_.load(std::memory_order_relaxed); }
 
@@ -62,6 +65,7 @@ class Health {
   std::array<std::atomic<std::uint64_t>, kTroubles> troubles_{};
   std::atomic<std::uint64_t> denial_hits_{0};
   std::atomic<std::uint64_t> leased_{0};
+  std::atomic<std::uint64_t> unreplicated_{0};
 };
 
 }  // namespace weir::redis

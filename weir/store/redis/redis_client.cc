@@ -42,6 +42,7 @@ void RedisClient::push(Purpose purpose, std::span<const std::string_view> argume
 
 // Deadlines come in the order sent, but for what was sent elsewhere or before.
 void RedisClient::push(Entry entry) {
+  unsealed_ = true;
   entry.early = entry.deadline < latest_deadline_;
   if (entry.early) ++early_;
   latest_deadline_ = std::max(latest_deadline_, entry.deadline);
@@ -85,6 +86,16 @@ bool RedisClient::send_encoded(Tag tag, std::string_view bytes, Time deadline, b
   return true;
 }
 
+// It is given up with the last of those that it is for.
+void RedisClient::seal(Duration patience) {
+  if (options_.wait_replicas == 0 || !is_ready() || !std::exchange(unsealed_, false)) return;
+  const std::string replicas = std::to_string(options_.wait_replicas);
+  const std::string milliseconds = std::to_string(std::max<std::int64_t>(patience / std::chrono::milliseconds{1}, 1));
+  push(Purpose::wait, std::array<std::string_view, 3>{"WAIT", replicas, milliseconds});
+  entries_.back().deadline = latest_deadline_;
+  ++waits_;
+}
+
 void RedisClient::wrote(std::size_t bytes) noexcept {
   written_ += bytes;
   WEIR_ASSERT(written_ <= bytes_.size());
@@ -100,13 +111,14 @@ Result<void> RedisClient::receive(std::string_view bytes) {
     if (parsed == resp::Parsed::broken) {
       return Error{Fault::unavailable, "Redis answers with what is not RESP: " + std::string(reply_.problem())};
     }
+    const std::string_view text = rest.substr(0, reply_.size());
     rest.remove_prefix(reply_.size());
     if (reply_.root().type == resp::Type::push && !confirms_channel()) {
       replies_.pushed(reply_);
       continue;
     }
     if (entries_.empty()) return Error{Fault::unavailable, "Redis answers what nobody asked"};
-    if (auto taken = take(); !taken) return taken;
+    if (auto taken = take(text); !taken) return taken;
   }
   if (held) {
     in_.erase(0, in_.size() - rest.size());
@@ -123,8 +135,17 @@ bool RedisClient::confirms_channel() const noexcept {
 }
 
 // The reply to the oldest command.
-Result<void> RedisClient::take() {
+Result<void> RedisClient::take(std::string_view text) {
   const Entry entry = entries_.front();
+  if (entry.purpose == Purpose::wait) {
+    const bool enough = reply_.root().type == resp::Type::integer && reply_.root().integer >= options_.wait_replicas;
+    --waits_;
+    drop_front();
+    if (entry.given_up) return {};
+    if (!enough) replies_.unreplicated();
+    deliver_held();
+    return {};
+  }
   if (entry.purpose != Purpose::asked) {
     auto agreed = agree(entry.purpose);
     drop_front();
@@ -133,6 +154,9 @@ Result<void> RedisClient::take() {
   const bool forgotten = is_error(reply_) && parse_refusal(reply_.root().text).refusal == Refusal::no_script;
   if (!entry.given_up && forgotten && !entry.again && !options_.script.text.empty()) {
     load_and_repeat(entry);
+  } else if (!entry.given_up && waits_ > 0 && !is_error(reply_)) {
+    held_.push_back({entry.tag, text.size()});
+    held_bytes_ += text;
   } else if (!entry.given_up) {
     command_at_ = head_;
     command_size_ = entry.size;
@@ -140,6 +164,19 @@ Result<void> RedisClient::take() {
   }
   drop_front();
   return {};
+}
+
+// Whoever hears may send more: that is answered later.
+void RedisClient::deliver_held() {
+  const std::deque<Held> held = std::exchange(held_, {});
+  const std::string bytes = std::exchange(held_bytes_, {});
+  std::string_view rest = bytes;
+  for (const Held& one : held) {
+    reply_.parse(rest);
+    command_size_ = 0;
+    replies_.replied(one.tag, reply_);
+    rest.remove_prefix(one.size);
+  }
 }
 
 // Behind everything that waits. It keeps its deadline.
@@ -241,7 +278,7 @@ void RedisClient::survey() {
 Time RedisClient::deadline() const noexcept {
   Time earliest = Time::max();
   for (const Entry& entry : entries_) {
-    if (entry.given_up || entry.purpose != Purpose::asked) continue;
+    if (entry.given_up || !is_asked(entry)) continue;
     earliest = std::min(earliest, entry.deadline);
     if (early_ == 0) break;  // in the order sent
   }
@@ -255,11 +292,16 @@ void RedisClient::expire(Time now) {
     Entry& entry = entries_[i];
     const std::size_t begin = at;
     at += entry.size;
-    if (entry.given_up || entry.purpose != Purpose::asked) continue;
+    if (entry.given_up || !is_asked(entry)) continue;
     if (entry.deadline > now && early_ == 0) return;
     if (entry.deadline > now) continue;
     entry.given_up = true;
-    lose(entry, begin, Lost::late);
+    if (entry.purpose == Purpose::wait) {
+      replies_.unreplicated();
+      deliver_held();
+    } else {
+      lose(entry, begin, Lost::late);
+    }
   }
 }
 
@@ -279,6 +321,8 @@ void RedisClient::close(std::size_t unwritten_bytes) {
   written_ -= std::min(unwritten_bytes, written_);
   const std::deque<Entry> entries = std::exchange(entries_, {});
   std::size_t at = head_;
+  if (!held_.empty()) replies_.unreplicated();
+  deliver_held();
   for (const Entry& entry : entries) {
     const std::size_t begin = at;
     at += entry.size;
@@ -287,7 +331,8 @@ void RedisClient::close(std::size_t unwritten_bytes) {
   }
   bytes_.clear();
   in_.clear();
-  head_ = written_ = early_ = to_agree_ = command_at_ = command_size_ = 0;
+  head_ = written_ = early_ = to_agree_ = command_at_ = command_size_ = waits_ = 0;
+  unsealed_ = false;
   latest_deadline_ = Time{};
 }
 

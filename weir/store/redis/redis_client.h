@@ -4,6 +4,7 @@
 //   send()      queues a command under a tag; everything queued goes out as one piece, unwritten()
 //   receive()   replies, in the order of the commands, each handed to Replies under its tag
 //   expire()    commands whose time is over are given up; their replies are dropped when they come
+//   seal()      what was sent so far is answered once enough replicas have it, or that takes too long
 //   close()     the connection is gone: everything without a reply is lost, and it is known which of it Redis never saw
 //
 // A script that Redis has forgotten is loaded and asked again without anybody noticing. Every tag ends exactly once.
@@ -49,6 +50,8 @@ class RedisClient {
     // `reply` and command() are valid until it returns. May send(), must not close() or destroy the client.
     virtual void replied(Tag tag, const resp::Reply& reply) = 0;
     virtual void lost(Tag tag, Lost how) = 0;
+    // Fewer replicas than wanted have what was answered just now: decisions stand.
+    virtual void unreplicated() {}
     // The server spoke unasked.
     virtual void pushed(const resp::Reply& push) { (void)push; }
   };
@@ -57,9 +60,10 @@ class RedisClient {
     std::string username{};  // empty: the default user
     std::string password{};  // empty: none
     std::int64_t db = 0;
-    std::string name = "weir";  // as CLIENT LIST shows it
-    Script script{};            // loaded at connect; text empty: none. The views must outlive the client.
-    std::string channel{};      // subscribed to at connect, where RESP3 lets other commands pass beside; empty: none
+    std::string name = "weir";       // as CLIENT LIST shows it
+    Script script{};                 // loaded at connect; text empty: none. The views must outlive the client.
+    std::int64_t wait_replicas = 0;  // 0: seal() does nothing
+    std::string channel{};  // subscribed to at connect, where RESP3 lets other commands pass beside; empty: none
   };
 
   // `replies` must outlive the client.
@@ -76,6 +80,10 @@ class RedisClient {
   bool send(Tag tag, std::span<const std::string_view> arguments, Time deadline);
   // The same for a command already encoded (another client's command()), perhaps behind an ASKING.
   bool send_encoded(Tag tag, std::string_view bytes, Time deadline, bool asking = false);
+
+  // Replies to what was sent since the last time are held until the replicas have it, or `patience` is over. Once for
+  // everything that is written together: it holds up the connection.
+  void seal(Duration patience);
 
   // What is to be written next, and how much of it was.
   std::string_view unwritten() const noexcept { return std::string_view(bytes_).substr(written_); }
@@ -99,7 +107,7 @@ class RedisClient {
 
  private:
   enum class Stage : unsigned char { closed, greeting, agreeing, ready };
-  enum class Purpose : unsigned char { asked, asking, greet, name, login, choose, load, survey, subscribe };
+  enum class Purpose : unsigned char { asked, asking, greet, name, login, choose, load, survey, subscribe, wait };
 
   struct Entry {
     Tag tag = 0;
@@ -112,10 +120,15 @@ class RedisClient {
     bool early = false;  // its deadline lies before that of one ahead of it
   };
 
+  struct Held {
+    Tag tag;
+    std::size_t size;  // bytes
+  };
+
   void push(Purpose purpose, std::span<const std::string_view> arguments);
   void push(Entry entry);
   bool has_room(std::size_t bytes) const noexcept;
-  Result<void> take();
+  Result<void> take(std::string_view text);
   Result<void> agree(Purpose purpose);
   Result<void> greeted();
   void agree_on_rest(bool hello);
@@ -123,6 +136,10 @@ class RedisClient {
   bool confirms_channel() const noexcept;
   void load_and_repeat(Entry entry);
   void drop_front();
+  void deliver_held();
+  static bool is_asked(const Entry& entry) noexcept {
+    return entry.purpose == Purpose::asked || entry.purpose == Purpose::wait;
+  }
   void lose(const Entry& entry, std::size_t at, Lost how);
 
   Options options_;
@@ -141,6 +158,11 @@ class RedisClient {
   std::size_t command_at_ = 0;
   std::size_t command_size_ = 0;
   std::string maxmemory_policy_;
+  // Replies that wait for the replicas, and their bytes.
+  std::deque<Held> held_;
+  std::string held_bytes_;
+  std::size_t waits_ = 0;  // entries that are one
+  bool unsealed_ = false;
 };
 
 }  // namespace weir::redis

@@ -36,6 +36,7 @@ struct Journal : RedisClient::Replies {
     lines.push_back(std::to_string(tag) + " " + std::string(kHow[static_cast<std::size_t>(how)]) + " " +
                     std::to_string(client->command().size()));
   }
+  void unreplicated() override { lines.emplace_back("unreplicated"); }
   void pushed(const resp::Reply&) override { lines.emplace_back("push"); }
 };
 
@@ -283,6 +284,77 @@ TEST(Refusal, OnlyWhatRedisDidNotApplyIsSentAgain) {
                                 Refusal::busy, Refusal::clock, Refusal::other}) {
     EXPECT_FALSE(is_not_applied(refusal)) << print(refusal);
   }
+}
+
+class WaitingClient : public Client {
+ protected:
+  WaitingClient() : Client({.script = kScript, .wait_replicas = 2}) {}
+  // One script of a batch that is sealed.
+  void ask(Tag tag, Time deadline = Time{1s}) {
+    send(tag, {"PING"}, deadline);
+    client_.seal(125ms);
+    written();
+  }
+  using Lines = std::vector<std::string>;
+};
+
+TEST_F(WaitingClient, SealsABatchWithOneWait) {
+  agree();
+  client_.seal(125ms);
+  EXPECT_EQ(written(), "") << "nothing was sent";
+  send(1, {"A"});
+  send(2, {"B"});
+  client_.seal(125ms);
+  client_.seal(125ms);
+  EXPECT_EQ(written(), encode({"A"}) + encode({"B"}) + encode({"WAIT", "2", "125"}));
+}
+
+TEST_F(WaitingClient, RepliesAreHeldUntilTheReplicasHaveThem) {
+  agree();
+  ask(1);
+  ASSERT_TRUE(client_.receive("+one\r\n"));
+  ask(2);
+  EXPECT_EQ(journal_.lines, Lines{});
+  ASSERT_TRUE(client_.receive(":2\r\n+two\r\n"));
+  EXPECT_EQ(journal_.lines, (Lines{"1 one"}));
+  ASSERT_TRUE(client_.receive(":3\r\n"));
+  EXPECT_EQ(journal_.lines, (Lines{"1 one", "2 two"}));
+}
+
+TEST_F(WaitingClient, ADecisionThatTooFewReplicasHaveStandsAndIsTold) {
+  agree();
+  ask(1);
+  ASSERT_TRUE(client_.receive("+one\r\n:1\r\n"));
+  EXPECT_EQ(journal_.lines, (Lines{"unreplicated", "1 one"}));
+}
+
+TEST_F(WaitingClient, ErrorsAreNotHeld) {
+  agree();
+  ask(1);
+  ASSERT_TRUE(client_.receive("-MOVED 1 a:1\r\n"));
+  EXPECT_EQ(journal_.lines, (Lines{"1 MOVED 1 a:1"}));
+}
+
+TEST_F(WaitingClient, WhenItsTimeIsOverTheReplyIsGivenWithoutTheReplicas) {
+  agree();
+  ask(1, Time{1s});
+  ASSERT_TRUE(client_.receive("+one\r\n"));
+  EXPECT_EQ(client_.deadline(), Time{1s});
+  client_.expire(Time{1s});
+  EXPECT_EQ(journal_.lines, (Lines{"unreplicated", "1 one"}));
+  EXPECT_TRUE(client_.is_overdue());
+  ASSERT_TRUE(client_.receive(":2\r\n"));
+  EXPECT_EQ(journal_.lines.size(), 2u);
+  EXPECT_FALSE(client_.is_overdue());
+}
+
+TEST_F(WaitingClient, AReplyThatCameIsGivenWhenTheConnectionIsLost) {
+  agree();
+  ask(1);
+  ASSERT_TRUE(client_.receive("+one\r\n"));
+  ask(2);
+  client_.close();
+  EXPECT_EQ(journal_.lines, (Lines{"unreplicated", "1 one", "2 unknown 14"}));
 }
 
 }  // namespace

@@ -9,6 +9,9 @@ namespace {
 // A connection that has served this long was a good one: what ended it is news, and the next try need not wait.
 constexpr Duration kGood = std::chrono::seconds{1};
 
+// How long replicas are not waited for after they were too late: a replica that is gone must not slow everything down.
+constexpr Duration kReplicasRest = std::chrono::seconds{1};
+
 // Written at once. More is more than the kernel takes, and a stream refuses what it cannot keep whole.
 constexpr std::size_t kPieceBytes = 1u << 20;
 
@@ -80,8 +83,14 @@ bool RedisLink::send_encoded(Tag tag, std::string_view bytes, Time deadline, boo
   return up_ && queue(client_.send_encoded(tag, bytes, deadline, asking), deadline);
 }
 
+void RedisLink::unreplicated() {
+  seals_from_ = loop_.now().time + kReplicasRest;
+  owner_.unreplicated(*this);
+}
+
 void RedisLink::flush() {
   if (stream_ == nullptr) return;
+  if (loop_.now().time >= seals_from_) client_.seal(options_.timeout / 2);
   // Usually one. Full: the rest waits in the client until Redis is heard again or its time is over.
   for (std::string_view bytes = client_.unwritten(); !bytes.empty(); bytes = client_.unwritten()) {
     bytes = bytes.substr(0, kPieceBytes);

@@ -36,6 +36,7 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
     // As RedisClient::Replies. May send on any link; must not destroy this one.
     virtual void replied(RedisLink& link, Tag tag, const resp::Reply& reply) = 0;
     virtual void lost(RedisLink& link, Tag tag, Lost how) = 0;
+    virtual void unreplicated(RedisLink& link) { (void)link; }
     virtual void pushed(RedisLink& link, const resp::Reply& push) { (void)link, (void)push; }
     // is_up() has changed, or is known for the first time; `why` is empty when it is up. Commands on the way were lost
     // before.
@@ -85,6 +86,7 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   void closed(const Error& why) override;
   void replied(Tag tag, const resp::Reply& reply) override { owner_.replied(*this, tag, reply); }
   void lost(Tag tag, Lost how) override { owner_.lost(*this, tag, how); }
+  void unreplicated() override;
   void pushed(const resp::Reply& push) override { owner_.pushed(*this, push); }
 
   void connect();
@@ -107,6 +109,7 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   Time ready_since_{};      // Time{}: not ready
   Time overdue_since_{};    // Time{}: nothing is
   Time heard_at_{};
+  Time seals_from_{};            // before, replicas are not waited for
   Time agree_by_ = Time::max();  // while connecting
   Duration backoff_ = kBackoffMin;
   Loop::TimerId timer_ = 0;  // looks at deadlines

@@ -24,6 +24,7 @@ class RedisNode final : private RedisLink::Owner {
     // As RedisLink::Owner.
     virtual void replied(RedisNode& node, RedisLink& link, Tag tag, const resp::Reply& reply) = 0;
     virtual void lost(RedisNode& node, RedisLink& link, Tag tag, Lost how) = 0;
+    virtual void unreplicated() {}
     // A link has come up or gone down; is_up() tells what that means for the node.
     virtual void changed(RedisNode& node, RedisLink& link, std::string_view why) = 0;
   };
@@ -69,6 +70,7 @@ class RedisNode final : private RedisLink::Owner {
   void lost(RedisLink& link, Tag tag, Lost how) override {
     if (tag != kPing) owner_.lost(*this, link, tag, how);
   }
+  void unreplicated(RedisLink&) override { owner_.unreplicated(); }
   void changed(RedisLink& link, std::string_view why) override {
     if (link.is_stalled()) suspect();
     owner_.changed(*this, link, why);

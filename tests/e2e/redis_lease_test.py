@@ -1,5 +1,6 @@
 """Leases on Redis: servers that hold tokens of a hot bucket ask Redis seldom, and together pass no more than the limit."""
 
+import json
 import random
 import signal
 import socket
@@ -74,6 +75,10 @@ class LeaseTest(unittest.TestCase):
         self.assertLessEqual((commands(redis) - before) * 10, requests)
         metric = next(line for line in server.get("admin", "/metrics").splitlines() if line.startswith("weir_lease_hits_total"))
         self.assertGreater(int(metric.split()[1]), requests // 2)
+        # Operators see the bucket as its clients do: without what may be out on lease.
+        row = json.loads(server.get("admin", "/ratelimit/clients"))["clients"][0]
+        self.assertEqual(row["burst"], 4500 - 64 * 4)
+        self.assertLessEqual(row["remaining"], row["burst"] - 3200 + 64)
 
     def test_servers_that_are_killed_pass_no_more_than_the_limit(self):
         redis = Redis(self)

@@ -38,7 +38,8 @@ std::optional<Quota> quota_of(const Policy& policy, const Known& known, const Bu
 Clients::Clients(const Front& front)
     : owners_(front.reloader.policy().current()),
       known_(front.keeper.known().current()),
-      tracked_(tracked_clients(clients_of(front))) {}
+      tracked_(tracked_clients(clients_of(front))),
+      shared_(front.reloader.current()->settings.store == policy::StoreKind::redis) {}
 
 std::optional<ClientRow> Clients::row(const StoredBucket& bucket, Now now) const {
   const auto owner = owners_.find(bucket.key.text);
@@ -70,11 +71,15 @@ ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket
   row.source = print(in_force.source);
   if (row.kind == Kind::bucket) {
     if (!in_force.numbers) return row;  // unlimited meanwhile
-    const Decision stands = gcra::peek(*in_force.numbers, now.time + bucket.backlog, 0, now.time);
+    Charge counted;
+    counted.limit = *in_force.numbers;
+    counted.lease = owner.limit->lease.value_or(Lease{});
+    const Limit numbers = shared_ ? counted.shared_limit() : counted.limit;
+    const Decision stands = gcra::peek(numbers, now.time + bucket.backlog, 0, now.time);
     row.numbered = true;
     row.burst = stands.burst;
-    row.count = in_force.numbers->count();
-    row.period = in_force.numbers->period();
+    row.count = numbers.count();
+    row.period = numbers.period();
     row.remaining = stands.remaining;
     row.reset_after = stands.reset_after;
     return row;

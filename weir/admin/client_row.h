@@ -53,6 +53,7 @@ class Clients {
   BucketOwners owners_;
   std::shared_ptr<const Known> known_;
   std::unordered_map<std::string, ClientCounters> tracked_;
+  bool shared_;  // the store leases: what may be out on lease is not in the bucket
 };
 
 // The quota in force for that id, if the limit has one.

@@ -68,7 +68,7 @@ Result<std::optional<Rate>> rate_field(JsonValue object, std::string_view name) 
   const bool number = value->is(JsonKind::number);
   if (!number && !value->is(JsonKind::string)) return bad_field(name, "must be a rate such as \"200/s\", or a number");
   const Result<Rate> rate = parse_rate(number ? std::string(value->number()) + "/s" : std::string(value->string()));
-  if (!rate) return bad_field(name, rate.error().detail);
+  if (!rate) return rate.error();  // it names itself
   return std::optional<Rate>(*rate);
 }
 

@@ -50,7 +50,7 @@ class RedisDesk {
   std::unique_ptr<Loop> loop_;
   std::shared_ptr<redis::DenialCache> denials_;
   std::string key_prefix_;
-  redis::Health silent_{[](std::string_view) {}};  // the loops' stores tell how Redis fares
+  redis::Health silent_{[](LogLevel, std::string_view) {}};  // the loops' stores tell how Redis fares
   // Made and used in the thread.
   std::unique_ptr<redis::RedisStore> store_;
   std::unique_ptr<redis::RedisRoster> roster_;

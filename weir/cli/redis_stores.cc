@@ -178,7 +178,7 @@ Result<std::string> RedisStores::shared_hash_key() {
   const BootClock clock;
   auto loop = Loop::make(clock);
   if (!loop) return loop.error();
-  redis::Health silent([](std::string_view) {});
+  redis::Health silent([](LogLevel, std::string_view) {});
   redis::RedisStore store(**loop, options_, silent, topology());
   HashKeyQuestion question(**loop, store, options_.key_prefix + "hash_key", hexadecimal(*fresh));
   (*loop)->at((*loop)->now().time + kHashKeyPatience, [&] { (*loop)->stop(); });

@@ -27,7 +27,7 @@ namespace weir::cli {
 
 class RedisStores {
  public:
-  using Log = std::function<void(std::string_view)>;
+  using Log = redis::Health::Log;
 
   // `log` may be called from any thread. Errors: endpoints that are none, certificates that cannot be read.
   static Result<std::unique_ptr<RedisStores>> make(const policy::Redis& settings, Log log);

@@ -142,7 +142,8 @@ Exit Serving::run() {
 // Redis may be away: then the server starts all the same, and hashed limits have a key of this server's own until
 // maintain() has found the shared one.
 Result<void> Serving::open_redis(const policy::Settings& settings) {
-  auto stores = RedisStores::make(settings.redis, [this](std::string_view sentence) { log_.warn(sentence); });
+  auto stores = RedisStores::make(settings.redis,
+                                  [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); });
   if (!stores) return stores.error();
   redis_ = std::move(*stores);
   auto desk = redis_->desk();

@@ -36,16 +36,17 @@ void Health::went_down(bool was_up, std::string_view why, Time now) {
   if (told_down_) return;
   told_down_ = true;
   down_since_ = now;
-  log_("Redis is of no use: " + std::string(why) + "; the failure policy decides until it is back");
+  log_(LogLevel::warn, "Redis is of no use: " + std::string(why) + "; the failure policy decides until it is back");
 }
 
 void Health::came_up(Time now) {
   const std::lock_guard lock(mutex_);
   if (down_.fetch_sub(1, std::memory_order_relaxed) != 1) return;
   if (told_down_) {
-    log_("Redis is back after " + print_duration(std::chrono::ceil<std::chrono::milliseconds>(now - down_since_)));
+    log_(LogLevel::info,
+         "Redis is back after " + print_duration(std::chrono::ceil<std::chrono::milliseconds>(now - down_since_)));
   } else if (!told_up_) {
-    log_("Redis is connected");
+    log_(LogLevel::info, "Redis is connected");
   }
   told_down_ = false;
   told_up_ = true;
@@ -55,7 +56,7 @@ void Health::warn(std::string_view sentence) {
   const std::lock_guard lock(mutex_);
   if (warned_ == sentence) return;
   warned_ = sentence;
-  log_(sentence);
+  log_(LogLevel::warn, sentence);
 }
 
 }  // namespace weir::redis

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "weir/base/log.h"
 #include "weir/base/time.h"
 
 namespace weir::redis {
@@ -24,8 +25,9 @@ std::string_view print(Trouble trouble) noexcept;
 
 class Health {
  public:
-  // `log` takes one sentence; it may be called from any thread.
-  explicit Health(std::function<void(std::string_view)> log) : log_(std::move(log)) {}
+  // Takes one sentence; may be called from any thread.
+  using Log = std::function<void(LogLevel, std::string_view)>;
+  explicit Health(Log log) : log_(std::move(log)) {}
 
   // A loop has joined: until it says otherwise, its store is down.
   void joined();
@@ -55,7 +57,7 @@ class Health {
   void warn(std::string_view sentence);
 
  private:
-  std::function<void(std::string_view)> log_;
+  Log log_;
   std::mutex mutex_;
   std::atomic<int> down_{0};  // loops
   bool told_down_ = false;

@@ -66,7 +66,7 @@ class Leasing : public testing::Test {
   }
 
   RedisServer server_;
-  Health health_{[](std::string_view) {}};
+  Health health_{[](LogLevel, std::string_view) {}};
   Leases leases_{{.holder = "a1", .key = {1, 2}}};
   std::array<std::unique_ptr<Place>, 2> places_;
 };

@@ -350,7 +350,8 @@ void RedisStore::changed(RedisNode& node, RedisLink& link, std::string_view why)
   if (topology_->is_up()) {
     if (!up_ && loop_.now().time - refused_at_ >= kRefusalMemory) came_up();
   } else {
-    went_down(link.target().print() + ": " + std::string(why));
+    const std::string target = link.target().print();
+    went_down(why.starts_with(target) ? std::string(why) : target + ": " + std::string(why));
   }
 }
 

@@ -79,7 +79,7 @@ class StoreOnRedis {
  private:
   std::mutex log_mutex_;
   std::vector<std::string> log_;
-  Health health_{[this](std::string_view line) {
+  Health health_{[this](LogLevel, std::string_view line) {
     const std::lock_guard lock(log_mutex_);
     log_.emplace_back(line);
   }};

@@ -1,6 +1,7 @@
 #include "weir/policy/match.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "weir/base/text.h"
 #include "weir/identify/path.h"
@@ -14,6 +15,13 @@ std::string_view take_segment(std::string_view& rest) noexcept {
   const std::string_view segment = rest.substr(0, std::min(rest.find('/'), rest.size()));
   rest.remove_prefix(segment.size());
   return segment;
+}
+
+// The first eight bytes; zeros where there are none.
+std::uint64_t head_of(std::string_view text) noexcept {
+  std::uint64_t head = 0;
+  if (!text.empty()) std::memcpy(&head, text.data(), std::min(text.size(), sizeof head));
+  return head;
 }
 
 Error refuse(std::string_view what, std::string_view text, std::string_view rule) {
@@ -99,7 +107,8 @@ RouteTable::RouteTable(std::vector<Route> routes) : routes_(std::move(routes)) {
     if (path.is_literal()) {
       literal_[path.text()].push_back(i);
     } else {
-      wild_.push_back({std::string(path.prefix()), i});
+      const std::string prefix(path.prefix());
+      wild_.push_back({head_of(prefix), head_of(std::string(prefix.size(), '\xFF')), prefix, i});
     }
   }
 }
@@ -112,8 +121,9 @@ const Route* RouteTable::find(const Request& request) const noexcept {
     if (first != same->second.end()) found = &routes_[*first];
   }
   const std::string_view path = request.path();
+  const std::uint64_t head = head_of(path);
   for (const Wild& wild : wild_) {
-    if (!path.starts_with(wild.prefix)) continue;
+    if ((head & wild.mask) != wild.head || !path.starts_with(wild.prefix)) continue;
     const Route& route = routes_[wild.index];
     if (found != nullptr && found < &route) break;  // it was written first
     if (route.match.path.matches(path) && route.match.fits_besides_path(request)) return &route;

@@ -3,9 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -89,9 +90,15 @@ class RouteTable {
   using Indexes = std::vector<std::uint32_t>;  // ascending
 
   std::vector<Route> routes_;
-  std::map<std::string, Indexes, std::less<>> literal_;  // by path
+  // By path, and by a view of one.
+  struct PathHash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_map<std::string, Indexes, PathHash, std::equal_to<>> literal_;
   // A few bytes decide about most routes: they lie together.
   struct Wild {
+    std::uint64_t head;  // the first bytes of the prefix, in a word
+    std::uint64_t mask;  // those that it has
     std::string prefix;
     std::uint32_t index;
   };

@@ -190,6 +190,10 @@ class Life(unittest.TestCase):
         self.assertEqual(ended.returncode, 1, ended.stderr)
         self.assertIn("Address already in use", ended.stderr)
 
+    def test_a_second_redis_for_answers_that_nobody_gives_is_not_used(self):
+        server = Server(self, POLICY + 'cache_redis: {endpoints: ["127.0.0.1:1"]}\n')
+        self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "1"})[0], 200)
+
     def test_what_cannot_start_says_why(self):
         taken = socket.socket()
         self.addCleanup(taken.close)

@@ -21,10 +21,10 @@ policy::Environment process_environment() {
   return environment;
 }
 
-// Settings that would change who may pass, or how Redis is asked, and that nothing acts on yet. Ignoring one would be a
-// promise broken in silence.
+// Settings that would change who may pass and that nothing acts on yet. Ignoring one would be a promise broken in
+// silence.
 bool is_unbuilt(std::string_view path, const policy::Loaded& loaded) {
-  for (const std::string_view section : {"external", "envoy", "cache_redis"}) {
+  for (const std::string_view section : {"external", "envoy"}) {
     if (path.starts_with(section)) return true;
   }
   for (const NamedLimit& limit : loaded.policy->limits()) {
@@ -62,9 +62,12 @@ policy::Outcome load_to_serve(const std::string& path, const ServeOptions& serve
   options.amendments = serve.amendments;
   options.reading = serve.reading;
   policy::Outcome outcome = policy::load(path, options);
-  const auto* const loaded = std::get_if<policy::Loaded>(&outcome);
+  auto* const loaded = std::get_if<policy::Loaded>(&outcome);
   if (loaded == nullptr) return outcome;
   if (policy::Problems problems = unbuilt(*loaded); !problems.empty()) return problems;
+  if (loaded->settings.has_cache_redis) {
+    loaded->warnings.push_back("cache_redis is for what an external service says; there is none, so it is not used");
+  }
   return outcome;
 }
 

@@ -5,23 +5,13 @@
 #include <chrono>
 
 #include "weir/base/bounds.h"
+#include "weir/server/known_test.h"
 
 namespace weir {
 namespace {
 
 using namespace std::chrono_literals;
 using List = AccessEntry::List;
-
-constexpr Wall kNow{1000s};
-
-Adjustment adjustment(std::string id, Wall expires = kNow + 1h) {
-  Adjustment one;
-  one.limit = "orders";
-  one.id = std::move(id);
-  one.burst = 50;
-  one.expires = expires;
-  return one;
-}
 
 AccessEntry deny(std::string_view address, std::optional<Wall> expires = {}) {
   AccessEntry entry;

@@ -12,6 +12,7 @@
 #include "weir/base/clock.h"
 #include "weir/server/known_keeper.h"
 #include "weir/server/known_line.h"
+#include "weir/server/known_test.h"
 
 namespace weir {
 namespace {
@@ -19,17 +20,6 @@ namespace {
 using namespace std::chrono_literals;
 using List = AccessEntry::List;
 using Part = KnownShare::Part;
-
-constexpr Wall kNow{1000s};
-
-Adjustment adjustment(std::string id, Wall expires = kNow + 1h) {
-  Adjustment one;
-  one.limit = "orders";
-  one.id = std::move(id);
-  one.burst = 50;
-  one.expires = expires;
-  return one;
-}
 
 AccessEntry deny(std::string apikey, std::optional<Wall> expires = {}) {
   AccessEntry entry;

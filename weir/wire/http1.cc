@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <functional>
 #include <limits>
 
@@ -11,19 +10,6 @@ namespace {
 
 constexpr char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-}
-
-// lower() of eight characters at once, in one word.
-std::uint64_t lower_eight(const char* text) noexcept {
-  constexpr std::uint64_t kEach = 0x0101010101010101;
-  std::uint64_t word = 0;
-  std::memcpy(&word, text, sizeof word);
-  // The top bit of a byte tells whether it is at least 'A', and whether it is beyond 'Z'.
-  const std::uint64_t low = word & (0x7F * kEach);
-  const std::uint64_t from_a = low + (0x80 - 'A') * kEach;
-  const std::uint64_t beyond_z = low + (0x7F - 'Z') * kEach;
-  const std::uint64_t capital = (from_a ^ beyond_z) & ~word & (0x80 * kEach);
-  return word | capital >> 2;
 }
 
 constexpr bool is_letter_or_digit(unsigned c) noexcept {
@@ -340,11 +326,6 @@ HeadStep parse_response_head(std::string_view bytes, bool to_head, ResponseHead&
 
 bool same_word(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return false;
-  // Eight at a time; the last eight may have been compared in part already.
-  for (std::size_t i = 0; a.size() >= 8; i = std::min(i + 8, a.size() - 8)) {
-    if (lower_eight(a.data() + i) != lower_eight(b.data() + i)) return false;
-    if (i == a.size() - 8) return true;
-  }
   return std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
 }
 

@@ -90,7 +90,7 @@ void Pipeline::ask(std::uint64_t sequence, const Query& query, Asker& asker, Now
   if (!pending.own) pending.order = pending.resolved.order();
   const bool look = !pending.own && pending.resolved.impossible();
   batch_.push_back({pending.ticket, pending.charges(), look ? Mode::peek : pending.mode, pending.order});
-  if (batch_.size() >= bounds::queries_per_turn_max) flush(now);
+  if (batch_.size() >= store_.batch_max()) flush(now);
 }
 
 void Pipeline::flush(Now now) {
@@ -104,7 +104,7 @@ void Pipeline::flush(Now now) {
   }
   flushing_ = false;
   // One reading for all that were answered.
-  const Time done = clock_.now().time;
+  const Time done = clock_.time();
   for (const Time asked : answered_) metrics_.decision_seconds.add(done - asked);
   answered_.clear();
   batch.clear();
@@ -124,7 +124,7 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     if (flushing_) {
       answered_.push_back(pending.now.time);
     } else {
-      metrics_.decision_seconds.add(clock_.now().time - pending.now.time);
+      metrics_.decision_seconds.add(clock_.time() - pending.now.time);
     }
     label(pending, answer);
     if (pending.mode == Mode::spend) count(pending, answer);

@@ -4,8 +4,10 @@
 
 #include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "weir/base/clock.h"
 #include "weir/policy/parse.h"
@@ -176,6 +178,31 @@ TEST_F(PipelineTest, AReloadAppliesToTheNextQuestionAndKeepsBuckets) {
   policy_.publish(load("limits: {orders: {burst: 3, count: 2, period: 1h}}"));
   EXPECT_TRUE(ask("orders", "1").allowed);
   EXPECT_FALSE(ask("orders", "1").allowed);
+}
+
+// A store elsewhere that would rather have few questions soon.
+struct FarStore final : Store {
+  std::vector<std::size_t> batches;
+
+  void charge(std::span<const Question> batch, Now, Answers& answers) override {
+    batches.push_back(batch.size());
+    for (const Question& question : batch) answers.answer(question.ticket, Verdict{});
+  }
+  std::size_t batch_max() const noexcept override { return 2; }
+};
+
+TEST_F(PipelineTest, AStoreElsewhereBeginsBeforeTheTurnIsGathered) {
+  FarStore far;
+  Pipeline pipeline(policy_, keeper_.known(), far, metrics_, clock_);
+  pipeline.refresh();
+  Query query;
+  query.key = "somebody";
+  query.limit = Limit::per_second(1);
+  for (std::uint64_t i = 0; i < 5; ++i) pipeline.ask(i, query, asker_, clock_.now());
+  EXPECT_EQ(far.batches, (std::vector<std::size_t>{2, 2}));
+  pipeline.flush(clock_.now());
+  EXPECT_EQ(far.batches, (std::vector<std::size_t>{2, 2, 1}));
+  EXPECT_EQ(asker_.seen.size(), 5u);
 }
 
 class ListedTest : public PipelineTest {

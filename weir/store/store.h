@@ -2,9 +2,11 @@
 // it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "weir/base/bounds.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/core/charge.h"
@@ -30,13 +32,16 @@ class Answers {
   virtual void answer(Ticket ticket, const Result<Verdict>& verdict) = 0;
 };
 
-// A Store belongs to one event loop. A batch is everything that became ready in this turn of the loop: memory
-// prefetches it, Redis writes it once. Each ticket is answered exactly once: before charge() returns if the state is in
+// A Store belongs to one event loop. A batch is what became ready in this turn of the loop: memory prefetches it, Redis
+// writes it once. Each ticket is answered exactly once: before charge() returns if the state is in
 // this process, later on the same loop if it is not.
 class Store {
  public:
   virtual ~Store() = default;
   virtual void charge(std::span<const Question> batch, Now now, Answers& answers) = 0;
+  // How many questions to gather for one charge(). A store elsewhere would idle while a whole turn is gathered, and
+  // then keep us idle.
+  virtual std::size_t batch_max() const noexcept { return bounds::queries_per_turn_max; }
 };
 
 }  // namespace weir

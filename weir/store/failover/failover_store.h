@@ -23,6 +23,7 @@ class FailoverStore final : public Store, private Answers {
       : primary_(std::move(primary)), fallback_(fallback), clock_(clock) {}
 
   void charge(std::span<const Question> batch, Now now, Answers& answers) override;
+  std::size_t batch_max() const noexcept override { return primary_->batch_max(); }
 
  private:
   struct Asked {

@@ -47,6 +47,7 @@ class LeasingStore final : public Store {
   ~LeasingStore() override;
 
   void charge(std::span<const Question> batch, Now now, Answers& answers) override;
+  std::size_t batch_max() const noexcept override { return store_->batch_max(); }
   RedisStore& store() noexcept { return *store_; }
 
  private:

@@ -44,6 +44,7 @@ class RedisStore final : public Store, private RedisNode::Owner {
   ~RedisStore() override;
 
   void charge(std::span<const Question> batch, Now now, Answers& answers) override;
+  std::size_t batch_max() const noexcept override;
 
   // Any command, to the node that holds `key`, wherever that moves. `done` is told the reply, or null if there is none
   // within the timeout or it is an error; at once if nothing can be sent.

@@ -133,6 +133,29 @@ TEST_F(RedisStoreTest, AsksOneCommandPerQuestionAndWritesNothingOnADenial) {
   EXPECT_EQ(writes, 4) << "two questions passed, each with two buckets";
 }
 
+// Redis begins with the first questions of a turn while the others are read; once it has enough to do, it is asked for
+// all of them at once.
+TEST_F(RedisStoreTest, WantsFewQuestionsSoonUntilItIsBusy) {
+  StoreOnRedis store(server_.port(), patient());
+  store.wait_until(true);
+  const std::vector<Charge> charges = {of("a", kTwo)};
+  std::vector<Question> batch(63, Question{0, charges});
+  for (std::size_t i = 0; i < batch.size(); ++i) batch[i].ticket = i;
+  Collected almost(batch.size());
+  Collected one(1);
+  store.thread().run([&] {
+    RedisStore& asked = store.store();
+    EXPECT_EQ(asked.batch_max(), 8u);
+    asked.charge(batch, store.thread().loop().now(), almost);
+    EXPECT_EQ(asked.batch_max(), 8u);
+    asked.charge({batch.data(), 1}, store.thread().loop().now(), one);
+    EXPECT_EQ(asked.batch_max(), bounds::queries_per_turn_max);
+  });
+  almost.wait();
+  one.wait();
+  store.thread().run([&] { EXPECT_EQ(store.store().batch_max(), 8u); });
+}
+
 RedisStore::Options remembering() {
   RedisStore::Options options;
   options.denials = std::make_shared<DenialCache>(HashKey{1, 2});

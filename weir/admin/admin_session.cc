@@ -119,7 +119,7 @@ void AdminSession::begin(std::unique_ptr<Work> work, Queries& queries, std::stri
   work_ = std::move(work);
   first_sequence_ = next_sequence_;
   for (const Query& query : work_->questions()) {
-    queries.push_back({next_sequence_++, query});
+    queries.add(next_sequence_++) = query;
     ++missing_;
   }
   if (missing_ == 0) advance(out);

@@ -53,7 +53,7 @@ class Loop {
 
   // This turn's reading; taken again when a turn has worked for more than 100 µs.
   Now now() noexcept;
-  // The last reading that was taken, without a look at the clock: for what may be a turn late.
+  // The last reading that was taken, without a look at the clock: a few handlers old.
   Now reading() const noexcept { return now_; }
 
  private:

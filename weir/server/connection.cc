@@ -122,11 +122,11 @@ void Connection::decode_held() {
 // Decodes what there is; returns how much of it is done with.
 std::size_t Connection::decode(std::string_view bytes) {
   const std::size_t size = bytes.size();
+  Now now = turn_.loop.reading();
   while (!bytes.empty() && !paused() && !session_->finished()) {
     Queries& queries = turn_.queries;
     queries.clear();
     turn_.pipeline.refresh();
-    const Now now = turn_.loop.now();
     session_->at(now);
     const auto taken = session_->receive(bytes, queries, out_);
     owed_ += queries.all().size();
@@ -141,6 +141,7 @@ std::size_t Connection::decode(std::string_view bytes) {
     if (*taken == 0 && !more) break;
     // More than a turn's questions: answer these first, so that what is owed stays bounded.
     if (more) turn_.pipeline.flush(now);
+    if (!bytes.empty()) now = turn_.loop.now();
   }
   return session_->finished() ? size : size - bytes.size();
 }

@@ -116,7 +116,7 @@ class Server::Worker {
   }
 
   void end_turn() {
-    pipeline_.flush(loop_->now());
+    pipeline_.flush(loop_->reading());
     // Settling may touch a connection again: it has its next chance in this same pass, a bounded number of times.
     for (int pass = 0; pass < 4 && !turn_.dirty.empty(); ++pass) {
       settling_.clear();
@@ -125,7 +125,7 @@ class Server::Worker {
         const auto found = connections_.find(id);
         if (found != connections_.end() && !found->second->settle()) connections_.erase(found);
       }
-      pipeline_.flush(loop_->now());
+      pipeline_.flush(loop_->reading());
     }
     if (!turn_.dirty.empty()) loop_->post([] {});
     if (draining_ && connections_.empty()) loop_->stop();

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 
+#include "weir/base/assert.h"
+
 namespace weir::resp {
 namespace {
 
@@ -44,6 +46,20 @@ std::optional<std::size_t> whole_length(std::string_view text) {
   if (failure != std::errc{} || end != text.data() + text.size() || value > kFarTooLarge) return std::nullopt;
   if (text.size() > 1 && text.front() == '0') return std::nullopt;
   return value;
+}
+
+constexpr std::size_t kLineBytes = 24;  // hold a type, every int64 and CRLF
+
+char* write_line(char type, std::int64_t value, char* to) noexcept {
+  *to++ = type;
+  if (value >= 0 && value < 10) {
+    *to++ = static_cast<char>('0' + value);
+  } else {
+    to = std::to_chars(to, to + kLineBytes, value).ptr;
+  }
+  *to++ = '\r';
+  *to++ = '\n';
+  return to;
 }
 
 constexpr bool is_space(char byte) noexcept {
@@ -212,12 +228,8 @@ void ReplyWriter::line(char type, std::string_view text) {
 }
 
 void ReplyWriter::header(char type, std::int64_t value) {
-  char text[24];
-  text[0] = type;
-  char* end = std::to_chars(text + 1, text + sizeof text - 2, value).ptr;
-  *end++ = '\r';
-  *end++ = '\n';
-  out_.append(text, static_cast<std::size_t>(end - text));
+  char text[kLineBytes];
+  out_.append(text, static_cast<std::size_t>(write_line(type, value, text) - text));
 }
 
 void ReplyWriter::simple(std::string_view text) {
@@ -275,8 +287,11 @@ void ReplyWriter::map(std::size_t pairs) {
 }
 
 void ReplyWriter::integers(std::span<const std::int64_t> values) {
-  array(values.size());
-  for (const std::int64_t value : values) integer(value);
+  char text[kLineBytes * (kIntegersMax + 1)];
+  WEIR_ASSERT(values.size() <= kIntegersMax);
+  char* end = write_line('*', static_cast<std::int64_t>(values.size()), text);
+  for (const std::int64_t value : values) end = write_line(':', value, end);
+  out_.append(text, static_cast<std::size_t>(end - text));
 }
 
 void write_command(std::span<const std::string_view> arguments, std::string& out) {

@@ -76,7 +76,8 @@ class ReplyWriter {
   void array(std::size_t count);
   void set(std::size_t count);
   void map(std::size_t pairs);
-  // An array of integers, in one piece.
+  // An array of integers, in one piece. REQUIRES: at most kIntegersMax.
+  static constexpr std::size_t kIntegersMax = 8;
   void integers(std::span<const std::int64_t> values);
 
  private:

@@ -202,7 +202,7 @@ std::optional<ApiError> HttpSession::decode(JsonValue value, const Slot& slot, Q
 }
 
 void HttpSession::ask(Slot& slot, const Query& query, Queries& queries) {
-  queries.push_back({next_sequence_++, query});
+  queries.add(next_sequence_++) = query;
   ++slot.asked;
 }
 

@@ -15,6 +15,17 @@ namespace {
 constexpr std::string_view kNotAnInteger = "ERR value is not an integer or out of range";
 
 std::optional<std::int64_t> integer(std::string_view text) {
+  // Nearly all are short and have no sign, and a number of 18 digits is never too large.
+  constexpr std::size_t kSafeDigits = 18;
+  if (!text.empty() && text.size() <= kSafeDigits) {
+    std::uint64_t plain = 0;
+    bool digits = true;
+    for (const char c : text) {
+      digits = digits && c >= '0' && c <= '9';
+      plain = plain * 10 + (static_cast<unsigned char>(c) - std::uint64_t{'0'});
+    }
+    if (digits) return static_cast<std::int64_t>(plain);
+  }
   std::int64_t value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
@@ -132,12 +143,11 @@ void RespSession::ask_bucket(ReplyForm form, const resp::Request& request, Queri
   const bool one_more = form == ReplyForm::cell && *max_burst < std::numeric_limits<std::int64_t>::max();
   const Result<Limit> limit = Limit::make(*count, std::chrono::seconds{*period}, *max_burst + (one_more ? 1 : 0));
   if (!limit) return refuse(error_text(limit.error()), out);
-  Query query;
+  Query& query = queries.add(owed_.push(form));
   query.key = kept(words[1], request, queries);
   query.limit = *limit;
   query.cost = *cost;
   query.mode = *cost == 0 ? Mode::peek : Mode::spend;
-  push(query, form, queries);
 }
 
 // limit id [cost].
@@ -147,11 +157,10 @@ void RespSession::ask_limit(Mode mode, ReplyForm form, const resp::Request& requ
   const auto cost = words.size() > 3 ? integer(words[3]) : 1;
   if (!cost) return refuse(kNotAnInteger, out);
   if (*cost < 0) return refuse(not_negative("cost", *cost), out);
-  Query query;
+  Query& query = queries.add(owed_.push(form));
   query.charges = queries.keep(NamedCharge{kept(words[1], request, queries), kept(words[2], request, queries), *cost});
   query.cost = *cost;
   query.mode = *cost == 0 && mode == Mode::spend ? Mode::peek : mode;
-  push(query, form, queries);
 }
 
 // key …: one query each, one reply for all.
@@ -161,15 +170,10 @@ void RespSession::ask_forget(const resp::Request& request, Queries& queries, std
     if (key.empty()) return refuse("ERR key must not be empty", out);
   }
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    Query query;
+    Query& query = queries.add(owed_.push(i + 1 == keys.size() ? ReplyForm::sum : ReplyForm::part));
     query.key = kept(keys[i], request, queries);
     query.mode = Mode::reset;
-    push(query, i + 1 == keys.size() ? ReplyForm::sum : ReplyForm::part, queries);
   }
-}
-
-void RespSession::push(const Query& query, ReplyForm form, Queries& queries) {
-  queries.push_back({owed_.push(form), query});
 }
 
 void RespSession::refuse(std::string_view text, std::string& out) {

@@ -37,7 +37,6 @@ class RespSession final : public Session {
   void ask_bucket(ReplyForm form, const resp::Request& request, Queries& queries, std::string& out);
   void ask_limit(Mode mode, ReplyForm form, const resp::Request& request, Queries& queries, std::string& out);
   void ask_forget(const resp::Request& request, Queries& queries, std::string& out);
-  void push(const Query& query, ReplyForm form, Queries& queries);
   void refuse(std::string_view text, std::string& out);
   Result<std::size_t> lose(std::string_view problem, std::size_t size, std::string& out);
 

@@ -154,7 +154,8 @@ TEST_F(RespSessionTest, ACostOfZeroIsAPeek) {
 }
 
 TEST_F(RespSessionTest, RefusesNumbersThatAreNone) {
-  for (const std::string_view word : {"x", "", "1.5", "+1", " 1", "1 ", "0x1", "9223372036854775808"}) {
+  for (const std::string_view word :
+       {"x", "", "1.5", "+1", " 1", "1 ", "0x1", "-", "1-", "12345678901234567x", "9223372036854775808"}) {
     for (std::size_t i = 2; i < 6; ++i) {
       std::vector<std::string_view> words{"CL.THROTTLE", "u", "15", "30", "60", "1"};
       words[i] = word;

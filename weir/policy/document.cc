@@ -51,6 +51,11 @@ Slice Document::keep(std::string_view text) {
   return slice;
 }
 
+void Document::reserve(std::size_t nodes, std::size_t bytes) {
+  nodes_.reserve(nodes_.size() + nodes);
+  text_.reserve(text_.size() + bytes);
+}
+
 void Document::rewind(std::size_t nodes, std::size_t bytes) {
   nodes_.resize(nodes);
   text_.resize(bytes);

@@ -62,6 +62,8 @@ class Document {
   Slice keep(std::string_view text);
   void append(NodeId parent, NodeId child);  // linear in the parent's children
 
+  // Room for so many more; growing in steps would copy a big file's nodes once more.
+  void reserve(std::size_t nodes, std::size_t bytes);
   // Back to what it was when it had `nodes` nodes and `bytes` of text.
   void rewind(std::size_t nodes, std::size_t bytes);
   std::size_t text_bytes() const noexcept { return text_.size(); }

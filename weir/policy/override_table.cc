@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "weir/base/assert.h"
 
@@ -22,18 +23,19 @@ std::string_view OverrideTable::id(std::uint32_t index) const noexcept {
 std::size_t OverrideTable::slot_of(std::string_view id, std::uint32_t hash) const noexcept {
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t slot = hash & mask;; slot = (slot + 1) & mask) {
-    const std::uint32_t index = slots_[slot];
-    if (index == kFree || (entries_[index].hash == hash && this->id(index) == id)) return slot;
+    const Slot held = slots_[slot];
+    if (held.index == kFree || (held.hash == hash && this->id(held.index) == id)) return slot;
   }
 }
 
 void OverrideTable::grow() {
-  slots_.assign(std::max<std::size_t>(16, slots_.size() * 2), kFree);
+  const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(std::max<std::size_t>(16, slots_.size() * 2)));
   const std::size_t mask = slots_.size() - 1;
-  for (std::uint32_t i = 0; i < entries_.size(); ++i) {
-    std::size_t slot = entries_[i].hash & mask;
-    while (slots_[slot] != kFree) slot = (slot + 1) & mask;
-    slots_[slot] = i;
+  for (const Slot held : old) {
+    if (held.index == kFree) continue;
+    std::size_t slot = held.hash & mask;
+    while (slots_[slot].index != kFree) slot = (slot + 1) & mask;
+    slots_[slot] = held;
   }
 }
 
@@ -42,17 +44,17 @@ OverrideTable::Added OverrideTable::add(std::string_view id, const Override& val
   if (entries_.size() * 2 >= slots_.size()) grow();
   const std::uint32_t hash = hash_of(id);
   const std::size_t slot = slot_of(id, hash);
-  if (slots_[slot] != kFree) return {slots_[slot], false};
+  if (slots_[slot].index != kFree) return {slots_[slot].index, false};
   const auto index = static_cast<std::uint32_t>(entries_.size());
-  slots_[slot] = index;
-  entries_.push_back({text_.size(), static_cast<std::uint32_t>(id.size()), hash, line, value});
+  slots_[slot] = {hash, index};
+  entries_.push_back({text_.size(), static_cast<std::uint32_t>(id.size()), line, value});
   text_ += id;
   return {index, true};
 }
 
 const Override* OverrideTable::find(std::string_view id) const noexcept {
   if (slots_.empty()) return nullptr;
-  const std::uint32_t index = slots_[slot_of(id, hash_of(id))];
+  const std::uint32_t index = slots_[slot_of(id, hash_of(id))].index;
   return index == kFree ? nullptr : &entries_[index].value;
 }
 

@@ -45,18 +45,22 @@ class OverrideTable {
   struct Entry {
     std::size_t offset;
     std::uint32_t size;
-    std::uint32_t hash;
     std::uint32_t line;
     Override value;
   };
   static constexpr std::uint32_t kFree = 0xffff'ffff;
+  // With the hash beside the index, a look at a slot that holds another id ends there: the entry lies far away.
+  struct Slot {
+    std::uint32_t hash = 0;
+    std::uint32_t index = kFree;
+  };
 
   // The slot that holds the id, or the free one where it belongs. REQUIRES: slots_ is not empty.
   std::size_t slot_of(std::string_view id, std::uint32_t hash) const noexcept;
   void grow();
 
   std::vector<Entry> entries_;
-  std::vector<std::uint32_t> slots_;  // a power of two, at most half full; indexes into entries_ or kFree
+  std::vector<Slot> slots_;  // a power of two, at most half full; indexes into entries_ or kFree
   std::string text_;
 };
 

@@ -4,6 +4,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <istream>
 #include <streambuf>
 
@@ -285,6 +286,7 @@ NodeId read_yaml(std::string_view text, FileId file, Document& document, Complai
   if (!is_text(text, builder)) return kNoNode;
   const std::size_t nodes = document.size();
   const std::size_t bytes = document.text_bytes();
+  document.reserve(static_cast<std::size_t>(std::ranges::count(text, ':')), text.size());
   if (read_plain_yaml(text, builder)) return finish(builder, file, document);
   document.rewind(nodes, bytes);
   return read_by_yaml_cpp(text, file, document, complaints);

@@ -19,6 +19,9 @@ class TextWriter {
   TextWriter(const TextWriter&) = delete;
   TextWriter& operator=(const TextWriter&) = delete;
 
+  // For somebody who knows what is to come: room for all of it at once.
+  void expect(std::size_t bytes) { need(bytes); }
+
   // What was there before included.
   std::size_t size() const noexcept { return static_cast<std::size_t>(at_ - out_.data()); }
 

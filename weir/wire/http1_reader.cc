@@ -25,17 +25,17 @@ RequestReader::Step RequestReader::read_head(std::string_view bytes) {
   // Parsing starts over when a line has come, of which there are about a hundred, and when a bound is reached: a peer
   // that sends single bytes costs no more than their search.
   const std::size_t start = bytes.starts_with("\r\n") ? 2 : 0;
-  const bool line = bytes.find('\n', std::max(searched_, start)) != bytes.npos;
+  const auto line = [&] { return bytes.find('\n', std::max(searched_, start)) != bytes.npos; };
   const bool long_line = !has_line_ && bytes.size() >= start + bounds::http_request_line_bytes_max + 2;
-  if (searched_ > 0 && !line && !long_line && bytes.size() < bounds::http_head_bytes_max) {
+  if (searched_ > 0 && !long_line && bytes.size() < bounds::http_head_bytes_max && !line()) {
     searched_ = bytes.size();
     return {};
   }
   const HeadStep step = parse_request_head(bytes, head_);
   if (step.problem) return fail(step.problem);
   if (step.size == 0) {
+    has_line_ = has_line_ || line();
     searched_ = bytes.size();
-    has_line_ = has_line_ || line;
     return {};
   }
   searched_ = 0;

@@ -80,6 +80,7 @@ void write_date_field(std::chrono::sys_seconds when, std::string& out) {
 
 void write_response(const HttpResponse& response, std::string& out) {
   TextWriter writer(out);
+  writer.expect(response.fields.size() + response.content.size());
   writer.text("HTTP/1.1 ").integer(response.status).character(' ').text(reason_of(response.status)).text("\r\n");
   if (!response.content_type.empty()) writer.text("Content-Type: ").text(response.content_type).text("\r\n");
   if (response.status != 204) {  // RFC 9110 §8.6: not in a 204

@@ -79,7 +79,7 @@ def measure_starts(buckets, names, rounds):
               f"state: {{live: {directory}/live}}\n")
     try:
         weir = Weir(directory, config)
-        subprocess.run(["redis-benchmark", "-p", str(weir.ports["resp"]), "-c", "20", "-P", "200", "-n", str(buckets), "-r",
+        subprocess.run(["redis-benchmark", "-p", str(weir.ports["resp"]), "-c", "20", "-P", "200", "-n", str(buckets * 103 // 100), "-r",
                         "1000000000", "-q", "CL.THROTTLE", "key:__rand_int__", "9999", "1", "86400"], check=True,
                        stdout=subprocess.DEVNULL)
         closed, killed = [], []

@@ -258,7 +258,8 @@ void Connection::check_deadline(Time now) {
     if (dead_) touch();
     return;
   }
-  const bool slow = !unsent().empty() && now - last_progress_ > kWriteTimeout;
+  // What was only written in this turn has not met the peer yet; settle() finds out whether it is taken.
+  const bool slow = (watching_ & EPOLLOUT) != 0 && now - last_progress_ > kWriteTimeout;
   if (slow || (tls_ && !tls_->channel->established() && now > tls_->deadline)) {
     dead_ = true;
     touch();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -166,6 +167,26 @@ TEST_F(ConnectionTest, APeerThatIsGoneIsNotWaitedForThoughAnswersAreOwed) {
     setsockopt(gone.fd(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   }
   EXPECT_TRUE(open_connections(1));
+}
+
+// A timer may write an answer and the next one look for slow peers, before the turn's end has sent anything.
+TEST_F(ConnectionTest, AnAnswerOfThisTurnIsNotTakenForOneThatThePeerDoesNotTake) {
+  const ManualClock clock{Time{1h}, Wall{1000h}};
+  const auto loop = std::move(*Loop::make(clock));
+  LateStore store;
+  LoopMetrics metrics;
+  Pipeline pipeline(policy_, known_, store, metrics, clock);
+  Turn turn{*loop, pipeline, metrics, {}, {}, {}, {}};
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const Socket peer(ends[1]);
+  Connection connection(1, turn, Socket(ends[0]), nullptr, std::make_unique<RespSession>(options_), Speak::resp);
+  say(peer, "PING\r\n");
+  connection.ready(EPOLLIN);
+  connection.check_deadline(clock.time());
+  EXPECT_TRUE(connection.settle());
+  std::array<char, 7> pong;
+  ASSERT_EQ(recv(peer.fd(), pong.data(), pong.size(), 0), 7);
 }
 
 TEST_F(ConnectionTest, APeerThatOnlyStoppedSendingGetsWhatItIsOwed) {

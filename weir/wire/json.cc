@@ -297,9 +297,9 @@ class JsonReader::Parse {
   std::size_t size_;
 };
 
-// The everyday text, {"limit":"orders","id":"alice","cost":2}: one object, strings without escapes, numbers and words.
-// Read directly, because simdjson's two passes over thirty bytes take four times as long. Anything else, and whatever
-// is wrong, is left to Parse, which gives the same nodes.
+// The everyday text, {"limit":"orders","id":"alice","cost":2}: objects of strings without escapes, numbers, words and
+// such objects. Read directly, because simdjson's two passes over thirty bytes take four times as long. Anything else,
+// and whatever is wrong, is left to Parse, which gives the same nodes.
 class JsonReader::PlainObject {
  public:
   explicit PlainObject(Memory& memory) noexcept : memory_(memory), text_(memory.text) {}
@@ -307,17 +307,14 @@ class JsonReader::PlainObject {
   // False: another shape; the nodes are to be thrown away.
   bool read() {
     skip_space();
-    add(JsonKind::object, {}, at_);
-    if (!take('{')) return false;
+    if (!take_object(1)) return false;
     skip_space();
-    if (!take('}') && !take_members()) return false;
-    skip_space();
-    memory_.nodes.front().end = static_cast<std::uint32_t>(memory_.nodes.size());
     return at_ == text_.size();
   }
 
  private:
-  static constexpr std::size_t kMembersMax = 8;
+  static constexpr std::size_t kDepthMax = 4;
+  static constexpr std::size_t kMembersMax = 16;  // each is compared with all before it
 
   char peek() const noexcept { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool take(char c) noexcept {
@@ -329,14 +326,24 @@ class JsonReader::PlainObject {
     while (peek() == ' ' || peek() == '\n' || peek() == '\t' || peek() == '\r') ++at_;
   }
 
-  bool take_members() {
+  bool take_object(std::size_t depth) {
+    const std::size_t object = memory_.nodes.size();
+    add(JsonKind::object, {}, at_);
+    if (!take('{') || depth > kDepthMax) return false;
+    skip_space();
+    if (!take('}') && !take_members(object, depth)) return false;
+    memory_.nodes[object].end = static_cast<std::uint32_t>(memory_.nodes.size());
+    return true;
+  }
+
+  bool take_members(std::size_t object, std::size_t depth) {
     for (std::size_t count = 0; count < kMembersMax; ++count) {
       const std::size_t key = memory_.nodes.size();
-      if (!take_string() || is_there_before(key)) return false;
+      if (!take_string() || is_there_before(object, key)) return false;
       skip_space();
       if (!take(':')) return false;
       skip_space();
-      if (!take_value()) return false;
+      if (!take_value(depth)) return false;
       skip_space();
       if (take('}')) return true;
       if (!take(',')) return false;
@@ -345,9 +352,8 @@ class JsonReader::PlainObject {
     return false;
   }
 
-  // No value here has nodes inside it: keys stand at every second place.
-  bool is_there_before(std::size_t key) const noexcept {
-    for (std::size_t i = 1; i < key; i += 2) {
+  bool is_there_before(std::size_t object, std::size_t key) const noexcept {
+    for (std::size_t i = object + 1; i < key; i = memory_.nodes[i + 1].end) {
       if (memory_.nodes[i].text == memory_.nodes[key].text) return true;
     }
     return false;
@@ -361,8 +367,9 @@ class JsonReader::PlainObject {
     return take('"');
   }
 
-  bool take_value() {
+  bool take_value(std::size_t depth) {
     if (peek() == '"') return take_string();
+    if (peek() == '{') return take_object(depth + 1);
     const std::size_t begin = at_;
     while (at_ < text_.size() && is_in_token(text_[at_])) ++at_;
     const std::string_view token = text_.substr(begin, at_ - begin);

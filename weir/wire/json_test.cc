@@ -92,7 +92,7 @@ TEST(JsonReader, UnescapesStringsAndKeys) {
   EXPECT_EQ(reader.read(R"("a\u0000b")")->string(), std::string_view("a\0b", 3));
 }
 
-// Short flat objects are read another way: with the same places, tokens and refusals.
+// Short plain objects are read another way: with the same tokens and refusals.
 TEST(JsonReader, TheShortWaySaysWhatTheLongOneDoes) {
   JsonReader shorter;
   JsonReader longer;
@@ -103,6 +103,13 @@ TEST(JsonReader, TheShortWaySaysWhatTheLongOneDoes) {
            std::string("{}"),
            "{" + eight + "}",
            "{" + eight + R"(,"i":9})",
+           "{" + eight + R"(,"i":{)" + eight + R"(},"j":9,"k":10,"l":11,"m":12,"n":13,"o":14,"p":15})",
+           "{" + eight + R"(,"i":{)" + eight + R"(},"j":9,"k":10,"l":11,"m":12,"n":13,"o":14,"p":15,"q":16})",
+           std::string(R"({"a":{"b":{"c":{"d":1}}},"b":2})"),
+           std::string(R"({"a":{"b":{"c":{"d":{}}}},"b":2})"),
+           std::string(R"({"a":{"b":1},"a":2})"),
+           std::string(R"({"a":{"b":1,"b":2}})"),
+           std::string(R"({"a":[1,2],"b":{}})"),
            std::string(R"({"a":1,"a":2})"),
            std::string(R"({"a":"\u0041"})"),
            std::string("{\"a\":\"\xC3\xA9\x7F\"}"),

@@ -37,7 +37,8 @@ bool LeasingStore::may_lease(const Question& question) noexcept {
 }
 
 void LeasingStore::charge(std::span<const Question> batch, Now now, Answers& answers) {
-  if (std::ranges::none_of(batch, may_lease)) {
+  lending_ = std::ranges::any_of(batch, may_lease);
+  if (!lending_) {
     store_->charge(batch, now, answers);
     return;
   }

@@ -47,7 +47,10 @@ class LeasingStore final : public Store {
   ~LeasingStore() override;
 
   void charge(std::span<const Question> batch, Now now, Answers& answers) override;
-  std::size_t batch_max() const noexcept override { return store_->batch_max(); }
+  // What is served from a lease waits for nobody, and what asks for one does so for all that wait.
+  std::size_t batch_max() const noexcept override {
+    return lending_ ? bounds::queries_per_turn_max : store_->batch_max();
+  }
   RedisStore& store() noexcept { return *store_; }
 
  private:
@@ -99,6 +102,7 @@ class LeasingStore final : public Store {
   Loop& loop_;
   std::unique_ptr<RedisStore> store_;
   Leases& leases_;
+  bool lending_ = false;  // the last batch had to do with leases
   std::vector<Question> alone_;
   std::vector<std::shared_ptr<Ask>> open_;               // of this turn
   std::unordered_map<Leases::Bucket, Ask*> on_its_way_;  // those that will bring a lease

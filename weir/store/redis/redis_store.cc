@@ -37,10 +37,9 @@ constexpr int kPartShift = 32;
 // refused, and each change of mind would be a line in the log.
 constexpr Duration kRefusalMemory = std::chrono::seconds{1};
 
-// Questions gathered for one write while Redis has less to do than kBusy of them: it begins with these while we read
-// the next. With 50 connections 4 and 16 are slower than 8 (script/bench redis). A busy Redis waits for nobody.
+// Questions gathered for one write when Redis has nothing to do: it begins with these while we read the next. Then as
+// many as it is busy with. With 50 connections 4 and 16 are slower than 8 (script/bench redis).
 constexpr std::size_t kFewQuestions = 8;
-constexpr std::size_t kBusy = 64;
 
 Tag tag_of(std::size_t index, std::size_t part) noexcept {
   return Tag{index} | Tag{part} << kPartShift;
@@ -108,7 +107,7 @@ void RedisStore::charge(std::span<const Question> batch, Now now, Answers& answe
 }
 
 std::size_t RedisStore::batch_max() const noexcept {
-  return pending_.size() - free_.size() < kBusy ? kFewQuestions : bounds::queries_per_turn_max;
+  return std::clamp(pending_.size() - free_.size(), kFewQuestions, bounds::queries_per_turn_max);
 }
 
 void RedisStore::together(const std::function<void()>& sending) {

@@ -133,26 +133,29 @@ TEST_F(RedisStoreTest, AsksOneCommandPerQuestionAndWritesNothingOnADenial) {
   EXPECT_EQ(writes, 4) << "two questions passed, each with two buckets";
 }
 
-// Redis begins with the first questions of a turn while the others are read; once it has enough to do, it is asked for
-// all of them at once.
-TEST_F(RedisStoreTest, WantsFewQuestionsSoonUntilItIsBusy) {
+// Redis begins with the first questions of a turn while the others are read; the more it has to do, the more are asked
+// at once.
+TEST_F(RedisStoreTest, WantsFewQuestionsSoonAndMoreWhenItIsBusy) {
   StoreOnRedis store(server_.port(), patient());
   store.wait_until(true);
   const std::vector<Charge> charges = {of("a", kTwo)};
-  std::vector<Question> batch(63, Question{0, charges});
+  std::vector<Question> batch(300, Question{0, charges});
   for (std::size_t i = 0; i < batch.size(); ++i) batch[i].ticket = i;
-  Collected almost(batch.size());
-  Collected one(1);
+  Collected collected(batch.size());
   store.thread().run([&] {
     RedisStore& asked = store.store();
+    const auto charge = [&](std::size_t from, std::size_t to) {
+      asked.charge({batch.data() + from, to - from}, store.thread().loop().now(), collected);
+    };
     EXPECT_EQ(asked.batch_max(), 8u);
-    asked.charge(batch, store.thread().loop().now(), almost);
+    charge(0, 8);
     EXPECT_EQ(asked.batch_max(), 8u);
-    asked.charge({batch.data(), 1}, store.thread().loop().now(), one);
+    charge(8, 9);
+    EXPECT_EQ(asked.batch_max(), 9u);
+    charge(9, batch.size());
     EXPECT_EQ(asked.batch_max(), bounds::queries_per_turn_max);
   });
-  almost.wait();
-  one.wait();
+  collected.wait();
   store.thread().run([&] { EXPECT_EQ(store.store().batch_max(), 8u); });
 }
 

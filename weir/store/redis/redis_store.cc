@@ -358,7 +358,7 @@ void RedisStore::changed(RedisNode& node, RedisLink& link, std::string_view why)
   topology_->changed(node);
   if (topology_->is_up()) {
     if (!up_ && loop_.now().time - refused_at_ >= kRefusalMemory) came_up();
-  } else {
+  } else if (!link.is_up()) {
     const std::string target = link.target().print();
     went_down(why.starts_with(target) ? std::string(why) : target + ": " + std::string(why));
   }

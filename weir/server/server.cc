@@ -116,7 +116,7 @@ class Server::Worker {
   }
 
   void end_turn() {
-    pipeline_.flush(loop_->reading());
+    pipeline_.flush(loop_->now());
     // Settling may touch a connection again: it has its next chance in this same pass, a bounded number of times.
     for (int pass = 0; pass < 4 && !turn_.dirty.empty(); ++pass) {
       settling_.clear();

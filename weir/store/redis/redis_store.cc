@@ -34,8 +34,11 @@ constexpr Tag kNobody = ~Tag{0};
 constexpr int kPartShift = 32;
 
 // How long Redis must have refused nothing until it counts as useful again: some questions pass where others are
-// refused, and each change of mind would be a line in the log.
-constexpr Duration kRefusalMemory = std::chrono::seconds{1};
+// refused, and each change of mind would be a line in the log. Twice as long whenever that was too early: a Redis out
+// of memory answers whoever does not write, for as long as nobody does.
+constexpr Duration kRefusalMemoryMin = std::chrono::seconds{1};
+constexpr Duration kRefusalMemoryMax = std::chrono::seconds{16};
+constexpr Duration kUsefulForLong = std::chrono::minutes{1};
 
 // Questions gathered for one write when Redis has nothing to do: it begins with these while we read the next. Then as
 // many as it is busy with. With 50 connections 4 and 16 are slower than 8 (script/bench redis).
@@ -58,7 +61,7 @@ std::uint64_t hash(std::string_view key) noexcept {
 }  // namespace
 
 RedisStore::RedisStore(Loop& loop, Options options, Health& health, const MakeTopology& make_topology)
-    : loop_(loop), options_(std::move(options)), health_(health) {
+    : loop_(loop), options_(std::move(options)), health_(health), refusal_memory_(kRefusalMemoryMin) {
   health_.joined();
   options_.link.client.script = options_.script;
   topology_ = make_topology(loop_, [this](const Target& target) {
@@ -244,7 +247,12 @@ void RedisStore::refuse(Pending& pending, std::size_t part, RedisNode& node, Red
 // A question that Redis cannot make sense of says nothing about the next one.
 void RedisStore::mind(Refusal refusal, std::string_view text) {
   if (refusal == Refusal::other || refusal == Refusal::clock) return;
-  refused_at_ = loop_.now().time;
+  const Time now = loop_.now().time;
+  if (up_ && refused_at_ != Time{}) {
+    const bool too_early = now - up_since_ < kUsefulForLong;
+    refusal_memory_ = too_early ? std::min(refusal_memory_ * 2, kRefusalMemoryMax) : kRefusalMemoryMin;
+  }
+  refused_at_ = now;
   went_down(to_error(refusal, text).detail);
 }
 
@@ -357,7 +365,7 @@ void RedisStore::changed(RedisNode& node, RedisLink& link, std::string_view why)
   }
   topology_->changed(node);
   if (topology_->is_up()) {
-    if (!up_ && loop_.now().time - refused_at_ >= kRefusalMemory) came_up();
+    if (!up_) came_up();
   } else if (!link.is_up()) {
     const std::string target = link.target().print();
     went_down(why.starts_with(target) ? std::string(why) : target + ": " + std::string(why));
@@ -372,8 +380,9 @@ void RedisStore::came_up() {
   const Time now = loop_.now().time;
   // Of a cluster one part may answer while another is away.
   if (!topology_->is_up()) return;
-  if (refused_at_ != Time{} && now - refused_at_ < kRefusalMemory) return;
+  if (refused_at_ != Time{} && now - refused_at_ < refusal_memory_) return;
   up_ = true;
+  up_since_ = now;
   health_.came_up(now);
 }
 

@@ -116,6 +116,8 @@ class RedisStore final : public Store, private RedisNode::Owner {
   bool charging_ = false;            // then flush() waits for the end of the batch
   bool up_ = false;
   Time refused_at_{};  // the last time Redis was there and of no use
+  Duration refusal_memory_;
+  Time up_since_{};
   Wall test_time_{};
   std::unique_ptr<Topology> topology_;  // last: its nodes tell us of their end
 };

@@ -327,6 +327,26 @@ TEST(RedisStoreSetup, ARefusedWriteIsAnErrorWithItsReason) {
   EXPECT_FALSE(store.health().is_up());
 }
 
+// A Redis that is out of memory refuses whoever writes and answers the others: that must not fill the log.
+TEST(RedisStoreSetup, ARedisThatRefusesNowAndThenIsTrustedMoreSlowly) {
+  RedisServer server({"--maxmemory", "1000", "--maxmemory-policy", "noeviction"});
+  StoreOnRedis store(server.port(), patient());
+  store.wait_until(true);
+  // How long it is asked, without a write, until it counts as useful.
+  const auto trusted_after = [&] {
+    EXPECT_FALSE(ask(store, of("a", kTwo)));
+    const auto refused = std::chrono::steady_clock::now();
+    while (!store.health().is_up()) {
+      EXPECT_TRUE(ask(store, of("a", kTwo), Mode::peek));
+      std::this_thread::sleep_for(10ms);
+    }
+    return std::chrono::steady_clock::now() - refused;
+  };
+  EXPECT_GE(trusted_after(), 900ms);
+  EXPECT_GE(trusted_after(), 1900ms);
+  EXPECT_EQ(store.log().size(), 5u) << "connected, and twice down and back";
+}
+
 TEST_F(RedisStoreTest, RefusesAWindowBeyondItsArithmeticWithASentence) {
   StoreOnRedis store(server_.port());
   store.wait_until(true);

@@ -140,9 +140,14 @@ class Cluster(Failing):
         self.together(server)
         lost = masters_of(nodes)[0]
         lost.kill()
-        answers = [self.ask(server, "open", f"spread-{who}")[1] for who in range(40)]
-        self.assertTrue(any("degraded" in answer for answer in answers), "its slots get the policy")
-        self.assertTrue(any("degraded" not in answer for answer in answers), "the others go on")
+        answers = {"open": [], "closed": [], "local": []}
+        for who in range(40):
+            for limit, seen in answers.items():
+                seen.append(self.ask(server, limit, f"spread-{who}"))
+        self.assertEqual({"degraded" in answer for _, answer in answers["open"]}, {True, False}, "its slots get the policy, others go on")
+        self.assertEqual({status for status, _ in answers["closed"]}, {200, 503})
+        self.assertEqual({status for status, _ in answers["local"]}, {200})
+        self.assertNotIn('weir_store_fallback_total{policy="inMemoryFallback"} 0\n', server.get("admin", "/metrics"))
         until("a replica takes over", lambda: len(masters_of(nodes)) == 3)
         until("all slots are served again", lambda: all(
             "degraded" not in self.ask(server, "open", f"again-{who}")[1] for who in range(40)))

@@ -177,14 +177,17 @@ class Single(Failing):
         proxy = Proxy(self, redis.port)
         server = self.serve(proxy.port)
         self.until_recovered(server)
-        for kept in (0, 1, 5, 9):
-            who = self.fresh()
-            proxy.cut_after = kept
-            status, answer = self.ask(server, "open", who)
-            # It may have been applied, so it is not sent again.
-            self.assertEqual((status, answer.get("degraded")), (200, True))
-            self.until_recovered(server)
-            self.assertEqual(self.ask(server, "open", who)[1]["remaining"], 1, "applied once, before the cut")
+        policies = {"open": (200, {"degraded": True}), "closed": (503, {"error": "store_unavailable"}),
+                    "local": (200, {"remaining": 2})}
+        for limit, (code, told) in policies.items():
+            for kept in (0, 1, 5, 9):
+                who = self.fresh()
+                proxy.cut_after = kept
+                status, answer = self.ask(server, limit, who)
+                # It may have been applied, so it is not sent again.
+                self.assertEqual((status, {name: answer.get(name) for name in told}), (code, told))
+                self.until_recovered(server)
+                self.assertEqual(self.ask(server, limit, who)[1]["remaining"], 1, "applied once, before the cut")
 
     def test_unreachable_at_the_start(self):
         port = free_port()

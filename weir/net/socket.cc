@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -99,6 +100,14 @@ void remove_stale(const Address& address, const Name& name) {
 
 Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
+}
+
+ssize_t Socket::receive(std::span<char> bytes) const noexcept {
+  return syscall(SYS_recvfrom, fd_, bytes.data(), bytes.size(), 0, nullptr, nullptr);
+}
+
+ssize_t Socket::send(std::string_view bytes) const noexcept {
+  return syscall(SYS_sendto, fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL, nullptr, 0);
 }
 
 Result<Address> Address::parse(std::string_view text) {

@@ -156,7 +156,7 @@ void Stream::ready(std::uint32_t events) {
 
 void Stream::read() {
   std::array<char, kReadBytes> bytes;
-  const ssize_t got = recv(socket_.fd(), bytes.data(), bytes.size(), 0);
+  const ssize_t got = socket_.receive(bytes);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
     const std::string how = got == 0 ? " closed the connection" : std::string(": ") + std::strerror(errno);
@@ -189,7 +189,7 @@ void Stream::unseal(std::string_view bytes) {
 std::size_t Stream::send_now(std::string_view bytes) noexcept {
   std::size_t sent = 0;
   while (sent < bytes.size()) {
-    const ssize_t took = send(socket_.fd(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    const ssize_t took = socket_.send(bytes.substr(sent));
     if (took < 0 && errno == EINTR) continue;
     if (took < 0 && errno == EAGAIN) break;
     if (took < 0) {

@@ -19,6 +19,12 @@ constexpr std::size_t kKeptBytes = 4 << 10;
 // A peer that takes nothing of its replies for this long is cut off.
 constexpr Duration kWriteTimeout = std::chrono::seconds{30};
 
+// Edge-triggered: the kernel tells of what arrives once, and need not look at every socket again in the next turn.
+// Where something may be left that it has told of, unread_ makes watch() ask again.
+constexpr std::uint32_t kAlways = EPOLLET;
+constexpr std::uint32_t kToRead = EPOLLIN | EPOLLRDHUP;
+constexpr std::uint32_t kEnds = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+
 // How long a peer that we are done with may go on sending.
 constexpr Duration kLingerTimeout = std::chrono::seconds{2};
 
@@ -36,7 +42,7 @@ Connection::Connection(std::uint64_t id, Turn& turn, Socket socket, std::unique_
     tls_ = std::make_unique<Secured>(Secured{std::move(channel), {}, deadline});
   }
   turn_.metrics.connections[static_cast<std::size_t>(speak_)].add();
-  watching_ = EPOLLIN;
+  watching_ = kAlways | kToRead;
   dead_ = !turn_.loop.watch(socket_.fd(), watching_, *this);
   if (dead_) touch();
 }
@@ -66,19 +72,23 @@ bool Connection::may_read() const noexcept {
 
 void Connection::ready(std::uint32_t events) {
   touch();
-  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+  if ((events & (EPOLLIN | kEnds)) == 0) return;
   if (may_read()) {
     read();
-  } else if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
-    // Nothing reaches the peer any more, and epoll would not stop telling us: whatever is owed is owed to nobody.
-    dead_ = true;
+    // The end is told of together with what came before it, and is read on its own.
+    unread_ = unread_ || (events & kEnds) != 0;
+    return;
   }
+  unread_ = true;
+  // Nothing reaches the peer any more: whatever is owed is owed to nobody.
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) dead_ = true;
 }
 
 void Connection::read() {
   std::string& scratch = turn_.scratch;
   scratch.resize(kReadBytes);
-  const ssize_t got = recv(socket_.fd(), scratch.data(), scratch.size(), 0);
+  const ssize_t got = socket_.receive(scratch);
+  unread_ = got == static_cast<ssize_t>(scratch.size()) || (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got < 0) {
     dead_ = true;
@@ -166,7 +176,7 @@ bool Connection::write() {
   for (;;) {
     if (tls_ && !seal()) return false;
     if (bytes.empty()) return true;
-    const ssize_t sent = send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t sent = socket_.send(bytes);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno != EAGAIN) return false;
     if (sent < 0) {
@@ -233,10 +243,11 @@ bool Connection::linger() {
 }
 
 void Connection::watch() {
-  std::uint32_t wanted = 0;
-  if (may_read()) wanted |= EPOLLIN;
+  std::uint32_t wanted = kAlways;
+  if (may_read()) wanted |= kToRead;
   if (!unsent().empty()) wanted |= EPOLLOUT;
-  if (wanted == watching_) return;
+  if (wanted == watching_ && !unread_) return;
+  unread_ = false;
   watching_ = wanted;
   turn_.loop.change(socket_.fd(), watching_, *this);
 }

@@ -88,6 +88,7 @@ class Connection final : public Loop::Handler, public Asker {
   std::uint32_t watching_ = 0;
   Loop::TimerId alarm_ = 0;  // of what the session does by itself
   Time last_progress_{};     // of writing, while something is to be written
+  bool unread_ = false;      // the socket may hold more than was read
   bool hung_up_ = false;     // the peer will send no more
   bool broken_ = false;      // close as soon as out_ is gone
   bool dead_ = false;        // close now

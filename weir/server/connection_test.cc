@@ -1,6 +1,7 @@
 // Connections of a real server on real sockets, with a store that answers when it is told to.
 #include "weir/server/connection.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -187,6 +188,49 @@ TEST_F(ConnectionTest, AnAnswerOfThisTurnIsNotTakenForOneThatThePeerDoesNotTake)
   EXPECT_TRUE(connection.settle());
   std::array<char, 7> pong;
   ASSERT_EQ(recv(peer.fd(), pong.data(), pong.size(), 0), 7);
+}
+
+// The kernel tells of what has arrived once. All of it is there before the connection, so that nothing reminds it
+// later.
+TEST_F(ConnectionTest, WhatIsThereIsReadToItsEndThoughNothingMoreArrives) {
+  constexpr std::size_t kCount = 25'000;  // 150 kB: three reads
+  for (const bool end_is_there_too : {false, true}) {
+    SCOPED_TRACE(end_is_there_too);
+    const auto loop = std::move(*Loop::make(clock_));
+    LateStore store;
+    LoopMetrics metrics;
+    Pipeline pipeline(policy_, known_, store, metrics, clock_);
+    Turn turn{*loop, pipeline, metrics, {}, {}, {}, {}};
+    std::array<int, 2> ends{};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    ASSERT_EQ(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+    const Socket peer(ends[1]);
+    std::string commands;
+    for (std::size_t i = 0; i < kCount; ++i) commands += "PING\r\n";
+    say(peer, commands);
+    if (end_is_there_too) shutdown(peer.fd(), SHUT_WR);
+    auto connection = std::make_unique<Connection>(1, turn, Socket(ends[0]), nullptr,
+                                                   std::make_unique<RespSession>(options_), Speak::resp);
+    loop->on_end_of_turn([&] {
+      if (std::exchange(turn.dirty, {}).empty() || connection->settle()) return;
+      connection = nullptr;
+      loop->stop();
+    });
+    bool ended_by_itself = true;
+    loop->at(clock_.time() + 10s, [&] {
+      ended_by_itself = false;
+      connection = nullptr;
+      loop->stop();
+    });
+    std::thread serving([&] { loop->run(); });
+    const std::size_t bytes = kCount * std::string_view("+PONG\r\n").size();
+    std::string replies(bytes, ' ');
+    EXPECT_EQ(recv(peer.fd(), replies.data(), bytes, MSG_WAITALL), static_cast<ssize_t>(bytes));
+    if (!end_is_there_too) shutdown(peer.fd(), SHUT_WR);
+    EXPECT_EQ(hear(peer), "");
+    serving.join();
+    EXPECT_TRUE(ended_by_itself);
+  }
 }
 
 TEST_F(ConnectionTest, APeerThatOnlyStoppedSendingGetsWhatItIsOwed) {

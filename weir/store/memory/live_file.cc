@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -100,11 +101,25 @@ Result<std::size_t> LiveFile::bytes() const {
   return static_cast<std::size_t>(status.st_size);
 }
 
-Result<std::uint64_t> LiveFile::checksum() const {
-  // By read, not through the mapping: a hole read through it would take memory, and a file cut meanwhile is a SIGBUS.
+// The data that begins there in the file, as far as it may be read through the mapping. Not so a hole, which would take
+// memory then, nor what the system cannot read, which would be a SIGBUS.
+std::string_view LiveFile::mapped_data(const Region& region, std::size_t from) const noexcept {
+  const off_t hole = lseek(fd_, static_cast<off_t>(from), SEEK_HOLE);  // `from` itself if that is in one
+  const std::size_t to = std::min(static_cast<std::size_t>(std::max<off_t>(hole, 0)), region.ready());
+  if (to <= from || !region.make_readable(from, to)) return {};
+  return {region.data() + from, to - from};
+}
+
+Result<std::uint64_t> LiveFile::checksum(const Region* mapped) const {
   const auto buffer = std::make_unique<char[]>(kReadBytes);
   Checksum checksum;
   for (off_t at = 0;;) {
+    // The header is always copied: its seal does not count.
+    if (mapped != nullptr && at > 0) {
+      const std::string_view data = mapped_data(*mapped, static_cast<std::size_t>(at));
+      checksum.add(data);
+      at += static_cast<off_t>(data.size());
+    }
     const ssize_t got = pread(fd_, buffer.get(), kReadBytes, at);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error(path_, "read");

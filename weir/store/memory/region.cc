@@ -111,6 +111,10 @@ void Region::populate(std::size_t from, std::size_t to, bool huge) noexcept {
   madvise(data_ + from, to - from, MADV_POPULATE_WRITE);
 }
 
+bool Region::make_readable(std::size_t from, std::size_t to) const noexcept {
+  return madvise(data_ + from, to - from, MADV_POPULATE_READ) == 0;
+}
+
 bool Region::give_back(std::size_t from, std::size_t to) noexcept {
   if (fd_ < 0) return madvise(data_ + from, to - from, MADV_DONTNEED) == 0;
   // A late reader must find zeros, not a hole of the file: touching a hole of a full tmpfs is a SIGBUS.

@@ -33,6 +33,10 @@ class Region {
   // them.
   void populate(std::size_t from, std::size_t to, bool huge) noexcept;
 
+  // Makes what the file holds in [from, to) ready to be read, all at once instead of page by page. False where that
+  // cannot be, or the kernel does not know how.
+  bool make_readable(std::size_t from, std::size_t to) const noexcept;
+
   // Returns [from, to) to the system. It stays readable; a writer must take it back first. True if it is zero then;
   // false where the system would not have it: the memory is locked, the file system knows no holes.
   bool give_back(std::size_t from, std::size_t to) noexcept;

@@ -84,9 +84,9 @@ class Opening {
   using Fill = std::function<Result<void>(Table&, Now)>;
 
   Result<void> take_live(std::size_t size);
-  Result<void> check_seal(const Header& header, std::size_t size);
+  Result<void> check_seal(const Header& header, std::size_t size, const Region& region);
   Result<void> choose_time(const Header& header);
-  Result<void> adopt(const Header& header, bool sealed);
+  Result<void> adopt(const Header& header, std::size_t size, bool sealed);
   Result<void> refit();
   Result<void> start_anew();
   Result<bool> take_snapshot();
@@ -136,23 +136,21 @@ Result<void> Opening::take_live(std::size_t size) {
   if (auto read = read_header(state_.file, size, page); !read) return read.error();
   const Header& header = page.header();
   const bool sealed = header.seal.load(std::memory_order_relaxed) != 0;
-  if (sealed) {
-    if (auto checked = check_seal(header, size); !checked) return checked.error();
-  } else if (!same_boot(header)) {
+  if (!sealed && !same_boot(header)) {
     say(options_.live, "not used, because the machine was restarted before it was closed");
     state_.forgetful = true;
     return {};
   }
   if (auto chosen = choose_time(header); !chosen) return chosen.error();
-  return adopt(header, sealed);
+  return adopt(header, size, sealed);
 }
 
-Result<void> Opening::check_seal(const Header& header, std::size_t size) {
+Result<void> Opening::check_seal(const Header& header, std::size_t size, const Region& region) {
   if (header.sealed_bytes != size) {
     return refused("it has " + std::to_string(size) + " bytes and was closed with " +
                    std::to_string(header.sealed_bytes));
   }
-  const auto checksum = state_.file.checksum();
+  const auto checksum = state_.file.checksum(&region);
   if (!checksum) return checksum.error();
   if (*checksum != header.seal.load(std::memory_order_relaxed))
     return refused("its checksum does not match its content");
@@ -183,19 +181,26 @@ Result<void> Opening::choose_time(const Header& header) {
   return {};
 }
 
-Result<void> Opening::adopt(const Header& found, bool sealed) {
+Result<void> Opening::adopt(const Header& found, std::size_t size, bool sealed) {
   if (found.buckets_max < 1 || found.buckets_max > bounds::buckets_max || found.names > 1)
     return refused("its header holds numbers that no table has");
-  const auto size = state_.file.bytes();
-  if (!size) return size.error();
-  // A growth step that was cut off in the middle: no page can lie there, and it must not be taken for a clean one.
-  const std::size_t whole = *size / Pages::kChunkBytes * Pages::kChunkBytes;
-  if (whole != *size && ftruncate(state_.file.fd(), static_cast<off_t>(whole)) != 0)
-    return system_error(options_.live, "truncate");
-  auto region = Region::shared(state_.file.fd(),
-                               Table::region_bytes({.buckets_max = found.buckets_max, .names = found.names != 0}));
+  const auto map = [&] {
+    return Region::shared(state_.file.fd(),
+                          Table::region_bytes({.buckets_max = found.buckets_max, .names = found.names != 0}));
+  };
+  auto region = map();
   if (!region) return region.error();
-  if (region->ready() < kHeaderBytes) return refused("it is cut short at " + std::to_string(*size) + " bytes");
+  if (sealed) {
+    if (auto checked = check_seal(found, size, *region); !checked) return checked.error();
+  }
+  // A growth step that was cut off in the middle: no page can lie there, and it must not be taken for a clean one.
+  const std::size_t whole = size / Pages::kChunkBytes * Pages::kChunkBytes;
+  if (whole != size) {
+    if (ftruncate(state_.file.fd(), static_cast<off_t>(whole)) != 0) return system_error(options_.live, "truncate");
+    region = map();
+    if (!region) return region.error();
+  }
+  if (region->ready() < kHeaderBytes) return refused("it is cut short at " + std::to_string(size) + " bytes");
   // From here on the file is in use; whoever finds it so knows that it must be looked through. If the machine was
   // restarted since, being killed between these two lines costs what being killed before them would have kept: nothing
   // has been promised yet, and the snapshot is there.

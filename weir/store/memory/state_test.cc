@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -236,6 +237,28 @@ TEST_F(State, ALiveFileIsPreferredToASnapshot) {
   state = open();
   EXPECT_EQ(state.origin, Origin::recovered);
   EXPECT_EQ(remaining(state, "a"), 0);
+}
+
+// A hole read through the mapping would take memory that the table has given back.
+TEST_F(State, TheChecksumThroughTheMappingIsTheFilesAndLeavesItsHolesAlone) {
+  auto file = std::move(*LiveFile::lock(live()));
+  const std::size_t bytes = 9 * Pages::kChunkBytes + 100;  // the end is no whole page
+  ASSERT_EQ(ftruncate(file.fd(), static_cast<off_t>(bytes)), 0);
+  const std::string some(3 * Pages::kChunkBytes, 'x');
+  for (const std::size_t at : {std::size_t{0}, 5 * Pages::kChunkBytes}) {
+    ASSERT_EQ(pwrite(file.fd(), some.data(), some.size(), static_cast<off_t>(at)), static_cast<ssize_t>(some.size()));
+  }
+  ASSERT_EQ(pwrite(file.fd(), "end", 3, static_cast<off_t>(bytes - 3)), 3);
+  struct stat before {};
+  ASSERT_EQ(fstat(file.fd(), &before), 0);
+  const auto region = std::move(*Region::shared(file.fd(), bytes));
+  const std::uint64_t by_read = *file.checksum();
+  EXPECT_EQ(*file.checksum(&region), by_read);
+  ASSERT_EQ(pwrite(file.fd(), "y", 1, static_cast<off_t>(7 * Pages::kChunkBytes)), 1);
+  EXPECT_NE(*file.checksum(&region), by_read);
+  struct stat after {};
+  ASSERT_EQ(fstat(file.fd(), &after), 0);
+  EXPECT_EQ(after.st_blocks, before.st_blocks);
 }
 
 TEST_F(State, ASecondProcessIsRefused) {

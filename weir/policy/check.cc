@@ -84,10 +84,17 @@ void check_unique_large(Document& document, NodeId map, std::size_t size, Compla
     std::size_t hash = 0;
     NodeId entry = kNoNode;
   };
+  std::vector<Slot> keys;
+  keys.reserve(size);
+  for (const NodeId entry : document.children(map)) {
+    keys.push_back({std::hash<std::string_view>{}(document.key(entry)), entry});
+  }
   std::vector<Slot> slots(std::bit_ceil(2 * size));
   const std::size_t mask = slots.size() - 1;
-  for (const NodeId entry : document.children(map)) {
-    const std::size_t hash = std::hash<std::string_view>{}(document.key(entry));
+  for (std::size_t i = 0; i < size; ++i) {
+    constexpr std::size_t ahead = 16;  // the slots lie anywhere: the memory is asked for some before they are needed
+    if (i + ahead < size) __builtin_prefetch(&slots[keys[i + ahead].hash & mask], 1);
+    const auto [hash, entry] = keys[i];
     std::size_t at = hash & mask;
     const auto taken = [&] { return slots[at].entry != kNoNode; };
     while (taken() && (slots[at].hash != hash || document.key(slots[at].entry) != document.key(entry))) {

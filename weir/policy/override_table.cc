@@ -1,6 +1,7 @@
 #include "weir/policy/override_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <utility>
 
@@ -28,8 +29,20 @@ std::size_t OverrideTable::slot_of(std::string_view id, std::uint32_t hash) cons
   }
 }
 
-void OverrideTable::grow() {
-  const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(std::max<std::size_t>(16, slots_.size() * 2)));
+void OverrideTable::reserve(std::size_t ids, std::size_t bytes) {
+  entries_.reserve(ids);
+  text_.reserve(bytes);
+  // add() widens when they are half full, before the last one.
+  if (ids * 2 > slots_.size()) widen(std::bit_ceil(ids * 2));
+}
+
+void OverrideTable::prefetch(std::string_view id) const noexcept {
+  if (!slots_.empty()) __builtin_prefetch(&slots_[hash_of(id) & (slots_.size() - 1)], 1);
+}
+
+// REQUIRES: a power of two that is more than there are.
+void OverrideTable::widen(std::size_t slots) {
+  const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(slots));
   const std::size_t mask = slots_.size() - 1;
   for (const Slot held : old) {
     if (held.index == kFree) continue;
@@ -41,7 +54,7 @@ void OverrideTable::grow() {
 
 OverrideTable::Added OverrideTable::add(std::string_view id, const Override& value, std::uint32_t line) {
   WEIR_ASSERT(entries_.size() < kFree);
-  if (entries_.size() * 2 >= slots_.size()) grow();
+  if (entries_.size() * 2 >= slots_.size()) widen(std::max<std::size_t>(16, slots_.size() * 2));
   const std::uint32_t hash = hash_of(id);
   const std::size_t slot = slot_of(id, hash);
   if (slots_[slot].index != kFree) return {slots_[slot].index, false};

@@ -27,6 +27,12 @@ struct Override {
 
 class OverrideTable {
  public:
+  // Room for so many ids of so many bytes in all, so that a large table is not copied while it grows.
+  void reserve(std::size_t ids, std::size_t bytes);
+
+  // Asks the memory for where an id that is soon to be added belongs: in a large table, most of what adding it costs.
+  void prefetch(std::string_view id) const noexcept;
+
   // The index of the new entry, or of the one that already has this id.
   struct Added {
     std::uint32_t index;
@@ -57,7 +63,7 @@ class OverrideTable {
 
   // The slot that holds the id, or the free one where it belongs. REQUIRES: slots_ is not empty.
   std::size_t slot_of(std::string_view id, std::uint32_t hash) const noexcept;
-  void grow();
+  void widen(std::size_t slots);
 
   std::vector<Entry> entries_;
   std::vector<Slot> slots_;  // a power of two, at most half full; indexes into entries_ or kFree

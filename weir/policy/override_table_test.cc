@@ -36,5 +36,27 @@ TEST(OverrideTable, KeepsTheFirstOfTwoAndSaysWhichItWas) {
   EXPECT_EQ(table.size(), 2u);
 }
 
+TEST(OverrideTable, HoldsMoreThanItMadeRoomFor) {
+  for (const std::size_t reserved : {1u, 7u, 8u, 9u, 1000u}) {
+    OverrideTable table;
+    table.prefetch("u0");  // of an empty one there is nothing to ask for
+    table.reserve(reserved, 2 * reserved);
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      const std::string id = "u" + std::to_string(i);
+      table.prefetch(id);
+      const OverrideTable::Added added = table.add(id, Override{}, i);
+      EXPECT_TRUE(added.fresh);
+      EXPECT_EQ(added.index, i);
+    }
+    table.reserve(200, 1000);
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      EXPECT_NE(table.find("u" + std::to_string(i)), nullptr);
+      EXPECT_EQ(table.line(i), i);
+    }
+    EXPECT_EQ(table.find("u100"), nullptr);
+    EXPECT_EQ(table.size(), 100u);
+  }
+}
+
 }  // namespace
 }  // namespace weir

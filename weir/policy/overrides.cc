@@ -22,15 +22,41 @@ class OverrideReader {
         nodes_(limits.made.size()),
         prefixes_(limits.made.size()) {}
 
+  // Before the first read(): there may be a million, and their tables are not to be copied while they grow.
+  void make_room(Document::Children entries) {
+    struct Sum {
+      std::size_t ids = 0;
+      std::size_t bytes = 0;
+    };
+    std::vector<Sum> sums(limits_.made.size());
+    for (const NodeId entry : entries) {
+      const auto [name, id] = split(document_.key(entry));
+      const std::optional<std::size_t> limit = limit_named(name);
+      if (!limit) continue;
+      ++sums[*limit].ids;
+      sums[*limit].bytes += id.size();
+    }
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      if (sums[i].ids == 0) continue;
+      limits_.made[i].overrides.reserve(sums[i].ids, sums[i].bytes);
+      nodes_[i].reserve(sums[i].ids);
+    }
+  }
+
+  // A few entries before read(entry). By the id as it is written, which is nearly always how it is kept.
+  void prefetch(NodeId entry) const {
+    const auto [name, id] = split(document_.key(entry));
+    if (const auto limit = limit_named(name)) limits_.made[*limit].overrides.prefetch(id);
+  }
+
   void read(NodeId entry) {
     const std::string_view key = document_.key(entry);
-    const std::size_t colon = key.find(':');
-    if (colon == std::string_view::npos) return refuse(entry, "override " + quote(key) + " must read Name:id");
-    const std::string_view name = key.substr(0, colon);
-    const auto found = limits_.by_name.find(name);
-    if (found == limits_.by_name.end()) return refuse_name(entry, name);
+    const auto [name, id] = split(key);
+    if (name.size() == key.size()) return refuse(entry, "override " + quote(key) + " must read Name:id");
+    const std::optional<std::size_t> limit = limit_named(name);
+    if (!limit) return refuse_name(entry, name);
     const std::optional<Override> value = read_value(entry);
-    if (value) add(entry, found->second, key.substr(colon + 1), *value);
+    if (value) add(entry, *limit, id, *value);
   }
 
   void finish() {
@@ -45,6 +71,17 @@ class OverrideReader {
   }
 
  private:
+  struct NameAndId {
+    std::string_view name;
+    std::string_view id;
+  };
+  // Without a colon it is all name.
+  static NameAndId split(std::string_view key) {
+    const std::size_t colon = key.find(':');
+    if (colon == key.npos) return {key, {}};
+    return {key.substr(0, colon), key.substr(colon + 1)};
+  }
+
   void refuse(NodeId entry, std::string sentence) { complaints_.add(document_.key_mark(entry), std::move(sentence)); }
 
   void refuse_name(NodeId entry, std::string_view name) {
@@ -56,6 +93,11 @@ class OverrideReader {
     const std::string_view near = nearest_word(names, name);
     refuse(entry, "override " + quote(document_.key(entry)) + " is for an unknown limit " + quote(name) +
                       (near.empty() ? "" : "; did you mean " + quote(near) + "?"));
+  }
+
+  std::optional<std::size_t> limit_named(std::string_view name) const {
+    const auto found = limits_.by_name.find(name);
+    return found == limits_.by_name.end() ? std::nullopt : std::optional(found->second);
   }
 
   bool is_true(NodeId entry, std::string_view key) const {
@@ -148,7 +190,18 @@ class OverrideReader {
 
 void read_overrides(const Document& document, NodeId root, int ipv6_prefix, Limits& limits, Complaints& complaints) {
   OverrideReader reader(document, ipv6_prefix, limits, complaints);
-  for (const NodeId entry : entries_of(document, root, "overrides")) reader.read(entry);
+  const Document::Children entries = entries_of(document, root, "overrides");
+  reader.make_room(entries);
+  constexpr int kAhead = 8;
+  auto soon = entries.begin();
+  for (int i = 0; i < kAhead && soon != entries.end(); ++i) ++soon;
+  for (const NodeId entry : entries) {
+    if (soon != entries.end()) {
+      reader.prefetch(*soon);
+      ++soon;
+    }
+    reader.read(entry);
+  }
   reader.finish();
 }
 

@@ -1,5 +1,8 @@
 #include "weir/policy/secrets.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <memory>
@@ -60,6 +63,10 @@ Result<std::string> read_file(const Options& options, const std::string& path, s
     const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
     std::size_t got = 0;
     if (file) {
+      struct stat status {};
+      if (fstat(fileno(file.get()), &status) == 0 && S_ISREG(status.st_mode)) {
+        content.reserve(std::min(static_cast<std::size_t>(status.st_size), bytes_max));
+      }
       std::string block(1u << 16, '\0');
       while (content.size() <= bytes_max && (got = std::fread(block.data(), 1, block.size(), file.get())) > 0) {
         content.append(block, 0, got);

@@ -224,10 +224,10 @@ def report(rows, latency, share):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="about a minute and a half instead of eight")
+    parser.add_argument("--quick", action="store_true", help="about two minutes instead of ten")
     parser.add_argument("--json", action="store_true", help="the rows as JSON")
     arguments = parser.parse_args()
-    rounds, scale, seconds = (3, 1, 5) if arguments.quick else (5, 3, 20)
+    rounds, scale, seconds = (7, 1, 5) if arguments.quick else (11, 2, 20)
     for tool in TOOLS:
         if not shutil.which(tool) and not os.path.exists(f"/usr/sbin/{tool}"):
             sys.exit(f"bench: {tool} is not installed: run script/bootstrap bench")

@@ -17,6 +17,7 @@ namespace weir {
 class Checksum {
  public:
   void add(std::string_view bytes) noexcept {
+    if (bytes.empty()) return;  // it may point nowhere
     length_ += bytes.size();
     if (pending_bytes_ != 0) {
       const std::size_t taken = bytes.size() < kBlock - pending_bytes_ ? bytes.size() : kBlock - pending_bytes_;

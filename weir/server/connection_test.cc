@@ -63,6 +63,19 @@ class LateStore final : public Store {
   bool prompt_ = false;
 };
 
+void say(const Socket& socket, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    ASSERT_GT(sent, 0);
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+std::shared_ptr<const Policy> no_limits() {
+  auto outcome = policy::parse("limits: {}", "test.yaml", {});
+  return std::get<policy::Loaded>(outcome).policy;
+}
+
 class ConnectionTest : public testing::Test {
  protected:
   ~ConnectionTest() override {
@@ -107,13 +120,6 @@ class ConnectionTest : public testing::Test {
     EXPECT_EQ(::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     return socket;
   }
-  static void say(const Socket& socket, std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t sent = send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      ASSERT_GT(sent, 0);
-      bytes.remove_prefix(static_cast<std::size_t>(sent));
-    }
-  }
   // Until the server hangs up.
   static std::string hear(const Socket& socket) {
     std::string all;
@@ -131,11 +137,6 @@ class ConnectionTest : public testing::Test {
       std::this_thread::sleep_for(10ms);
     }
     return false;
-  }
-
-  static std::shared_ptr<const Policy> no_limits() {
-    auto outcome = policy::parse("limits: {}", "test.yaml", {});
-    return std::get<policy::Loaded>(outcome).policy;
   }
 
   BootClock clock_;
@@ -170,67 +171,115 @@ TEST_F(ConnectionTest, APeerThatIsGoneIsNotWaitedForThoughAnswersAreOwed) {
   EXPECT_TRUE(open_connections(1));
 }
 
+// One connection on a loop of its own, whose turns a test ends as it likes.
+class LoneConnectionTest : public testing::Test {
+ protected:
+  LoneConnectionTest() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    EXPECT_EQ(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+    served_ = Socket(ends[0]);
+    peer_ = Socket(ends[1]);
+  }
+
+  void open() {
+    connection_ = std::make_unique<Connection>(1, turn_, std::move(served_), nullptr,
+                                               std::make_unique<RespSession>(options_), Speak::resp);
+  }
+  void say(std::string_view bytes) const { weir::say(peer_, bytes); }
+  static std::string repeated(std::string_view command, std::size_t count) {
+    std::string all;
+    for (std::size_t i = 0; i < count; ++i) all += command;
+    return all;
+  }
+  void expect_to_hear(std::string_view replies) const {
+    std::string heard(replies.size(), ' ');
+    EXPECT_EQ(recv(peer_.fd(), heard.data(), heard.size(), MSG_WAITALL), static_cast<ssize_t>(heard.size()));
+    EXPECT_EQ(heard, replies);
+  }
+  // As the server ends a turn.
+  void settle() {
+    if (std::exchange(turn_.dirty, {}).empty() || connection_->settle()) return;
+    connection_ = nullptr;
+    loop_->stop();
+  }
+  // Until the connection has ended: by itself, or because its time is over.
+  std::thread serve() {
+    loop_->at(clock_.time() + 10s, [this] {
+      ended_by_itself_ = false;
+      connection_ = nullptr;
+      loop_->stop();
+    });
+    return std::thread([this] { loop_->run(); });
+  }
+
+  BootClock clock_;
+  Published<Policy> policy_{no_limits()};
+  Published<Known> known_{std::make_shared<const Known>()};
+  RespOptions options_;
+  LateStore store_;
+  LoopMetrics metrics_;
+  Pipeline pipeline_{policy_, known_, store_, metrics_, clock_};
+  std::unique_ptr<Loop> loop_ = std::move(*Loop::make(clock_));
+  Turn turn_{*loop_, pipeline_, metrics_, {}, {}, {}, {}};
+  Socket served_;
+  Socket peer_;
+  std::unique_ptr<Connection> connection_;
+  bool ended_by_itself_ = true;
+};
+
 // A timer may write an answer and the next one look for slow peers, before the turn's end has sent anything.
-TEST_F(ConnectionTest, AnAnswerOfThisTurnIsNotTakenForOneThatThePeerDoesNotTake) {
-  const ManualClock clock{Time{1h}, Wall{1000h}};
-  const auto loop = std::move(*Loop::make(clock));
-  LateStore store;
-  LoopMetrics metrics;
-  Pipeline pipeline(policy_, known_, store, metrics, clock);
-  Turn turn{*loop, pipeline, metrics, {}, {}, {}, {}};
-  std::array<int, 2> ends{};
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
-  const Socket peer(ends[1]);
-  Connection connection(1, turn, Socket(ends[0]), nullptr, std::make_unique<RespSession>(options_), Speak::resp);
-  say(peer, "PING\r\n");
-  connection.ready(EPOLLIN);
-  connection.check_deadline(clock.time());
-  EXPECT_TRUE(connection.settle());
-  std::array<char, 7> pong;
-  ASSERT_EQ(recv(peer.fd(), pong.data(), pong.size(), 0), 7);
+TEST_F(LoneConnectionTest, AnAnswerOfThisTurnIsNotTakenForOneThatThePeerDoesNotTake) {
+  open();
+  say("PING\r\n");
+  connection_->ready(EPOLLIN);
+  connection_->check_deadline(clock_.time() + 1h);
+  EXPECT_TRUE(connection_->settle());
+  expect_to_hear("+PONG\r\n");
 }
 
 // The kernel tells of what has arrived once. All of it is there before the connection, so that nothing reminds it
-// later.
-TEST_F(ConnectionTest, WhatIsThereIsReadToItsEndThoughNothingMoreArrives) {
-  constexpr std::size_t kCount = 25'000;  // 150 kB: three reads
-  for (const bool end_is_there_too : {false, true}) {
-    SCOPED_TRACE(end_is_there_too);
-    const auto loop = std::move(*Loop::make(clock_));
-    LateStore store;
-    LoopMetrics metrics;
-    Pipeline pipeline(policy_, known_, store, metrics, clock_);
-    Turn turn{*loop, pipeline, metrics, {}, {}, {}, {}};
-    std::array<int, 2> ends{};
-    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
-    ASSERT_EQ(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
-    const Socket peer(ends[1]);
-    std::string commands;
-    for (std::size_t i = 0; i < kCount; ++i) commands += "PING\r\n";
-    say(peer, commands);
-    if (end_is_there_too) shutdown(peer.fd(), SHUT_WR);
-    auto connection = std::make_unique<Connection>(1, turn, Socket(ends[0]), nullptr,
-                                                   std::make_unique<RespSession>(options_), Speak::resp);
-    loop->on_end_of_turn([&] {
-      if (std::exchange(turn.dirty, {}).empty() || connection->settle()) return;
-      connection = nullptr;
-      loop->stop();
-    });
-    bool ended_by_itself = true;
-    loop->at(clock_.time() + 10s, [&] {
-      ended_by_itself = false;
-      connection = nullptr;
-      loop->stop();
-    });
-    std::thread serving([&] { loop->run(); });
-    const std::size_t bytes = kCount * std::string_view("+PONG\r\n").size();
-    std::string replies(bytes, ' ');
-    EXPECT_EQ(recv(peer.fd(), replies.data(), bytes, MSG_WAITALL), static_cast<ssize_t>(bytes));
-    if (!end_is_there_too) shutdown(peer.fd(), SHUT_WR);
-    EXPECT_EQ(hear(peer), "");
-    serving.join();
-    EXPECT_TRUE(ended_by_itself);
-  }
+// later. 150 kB are three reads.
+TEST_F(LoneConnectionTest, WhatIsThereIsReadToItsEndThoughNothingMoreArrives) {
+  say(repeated("PING\r\n", 25'000));
+  open();
+  loop_->on_end_of_turn([this] { settle(); });
+  std::thread serving = serve();
+  expect_to_hear(repeated("+PONG\r\n", 25'000));
+  shutdown(peer_.fd(), SHUT_WR);
+  serving.join();
+  EXPECT_TRUE(ended_by_itself_);
+}
+
+TEST_F(LoneConnectionTest, TheEndIsSeenThoughItCameWithTheLastBytes) {
+  say("PING\r\n");
+  shutdown(peer_.fd(), SHUT_WR);
+  open();
+  loop_->on_end_of_turn([this] { settle(); });
+  std::thread serving = serve();
+  expect_to_hear("+PONG\r\n");
+  serving.join();
+  EXPECT_TRUE(ended_by_itself_);
+}
+
+// More is owed than may be when the PING arrives, and no longer when the turn ends.
+TEST_F(LoneConnectionTest, WhatArrivesWhileNothingMayBeReadIsReadAfterwards) {
+  constexpr std::size_t kCommands = bounds::owed_max + 1;
+  open();
+  say(repeated("DEL k\r\n", kCommands));
+  bool pinged = false;
+  loop_->on_end_of_turn([&] {
+    pipeline_.flush(loop_->now());
+    if (!std::exchange(pinged, true)) return say("PING\r\n");  // not settled: reading is still watched
+    store_.answer();
+    settle();
+  });
+  std::thread serving = serve();
+  const std::string late = "-UNAVAILABLE late\r\n";
+  expect_to_hear(repeated(late, kCommands) + "+PONG\r\n");
+  shutdown(peer_.fd(), SHUT_WR);
+  serving.join();
+  EXPECT_TRUE(ended_by_itself_);
 }
 
 TEST_F(ConnectionTest, APeerThatOnlyStoppedSendingGetsWhatItIsOwed) {

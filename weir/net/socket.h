@@ -28,8 +28,8 @@ class Socket {
   int fd() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
 
-  // recv() and send(), and errno as they leave it, without what a program with threads pays there for pthread_cancel():
-  // a hundredth of an HTTP request. A peer that is gone is no signal.
+  // recv() and send(), and errno as they leave it, without what a program with threads pays there for pthread_cancel(),
+  // which nobody here calls. A peer that is gone is no signal.
   ssize_t receive(std::span<char> bytes) const noexcept;
   ssize_t send(std::string_view bytes) const noexcept;
 

@@ -31,8 +31,8 @@ class LiveFile {
   int fd() const noexcept { return fd_; }
   const std::string& path() const noexcept { return path_; }
   Result<std::size_t> bytes() const;
-  // What a seal must be (layout.h): of the whole content, less the seal itself. With a region that was just mapped from
-  // this file it takes a fifth of the time.
+  // What a seal must be (layout.h): of the whole content, less the seal itself. Of a region that was just mapped from
+  // this file nothing is copied.
   Result<std::uint64_t> checksum(const Region* mapped = nullptr) const;
 
  private:

@@ -41,7 +41,8 @@ std::size_t Pages::ChunkSet::lowest(std::size_t end) noexcept {
   return lowest_word * 64 + static_cast<std::size_t>(std::countr_zero(words[lowest_word]));
 }
 
-Pages::Pages(Region region, std::size_t begin, bool huge) : region_(std::move(region)), begin_(begin), huge_(huge) {
+Pages::Pages(Region region, std::size_t begin, bool huge)
+    : region_(std::move(region)), begin_(begin), huge_(huge && !region_.in_file()) {
   WEIR_ASSERT(begin % kChunkBytes == 0);
   // Less one: a reader with an old shape may look past the end of the last page.
   chunks_max_ = (region_.bytes_max() - begin) / kChunkBytes - 1;
@@ -201,23 +202,40 @@ void Pages::give_back(std::size_t i) noexcept {
   given_back_ += kChunkBytes;
 }
 
+// Chunks that nobody took since the last look. Of a table with huge pages only where one is free as a whole: giving
+// back a part of it would break it up for good.
+void Pages::give_back_idle() noexcept {
+  const bool whole = huge_ && chunks_ready_ * kChunkBytes >= kPopulateFrom;
+  for (std::size_t i = free_.lowest(chunks_ready_); i < chunks_ready_;) {
+    const std::size_t huge_page = byte_offset(i) / kHugePage * kHugePage;
+    const std::size_t first = huge_page > begin_ ? (huge_page - begin_) / kChunkBytes : 0;
+    const std::size_t end = std::min((huge_page + kHugePage - begin_) / kChunkBytes, chunks_ready_);
+    bool used = false;
+    for (std::size_t j = first; whole && j < end; ++j) {
+      used = used || chunk(j).phase == Phase::in_use || (chunk(j).phase == Phase::free && !chunk(j).idle);
+    }
+    for (; i < end; ++i) {
+      if (chunk(i).phase != Phase::free) continue;
+      if (chunk(i).idle && !used) give_back(i);
+      chunk(i).idle = true;
+    }
+  }
+}
+
 bool Pages::maintain() noexcept {
   std::size_t from = 0;
   std::size_t to = 0;
   {
     const std::lock_guard lock(mutex_);
+    give_back_idle();
     const std::size_t front = chunks_ready_ * kChunkBytes;
-    for (std::size_t i = free_.lowest(chunks_ready_); i < chunks_ready_; ++i) {
-      if (chunk(i).phase != Phase::free) continue;
-      if (chunk(i).idle) give_back(i);
-      chunk(i).idle = true;
-    }
     const bool growing = std::exchange(grown_, false);
     if (!growing || front < kPopulateFrom) return false;
     from = std::max(populated_, front);
-    to = std::min((front + std::clamp(front / 16, kHugePage, kAheadMax)) / kHugePage * kHugePage,
-                  region_.bytes_max() - begin_);
-    to = std::min(to, from + kPopulateStep);
+    // Up to where a huge page ends in the region: the kernel has none for a part.
+    const std::size_t ahead = std::clamp(front / 16, kHugePage, kAheadMax);
+    const std::size_t end = std::min(begin_ + front + ahead, begin_ + from + kPopulateStep) / kHugePage * kHugePage;
+    to = std::min(end, region_.bytes_max()) - begin_;
     if (to <= from) return false;
     grown_ = true;
   }

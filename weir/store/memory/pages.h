@@ -86,6 +86,7 @@ class Pages {
   bool take_chunk(unsigned order) noexcept;
   void assign(std::size_t at, unsigned order) noexcept;
   void give_back(std::size_t i) noexcept;
+  void give_back_idle() noexcept;
   bool allocate_one(unsigned order, Line& page, bool& clean) noexcept;
   void release_one(unsigned order, Line page) noexcept;
   void zero(Line page, unsigned order) noexcept;

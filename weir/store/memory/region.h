@@ -24,6 +24,7 @@ class Region {
   char* data() const noexcept { return data_; }
   std::size_t ready() const noexcept { return ready_; }
   std::size_t bytes_max() const noexcept { return bytes_max_; }
+  bool in_file() const noexcept { return fd_ >= 0; }
 
   // Makes [0, bytes) usable and zero where it is new. False if there is no space: the file system is full, or
   // bytes_max. A file gets its blocks here, because a store into a hole of a full tmpfs is a SIGBUS.

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
 #include <string>
 
 #include "weir/store/memory/table.h"
@@ -43,6 +46,49 @@ TEST_P(TableFootprint, GivesBackThePagesThatGroupsHaveOutgrown) {
 
 INSTANTIATE_TEST_SUITE_P(Names, TableFootprint, testing::Bool(),
                          [](const auto& names) { return names.param ? "With" : "Without"; });
+
+// Of the mappings that lie in [from, to).
+std::size_t huge_bytes(const char* from, const char* to) {
+  std::ifstream smaps("/proc/self/smaps");
+  std::size_t total = 0;
+  bool inside = false;
+  for (std::string line; std::getline(smaps, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    std::size_t kib = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2) {
+      inside = begin >= reinterpret_cast<std::uintptr_t>(from) && end <= reinterpret_cast<std::uintptr_t>(to);
+    } else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %zu kB", &kib) == 1) {
+      total += kib << 10;
+    }
+  }
+  return total;
+}
+
+bool kernel_gives_huge_pages() {
+  constexpr std::size_t kBytes = std::size_t{16} << 20;
+  auto region = Region::anonymous(kBytes);
+  if (!region) return false;
+  region->populate(0, kBytes, true);
+  return huge_bytes(region->data(), region->data() + kBytes) == kBytes;
+}
+
+TEST(TableHugePages, GrowsIntoWholeHugePagesAndKeepsThem) {
+  if (!kernel_gives_huge_pages()) GTEST_SKIP() << "the kernel gives no huge pages";
+  constexpr int kKeys = 1'200'000;
+  const auto table = Table::create({}, HashKey{1, 2});
+  ASSERT_TRUE(table);
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_TRUE(spend(**table, i).allowed);
+    if (i % 1'000 == 0) (*table)->maintain(kNow);
+  }
+  for (int round = 0; round < 3; ++round) maintain_once_round(**table);
+  const Region& region = (*table)->region();
+  const std::size_t bytes = (*table)->stats().bytes;
+  // The first 16 MiB are ordinary pages, and so is what was needed before it was made ready.
+  EXPECT_GE(huge_bytes(region.data(), region.data() + region.bytes_max()), bytes / 4);
+  EXPECT_LE(bytes / kKeys, 32u);
+}
 
 }  // namespace
 }  // namespace weir

@@ -231,10 +231,11 @@ class Settings(unittest.TestCase):
         return ended.stderr
 
     def test_that_cannot_work_are_refused_at_the_start(self):
-        self.assertIn("redis.master_name: sentinels must be asked for a master by its name", self.refused("{mode: sentinel}"))
-        self.assertIn("redis.db: 3 must be 0, a cluster has no other database", self.refused("{mode: cluster, db: 3}"))
+        self.assertIn("3:15: mode sentinel needs master_name: sentinels must be asked for a master by its name",
+                      self.refused("{mode: sentinel}"))
+        self.assertIn("3:28: db 3 must be 0: a cluster has no other database", self.refused("{mode: cluster, db: 3}"))
         many = ", ".join(f'"127.0.0.1:{port}"' for port in range(1, 18))
-        self.assertIn("redis.endpoints: at most 16 are asked", self.refused(f"{{mode: cluster, endpoints: [{many}]}}"))
+        self.assertIn("endpoints: at most 16 are asked", self.refused(f"{{mode: cluster, endpoints: [{many}]}}"))
 
 
 if __name__ == "__main__":

@@ -210,6 +210,10 @@ class Life(unittest.TestCase):
                     ('listen: [{address: "127.0.0.1:0", speak: http, password: x}]', 2, "protects nothing"),
                     ("state: {live: /tmp/a, snapshot: /tmp/a}", 2, "a file each"),
                     ('listen: [{address: "0.0.0.0:0", speak: admin}]', 2, "needs admin.read_token or admin.write_token"),
+                    ('listen: [{address: "127.0.0.1:0", speak: http, proxy_protocol: true}]', 2,
+                     "listen[0].proxy_protocol is not built yet"),
+                    ("listen: []", 2, "1:9: listen must have at least one entry"),
+                    ("memory: {max_buckets: 2G}", 2, "1:23: max_buckets 2G must be"),
                     ("limits: {a: {burst: 0}}", 2, "burst")):
                 path = os.path.join(directory, "weir.yaml")
                 with open(path, "w", encoding="utf-8") as file:
@@ -218,6 +222,16 @@ class Life(unittest.TestCase):
                                        env=ENVIRONMENT)
                 self.assertEqual(ended.returncode, code, ended.stderr)
                 self.assertIn(sentence, ended.stderr)
+                # Who checks a file first is told the same; what waits to be built is a warning there.
+                checked = subprocess.run([WEIR, "config", "check", path], capture_output=True, text=True, timeout=30, check=False,
+                                         env=ENVIRONMENT)
+                self.assertEqual(checked.returncode, 2 if code == 2 and "not built" not in sentence else 0, checked.stderr)
+                if code == 2:
+                    self.assertIn(sentence, checked.stderr)
+
+    def test_a_service_that_is_switched_off_is_nothing_to_wait_for(self):
+        server = Server(self, POLICY + "  a: {rate: 1/s, external: {enabled: false}}\nexternal: {enabled: false}\n")
+        self.assertEqual(server.post("/v1/check", {"limit": "a", "id": "1"})[0], 200)
 
 
 if __name__ == "__main__":

@@ -159,8 +159,9 @@ inline constexpr std::size_t amendments_max = 64;
 inline constexpr std::size_t json_bytes_max = 1u << 20;
 inline constexpr std::size_t json_depth_max = 64;
 
-// The latest instant a replayed trace may name, in the year 2160. A window later, instants still fit into 64 bits.
-inline constexpr Duration trace_time_max = std::chrono::seconds{6'000'000'000};
+// The latest instant a replayed trace may name, in the year 2096: the last window that a quota's state can name ends in
+// 2097.
+inline constexpr Duration trace_time_max = std::chrono::seconds{4'000'000'000};
 
 // Values of a configuration that aliases repeat, all together: aliases of aliases grow exponentially.
 inline constexpr std::size_t config_alias_nodes_max = 100'000;

@@ -118,7 +118,7 @@ void print_json(const policy::Problems& problems, Output& out) {
 Exit run(const Arguments& arguments, Console& console) {
   const std::string& path = arguments["FILE"];
   const bool as_json = arguments["--output"] == "json";
-  const policy::Outcome outcome = load(path);
+  policy::Outcome outcome = load(path);
   if (const auto* const problems = std::get_if<policy::Problems>(&outcome)) {
     if (as_json) {
       print_json(*problems, console.out);
@@ -127,7 +127,8 @@ Exit run(const Arguments& arguments, Console& console) {
     }
     return kUsage;
   }
-  const auto& loaded = std::get<policy::Loaded>(outcome);
+  auto& loaded = std::get<policy::Loaded>(outcome);
+  for (const policy::Problem& problem : unbuilt(loaded)) loaded.warnings.push_back(problem.text());
   if (as_json) {
     print_json(loaded, console.out);
   } else {

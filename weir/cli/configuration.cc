@@ -21,32 +21,32 @@ policy::Environment process_environment() {
   return environment;
 }
 
-// Settings that would change who may pass and that nothing acts on yet. Ignoring one would be a promise broken in
-// silence.
-bool is_unbuilt(std::string_view path, const policy::Loaded& loaded) {
-  for (const std::string_view section : {"external", "envoy"}) {
-    if (path.starts_with(section)) return true;
+// A setting that nothing acts on yet: ignoring it would be a promise broken in silence. A service that is not asked, or
+// a port that speaks something else too, promises nothing.
+bool is_unbuilt(const policy::Setting& setting) {
+  const std::string_view path = setting.path;
+  const std::string_view value = setting.value;
+  if (path.starts_with("envoy[")) return true;
+  if (path == "external.enabled" || (path.starts_with("limits.") && path.ends_with(".external.enabled"))) {
+    return value == "true";
   }
-  for (const NamedLimit& limit : loaded.policy->limits()) {
-    const std::string prefix = "limits." + limit.name + ".";
-    if (!path.starts_with(prefix)) continue;
-    const std::string_view field = path.substr(prefix.size());
-    if (field.starts_with("external.")) return true;
-  }
-  return false;
+  if (!path.starts_with("listen[")) return false;
+  if (path.ends_with(".proxy_protocol")) return value == "true";
+  return path.ends_with(".speak") && (value == "grpc" || value == "[grpc]" || value.find("proxy") != value.npos);
 }
+
+}  // namespace
 
 policy::Problems unbuilt(const policy::Loaded& loaded) {
   policy::Problems problems;
   for (const policy::Setting& setting : loaded.origins) {
-    if (setting.origin == "default" || setting.value == "[]" || setting.value == "\"\"") continue;
-    if (!is_unbuilt(setting.path, loaded)) continue;
-    problems.push_back({setting.origin, 0, 0, setting.path + " is not built yet, and the server must not ignore it"});
+    if (setting.origin == "default" || !is_unbuilt(setting)) continue;
+    const bool speak = setting.path.ends_with(".speak");
+    const std::string what = setting.path + (speak ? " " + setting.value : "");
+    problems.push_back({setting.origin, 0, 0, what + " is not built yet, and the server must not ignore it"});
   }
   return problems;
 }
-
-}  // namespace
 
 policy::Outcome load(const std::string& path) {
   policy::Options options;

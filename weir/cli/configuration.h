@@ -27,6 +27,9 @@ struct ServeOptions {
 };
 policy::Outcome load_to_serve(const std::string& path, const ServeOptions& options = {});
 
+// What a server refuses because nothing acts on it yet; everything else agrees with load().
+policy::Problems unbuilt(const policy::Loaded& loaded);
+
 // One line per problem on err, and a last one that counts them.
 void complain(const policy::Problems& problems, const std::string& path, Console& console);
 

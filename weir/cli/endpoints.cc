@@ -18,26 +18,6 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// What cannot be spoken together, or not yet.
-Result<void> check(const policy::Listener& listener, const Address& address, const policy::Admin& tokens) {
-  const auto refuse = [](std::string sentence) { return Error{Fault::invalid, std::move(sentence)}; };
-  const bool alone = has(listener.speak, "resp") || has(listener.speak, "admin");
-  if (alone && listener.speak.size() > 1) {
-    return refuse("speak: resp and admin need an address of their own, " + listener.address + " has several");
-  }
-  if (!listener.password.empty() && !has(listener.speak, "resp")) {
-    return refuse("a password on " + listener.address + " protects nothing: only resp asks for one");
-  }
-  if (has(listener.speak, "proxy")) return refuse("speak: proxy on " + listener.address + " is not built yet");
-  const bool open = tokens.read_token.empty() && tokens.write_token.empty();
-  if (has(listener.speak, "admin") && open && !address.is_loopback()) {
-    return refuse("the admin listener on " + listener.address +
-                  " is not on a loopback address: it needs admin.read_token or admin.write_token");
-  }
-  if (!alone && !has(listener.speak, "http")) return refuse("speak: grpc on " + listener.address + " is not built yet");
-  return {};
-}
-
 // Each of these makes, for one loop, what its sessions share, and then the sessions.
 
 Sessions admin_sessions(bool loopback, Surroundings& around, Loop& loop) {
@@ -71,10 +51,9 @@ Result<std::unique_ptr<TlsServer>> listener_tls(const policy::Listener& listener
   return TlsServer::make(std::move(options));
 }
 
-Result<Endpoint> make_endpoint(const policy::Listener& listener, const policy::Admin& tokens, Surroundings& around) {
+Result<Endpoint> make_endpoint(const policy::Listener& listener, Surroundings& around) {
   auto address = Address::parse(listener.address);
   if (!address) return address.error();
-  if (auto fine = check(listener, *address, tokens); !fine) return fine.error();
   Endpoint endpoint;
   endpoint.address = std::move(*address);
   if (!listener.tls.empty()) {
@@ -102,7 +81,7 @@ Result<std::vector<Endpoint>> make_endpoints(const policy::Settings& settings, S
   std::vector<Endpoint> all;
   const int inherited = inherited_sockets();
   for (const policy::Listener& listener : settings.listen) {
-    auto made = make_endpoint(listener, settings.admin, around);
+    auto made = make_endpoint(listener, around);
     if (!made) return made.error();
     if (static_cast<int>(all.size()) < inherited) made->inherited_fd = kFirstInherited + static_cast<int>(all.size());
     all.push_back(std::move(*made));

@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "weir/base/bounds.h"
 #include "weir/base/siphash.h"
 #include "weir/net/tls.h"
 #include "weir/store/redis/cluster_topology.h"
@@ -76,18 +75,6 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const policy::Redis& sett
     auto target = Target::parse(endpoint);
     if (!target) return Error{Fault::invalid, "redis.endpoints: " + target.error().detail};
     stores->endpoints_.push_back(std::move(*target));
-  }
-  if (stores->endpoints_.empty()) return Error{Fault::invalid, "redis.endpoints: at least one is needed"};
-  if (stores->endpoints_.size() > bounds::redis_scouts_max) {
-    return Error{Fault::invalid, "redis.endpoints: at most " + std::to_string(bounds::redis_scouts_max) +
-                                     " are asked; the others of a cluster are found by themselves"};
-  }
-  if (settings.mode == "sentinel" && settings.master_name.empty()) {
-    return Error{Fault::invalid, "redis.master_name: sentinels must be asked for a master by its name"};
-  }
-  if (settings.mode == "cluster" && settings.db != 0) {
-    return Error{Fault::invalid,
-                 "redis.db: " + std::to_string(settings.db) + " must be 0, a cluster has no other database"};
   }
   const auto secret = random_bytes(sizeof(HashKey));
   if (!secret) return secret.error();

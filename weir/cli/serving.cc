@@ -165,10 +165,6 @@ std::unique_ptr<Store> Serving::make_store(Loop& loop) {
 
 Result<void> Serving::open_table(const policy::Settings& settings) {
   if (settings.store == policy::StoreKind::redis) return open_redis(settings);
-  if (!settings.state.live.empty() && settings.state.live == settings.state.snapshot) {
-    return Error{Fault::invalid,
-                 "state.live and state.snapshot are both \"" + settings.state.live + "\": they need a file each"};
-  }
   auto state = open_state(
       {settings.state.live,
        settings.state.snapshot,

@@ -14,6 +14,7 @@ using enum Shape;
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kSecond = 1000 * kMillisecond;
 constexpr std::int64_t kWindowMax = bounds::window_max.count();
+constexpr auto kBucketsMax = static_cast<std::int64_t>(bounds::buckets_max);
 
 constexpr std::array kLease = std::to_array<Field>({
     {.name = "tokens", .type = integer, .doc = "Tokens a server takes at once.", .required = true, .min = 1},
@@ -277,7 +278,8 @@ constexpr std::array kMemory = std::to_array<Field>({
      .type = size,
      .fallback = "50M",
      .doc = "Buckets kept at most; beyond, those nearest to full go first.",
-     .min = 1},
+     .min = 1,
+     .max = kBucketsMax},
     {.name = "names", .type = flag, .fallback = "true", .doc = "Whether the texts of keys are kept, for lists."},
     {.name = "cleanup",
      .type = duration,
@@ -329,7 +331,8 @@ constexpr std::array kRedis = std::to_array<Field>({
      .type = size,
      .fallback = "65536",
      .doc = "Buckets kept in memory while Redis is away.",
-     .min = 1},
+     .min = 1,
+     .max = kBucketsMax},
     {.name = "share",
      .type = share,
      .fallback = "1/1",

@@ -2,12 +2,114 @@
 
 #include <sys/un.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
 
+#include "weir/base/bounds.h"
 #include "weir/base/text.h"
 #include "weir/identify/ip.h"
 
 namespace weir::policy {
+namespace {
+
+bool is_host_byte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
+}
+
+// "127.0.0.1:80", "[::1]:80", "localhost:80" and sockets in the file system cannot be reached from elsewhere.
+bool is_loopback(std::string_view address) {
+  if (address.starts_with("unix:")) return true;
+  std::string_view host = address.substr(0, std::min(address.rfind(':'), address.size()));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host == "localhost") return true;
+  const Result<IpAddress> ip = IpAddress::parse(host);
+  if (!ip) return false;
+  return ip->is_v4() ? ip->bytes()[0] == 127 : *ip == *IpAddress::parse("::1");
+}
+
+// Holds one entry of `listen` after another against what a server can do. Values that the table has refused are passed
+// over.
+class ListenerCheck {
+ public:
+  ListenerCheck(const Document& document, NodeId root, const Admin& tokens, Complaints& complaints)
+      : document_(document), complaints_(complaints) {
+    tokens_ = !tokens.read_token.empty() || !tokens.write_token.empty();
+    for (const NodeId route : document.children(document.find(root, "routes"))) {
+      backend_ |= document.find(route, "backend") != kNoNode;
+    }
+  }
+
+  void look_at(NodeId item) {
+    const NodeId address = find(item, "address");
+    const NodeId speak = find(item, "speak");
+    if (address != kNoNode) look_at_address(address);
+    if (speak != kNoNode) look_at_words(item, speak, address);
+    const NodeId tls = find(item, "tls");
+    if (tls != kNoNode && document_.node(tls).kind == NodeKind::sequence) look_at_certificates(tls);
+  }
+
+ private:
+  NodeId find(NodeId item, std::string_view key) const {
+    const NodeId id = document_.find(item, key);
+    return id == kNoNode || document_.node(id).refused || document_.node(id).kind == NodeKind::null ? kNoNode : id;
+  }
+
+  void look_at_address(NodeId address) {
+    const Result<std::string> place = canonical_address(document_.value(address));
+    if (!place) return complaints_.add(document_.mark(address), place.error().detail);
+    if (place->ends_with(":0")) return;
+    const auto [first, is_new] = seen_.emplace(*place, address);
+    if (is_new) return;
+    complaints_.add(document_.mark(address), "address " + quote(document_.value(address)) +
+                                                 " is already listened on at " +
+                                                 document_.where(document_.mark(first->second)));
+  }
+
+  void look_at_words(NodeId item, NodeId speak, NodeId address) {
+    std::set<std::string_view> words;
+    if (document_.node(speak).kind == NodeKind::scalar) words.insert(document_.value(speak));
+    for (const NodeId word : document_.children(speak)) {
+      if (words.insert(document_.value(word)).second) continue;
+      complaints_.add(document_.mark(word), "speak: " + quote(document_.value(word)) + " is given twice");
+    }
+    if (words.empty()) complaints_.add(document_.mark(speak), "speak must name at least one protocol");
+    const bool alone = words.contains("resp") || words.contains("admin");
+    if (alone && words.size() > 1) {
+      complaints_.add(document_.mark(speak), "speak: resp and admin need an address of their own");
+    }
+    if (words.contains("proxy") && !backend_) {
+      complaints_.add(document_.mark(speak), "speak proxy needs a route with a backend");
+    }
+    const NodeId password = find(item, "password");
+    if (password != kNoNode && !document_.value(password).empty() && !words.contains("resp")) {
+      complaints_.add(document_.mark(password), "password protects nothing here: only resp asks for one");
+    }
+    if (words.contains("admin") && !tokens_ && address != kNoNode && !is_loopback(document_.value(address))) {
+      complaints_.add(document_.mark(address), "address " + quote(document_.value(address)) +
+                                                   " is not loopback: an admin listener there needs admin.read_token "
+                                                   "or admin.write_token");
+    }
+  }
+
+  void look_at_certificates(NodeId tls) {
+    std::size_t size = 0;
+    for (NodeId item = document_.node(tls).child; item != kNoNode; item = document_.node(item).next) ++size;
+    if (size == 0) complaints_.add(document_.mark(tls), "tls must have at least one certificate");
+    if (size > bounds::listener_certificates_max) {
+      complaints_.add(document_.mark(tls), "tls has " + std::to_string(size) + " certificates, at most " +
+                                               std::to_string(bounds::listener_certificates_max) + " are possible");
+    }
+  }
+
+  const Document& document_;
+  Complaints& complaints_;
+  bool tokens_ = false;   // the admin API asks for one
+  bool backend_ = false;  // some route has one
+  std::map<std::string, NodeId> seen_;
+};
+
+}  // namespace
 
 Result<std::string> canonical_address(std::string_view text) {
   const auto bad = [&](std::string_view rule) {
@@ -36,25 +138,28 @@ Result<std::string> canonical_address(std::string_view text) {
   return (ip->is_v4() ? ip->print() : "[" + ip->print() + "]") + ":" + std::to_string(*port);
 }
 
-void check_addresses(const Document& document, NodeId root, Complaints& complaints) {
-  std::map<std::string, NodeId> seen;
-  for (const NodeId item : document.children(document.find(root, "listen"))) {
-    const NodeId address = document.find(item, "address");
-    if (address == kNoNode || document.node(address).refused || document.node(address).kind != NodeKind::scalar) {
-      continue;
-    }
-    const Result<std::string> place = canonical_address(document.value(address));
-    if (!place) {
-      complaints.add(document.mark(address), place.error().detail);
-      continue;
-    }
-    if (place->ends_with(":0")) continue;
-    const auto [first, is_new] = seen.emplace(*place, address);
-    if (!is_new) {
-      complaints.add(document.mark(address), "address " + quote(document.value(address)) +
-                                                 " is already listened on at " +
-                                                 document.where(document.mark(first->second)));
-    }
+Result<void> check_target(std::string_view text) {
+  const Result<std::string> address = canonical_address(text);
+  if (address) return {};
+  const bool literal = text.starts_with("unix:") || text.starts_with('[') || text.find(':') != text.rfind(':');
+  const std::size_t colon = text.rfind(':');
+  const Result<std::int64_t> port = parse_integer(text.substr(std::min(colon + 1, text.size())));
+  if (literal || colon == std::string_view::npos || !port || *port < 0 || *port > 65535) return address.error();
+  const std::string_view host = text.substr(0, colon);
+  const bool name = !host.empty() && host.size() <= bounds::domain_bytes_max && std::ranges::all_of(host, is_host_byte);
+  if (name) return {};
+  return Error{Fault::invalid, "address " + quote(text) + " needs a host name or an IP address before the port"};
+}
+
+void check_listeners(const Document& document, NodeId root, const Admin& tokens, Complaints& complaints) {
+  const NodeId listen = document.find(root, "listen");
+  if (listen == kNoNode || document.node(listen).kind != NodeKind::sequence) return;
+  if (document.node(listen).child == kNoNode) {
+    complaints.add(document.mark(listen), "listen must have at least one entry; leave it out for the default ones");
+  }
+  ListenerCheck check(document, root, tokens, complaints);
+  for (const NodeId item : document.children(listen)) {
+    if (document.node(item).kind == NodeKind::map) check.look_at(item);
   }
 }
 

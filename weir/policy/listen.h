@@ -1,4 +1,4 @@
-// Addresses to listen on, checked before anybody listens: their grammar, and that none is there twice.
+// Addresses, to listen on and to dial, checked before anybody does: their grammar, and what a listener may say.
 #pragma once
 
 #include <string>
@@ -6,6 +6,7 @@
 
 #include "weir/base/result.h"
 #include "weir/policy/document.h"
+#include "weir/policy/settings.h"
 
 namespace weir::policy {
 
@@ -13,7 +14,12 @@ namespace weir::policy {
 // rule. The same grammar as net/socket.h, which a policy must not need.
 Result<std::string> canonical_address(std::string_view text);
 
-// The addresses of `listen`. Port 0 is a free one, so that it may be there more than once.
-void check_addresses(const Document& document, NodeId root, Complaints& complaints);
+// Whether a text is an address that somebody else listens on, where a host may have a name: "redis.example.com:6379".
+// The same grammar as net/resolve.h.
+Result<void> check_target(std::string_view text);
+
+// The entries of `listen`: addresses, none of them twice (port 0 is a free one, so that it may be), what is spoken
+// there and who may reach it. REQUIRES: the tree was checked and its secrets resolved.
+void check_listeners(const Document& document, NodeId root, const Admin& tokens, Complaints& complaints);
 
 }  // namespace weir::policy

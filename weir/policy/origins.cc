@@ -133,7 +133,7 @@ class OriginList {
 std::vector<Setting> list_origins(const Document& document, NodeId root, const Settings& settings,
                                   const std::vector<NamedLimit>& limits) {
   OriginList list(document);
-  if (document.find(root, "listen") == kNoNode) list.add_default_listeners(settings);
+  if (!has_listeners(document, root)) list.add_default_listeners(settings);
   list.add_section(root, "", file_fields(), Defaults::all);
   const NodeId written = document.find(root, "limits");
   for (const NamedLimit& limit : limits) {

@@ -99,7 +99,7 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   loaded.settings = read_settings(document, root);
   if (loaded.settings.store == StoreKind::redis) document.hold_windows_to(bounds::redis_window_max);
   check_settings(document, root, loaded.settings, complaints);
-  check_addresses(document, root, complaints);
+  check_listeners(document, root, loaded.settings.admin, complaints);
   Limits limits = read_limits(document, root, complaints, loaded.warnings);
   read_overrides(document, root, loaded.settings.ipv6_prefix, limits, complaints);
   std::vector<Route> routes = read_routes(document, root, limits, complaints);

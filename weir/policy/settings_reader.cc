@@ -5,7 +5,6 @@
 
 #include "weir/base/assert.h"
 #include "weir/base/text.h"
-#include "weir/identify/ip.h"
 #include "weir/policy/check.h"
 #include "weir/policy/fields.h"
 #include "weir/policy/values.h"
@@ -136,18 +135,12 @@ FailurePolicy read_failure_policy(const Section& file) {
   return word == "inMemoryFallback" ? FailurePolicy::in_memory_fallback : FailurePolicy::pass_through;
 }
 
-// "127.0.0.1:80", "[::1]:80", "localhost:80" and sockets in the file system cannot be reached from elsewhere.
-bool is_loopback(std::string_view address) {
-  if (address.starts_with("unix:")) return true;
-  std::string_view host = address.substr(0, std::min(address.rfind(':'), address.size()));
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (host == "localhost") return true;
-  const Result<IpAddress> ip = IpAddress::parse(host);
-  if (!ip) return false;
-  return ip->is_v4() ? ip->bytes()[0] == 127 : *ip == *IpAddress::parse("::1");
-}
-
 }  // namespace
+
+bool has_listeners(const Document& document, NodeId root) {
+  const NodeId listen = document.find(root, "listen");
+  return listen != kNoNode && document.node(listen).kind != NodeKind::null;
+}
 
 Settings read_settings(const Document& document, NodeId root) {
   const Section file(document, root, file_fields());
@@ -158,7 +151,7 @@ Settings read_settings(const Document& document, NodeId root) {
   const Section admin = file.section("admin");
   const Section log = file.section("log");
   Settings settings;
-  settings.listen = document.find(root, "listen") == kNoNode ? default_listeners() : read_listeners(file);
+  settings.listen = has_listeners(document, root) ? read_listeners(file) : default_listeners();
   settings.threads = file.text("threads") == "auto" ? 0 : file.integer("threads");
   settings.store = file.text("store") == "redis" ? StoreKind::redis : StoreKind::memory;
   settings.memory = {memory.size("max_buckets"), memory.flag("names"), memory.duration("cleanup")};
@@ -180,33 +173,6 @@ Settings read_settings(const Document& document, NodeId root) {
   settings.admin = {admin.text("read_token"), admin.text("write_token")};
   settings.log = {log.text("level"), log.text("format")};
   return settings;
-}
-
-void check_settings(const Document& document, NodeId root, const Settings& settings, Complaints& complaints) {
-  const bool tokens = !settings.admin.read_token.empty() || !settings.admin.write_token.empty();
-  const NodeId routes = document.find(root, "routes");
-  bool backend = false;
-  for (const NodeId route : document.children(routes)) backend |= document.find(route, "backend") != kNoNode;
-  for (const NodeId item : document.children(document.find(root, "listen"))) {
-    const NodeId speak = document.find(item, "speak");
-    const NodeId address = document.find(item, "address");
-    if (speak == kNoNode || address == kNoNode || document.node(item).refused) continue;
-    const auto speaks = [&](std::string_view word) {
-      if (document.value(speak) == word) return true;
-      for (const NodeId item_word : document.children(speak)) {
-        if (document.value(item_word) == word) return true;
-      }
-      return false;
-    };
-    if (speaks("admin") && !tokens && !is_loopback(document.value(address))) {
-      complaints.add(document.mark(address), "address " + quote(document.value(address)) +
-                                                 " is not loopback: an admin listener there needs admin.read_token or "
-                                                 "admin.write_token");
-    }
-    if (speaks("proxy") && !backend) {
-      complaints.add(document.mark(speak), "speak proxy needs a route with a backend");
-    }
-  }
 }
 
 }  // namespace weir::policy

@@ -17,7 +17,11 @@ Settings read_settings(const Document& document, NodeId root);
 std::vector<Setting> list_origins(const Document& document, NodeId root, const Settings& settings,
                                   const std::vector<NamedLimit>& limits);
 
-// What fits in the file but not together: an admin listener that anybody can reach, a proxy without a backend.
+// Whether the file says where to listen; `listen:` with nothing behind it does not.
+bool has_listeners(const Document& document, NodeId root);
+
+// What fits in the file but not together, and what no server could start with (settings_check.cc): whoever starts one
+// relies on it.
 void check_settings(const Document& document, NodeId root, const Settings& settings, Complaints& complaints);
 
 }  // namespace weir::policy

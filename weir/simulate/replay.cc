@@ -27,7 +27,7 @@ Result<Answer> Replay::ask(const Query& query, Now now) {
   switch (query.mode) {
     case Mode::spend:
       if (resolved_.impossible()) {
-        allowed = peek(charges, Order::together, now);  // nothing is taken on the way to a cost that can never pass
+        allowed = peek(charges, query.order, now);  // nothing is taken on the way to a cost that can never pass
         break;
       }
       allowed = query.order == Order::together ? spend_together(charges, now) : spend_in_order(charges, now);
@@ -37,10 +37,10 @@ Result<Answer> Replay::ask(const Query& query, Now now) {
       break;
     case Mode::refund:
       refund(charges, now);
-      return speak(true);
+      break;
     case Mode::reset:
       reset(charges, now);
-      return speak(true);
+      break;
   }
   if (const Part* const denied = resolved_.denied(); denied != nullptr) {
     const std::optional<Wall> until = resolved_.denied_until();
@@ -126,21 +126,25 @@ Decision Replay::look(const Charge& charge, const Bucket& bucket, Now now) noexc
 Replay::Taken Replay::take(const Charge& charge, const Bucket& bucket, Now now) noexcept {
   if (charge.key.kind == Kind::quota) {
     const QuotaStep step = quota::spend(charge.quota, bucket.quota, charge.cost, now.wall);
-    return {step.decision, {bucket.tat, step.state}};
+    return {step.decision, {bucket.tat, bucket.written, step.state}};
   }
   const Step step = gcra::spend(charge.limit, bucket.tat, charge.cost, now.time);
-  // A replay has one clock: no reading is older than the one that made the TAT.
-  const Time tat = step.decision.allowed ? step.tat : gcra::settle(charge.limit, step.tat, now.time);
-  return {step.decision, {tat, bucket.quota}};
+  if (step.decision.allowed) return {step.decision, {step.tat, now.time, bucket.quota}};
+  // A line out of order by less than a window is waited for, like any reading that is a little old: settling it would
+  // give away what was spent in between. Beyond that the clock was set back.
+  const bool early = now.time < bucket.written && bucket.written - now.time <= charge.limit.window();
+  const Time settled = early ? bucket.tat : gcra::settle(charge.limit, bucket.tat, now.time);
+  if (settled == bucket.tat) return {step.decision, bucket};
+  return {step.decision, {settled, now.time, bucket.quota}};
 }
 
 Replay::Taken Replay::give(const Charge& charge, const Bucket& bucket, Now now) noexcept {
   if (charge.key.kind == Kind::quota) {
     const QuotaStep step = quota::refund(charge.quota, bucket.quota, charge.cost, now.wall);
-    return {step.decision, {bucket.tat, step.state}};
+    return {step.decision, {bucket.tat, bucket.written, step.state}};
   }
   const Step step = gcra::refund(charge.limit, bucket.tat, charge.cost, now.time);
-  return {step.decision, {step.tat, bucket.quota}};
+  return {step.decision, {step.tat, bucket.written, bucket.quota}};
 }
 
 Replay::Bucket Replay::load(const Charge& charge) const noexcept {
@@ -170,6 +174,10 @@ Answer Replay::speak(bool allowed) const noexcept {
     if (better) speaker = i;
   }
   if (!speaker) {
+    // Giving back to a blocked id is no question that its block denies; it stays blocked all the same.
+    for (const Part& part : resolved_.parts()) {
+      if (part.standing == Standing::blocked && part.mode == Enforcement::enforce) return refused(part, kNever);
+    }
     const Part& part = resolved_.parts().front();
     return {part.limit->name, part.id, {}, false};
   }

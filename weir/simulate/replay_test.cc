@@ -141,6 +141,39 @@ TEST_F(Replays, NumbersAndQuotaOfOneLimitAreChargedTogetherEvenInOrder) {
   EXPECT_EQ(ask({{{"a", "y", 5}}, Mode::peek}, 0s).decision.retry_after, kNever);
 }
 
+TEST_F(Replays, ALineOutOfOrderGivesNothingAway) {
+  with("limits: {x: {rate: 20/s}}");
+  EXPECT_TRUE(spend("x", 1s, 20).decision.allowed);
+  EXPECT_EQ(spend("x", 950ms).decision, (Decision{false, 20, 0, 50ms, 1s}));
+  EXPECT_EQ(spend("x", 1s).decision, (Decision{false, 20, 0, 50ms, 1s}));
+  EXPECT_TRUE(spend("x", 1050ms).decision.allowed);
+}
+
+TEST_F(Replays, AClockSetBackCostsAtMostOneWindow) {
+  with("limits: {x: {rate: 20/s}}");
+  for (const Duration set_back : {Duration{1s}, Duration{1s + 1ns}, Duration{1h}}) {
+    EXPECT_TRUE(spend("x", 2h, 20).decision.allowed);
+    EXPECT_FALSE(spend("x", 2h - set_back).decision.allowed);
+    EXPECT_TRUE(spend("x", 2h - set_back + 1s + 50ms).decision.allowed) << set_back.count();
+    ask({{{"x", "y", 1}}, Mode::reset}, 2h);
+  }
+}
+
+TEST_F(Replays, WhatIsImpossibleStopsAtTheFirstDenialToo) {
+  with("limits: {one: {rate: 1/s}, five: {rate: 5/s}}");
+  EXPECT_TRUE(spend("one", 1s).decision.allowed);
+  const Answer denied = ask({{{"one", "y", 1}, {"five", "y", 7}}, Mode::spend, Order::in_order}, 1500ms);
+  EXPECT_EQ(denied.limit, "one");
+  EXPECT_EQ(denied.decision.retry_after, 500ms);
+}
+
+TEST_F(Replays, ABlockedIdStaysBlockedWhateverIsGivenBack) {
+  with("{limits: {a: {rate: 3/s}}, overrides: {'a:y': {blocked: true}}}");
+  for (const Mode mode : {Mode::peek, Mode::refund, Mode::reset}) {
+    EXPECT_EQ(ask({{{"a", "y", 1}}, mode}, 0s).decision, (Decision{false, 0, 0, kNever, kNever}));
+  }
+}
+
 TEST_F(Replays, AQuotaThatIsSpentFollowsAClockSetBack) {
   with("limits: {a: {quota: 1/hour}}");
   EXPECT_TRUE(spend("a", 100h).decision.allowed);

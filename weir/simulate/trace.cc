@@ -1,6 +1,8 @@
 #include "weir/simulate/trace.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "weir/base/bounds.h"
@@ -17,20 +19,44 @@ Error wrong_kind(std::string_view key, std::string_view wanted, JsonValue found)
   return broken(std::string(key) + " must be " + std::string(wanted) + ", not " + std::string(name_of(found.kind())));
 }
 
+// A JSON number without its sign, written without an exponent: "5e-05" is "0.00005". What is beyond every time, or
+// finer than a nanosecond by far, stays so in fewer digits.
+std::string plain(std::string_view number) {
+  constexpr std::int64_t kDigitsMax = 40;
+  const std::size_t e = number.find_first_of("eE");
+  const std::string_view mantissa = number.substr(0, e);
+  std::string_view exponent = e == std::string_view::npos ? "0" : number.substr(e + 1);
+  if (exponent.starts_with('+')) exponent.remove_prefix(1);
+  constexpr std::int64_t kFar = std::int64_t{2} * bounds::json_bytes_max;
+  std::int64_t power = exponent.starts_with('-') ? -kFar : kFar;
+  std::from_chars(exponent.data(), exponent.data() + exponent.size(), power);  // out of range: as good as that
+  const std::size_t dot = std::min(mantissa.find('.'), mantissa.size());
+  std::string digits(mantissa.substr(0, dot));
+  if (dot < mantissa.size()) digits += mantissa.substr(dot + 1);
+  const std::size_t zeros = std::min(digits.find_first_not_of('0'), digits.size());
+  if (zeros == digits.size()) return "0";
+  digits.erase(0, zeros);
+  const std::int64_t before = std::clamp(static_cast<std::int64_t>(dot) - static_cast<std::int64_t>(zeros) + power,
+                                         -kDigitsMax, kDigitsMax);  // digits before the point
+  if (before <= 0) return "0." + std::string(static_cast<std::size_t>(-before), '0') + digits;
+  const auto whole = static_cast<std::size_t>(before);
+  if (digits.size() < whole) digits.append(whole - digits.size(), '0');
+  return digits.substr(0, whole) + (digits.size() > whole ? "." + digits.substr(whole) : "");
+}
+
 Result<Duration> read_time(std::optional<JsonValue> value) {
   if (!value) return broken("t is missing: the time of this line in seconds");
   if (!value->is(JsonKind::number)) return wrong_kind("t", "a number of seconds", *value);
   const std::string_view text = value->number();
-  if (text.find_first_of("eE") != std::string_view::npos) {
-    return broken("t " + quote(text) + " must be written without an exponent");
-  }
-  if (text.front() == '-') return broken("t " + quote(text) + " must not be negative");
-  const Result<Duration> seconds = parse_seconds(text);
-  if (!seconds) return broken("t: " + seconds.error().detail);
-  if (*seconds > bounds::trace_time_max) {
+  const bool negative = text.starts_with('-');
+  const std::string number = plain(negative ? text.substr(1) : text);
+  if (negative && number != "0") return broken("t " + quote(text) + " must not be negative");
+  const Result<Duration> seconds = parse_seconds(number);
+  if (seconds && *seconds <= bounds::trace_time_max) return seconds;
+  if (seconds || seconds.error().fault == Fault::too_large) {
     return broken("t " + quote(text) + " is more than " + print_seconds(bounds::trace_time_max) + " seconds");
   }
-  return seconds;
+  return broken("t " + quote(text) + " is finer than a nanosecond");
 }
 
 Result<void> read_text(std::string_view key, JsonValue value, std::string_view& out) {
@@ -42,7 +68,8 @@ Result<void> read_text(std::string_view key, JsonValue value, std::string_view& 
 Result<void> read_cost(JsonValue value, Count& out) {
   if (!value.is(JsonKind::number)) return wrong_kind("cost", "a whole number", value);
   const std::optional<std::int64_t> cost = value.integer();
-  if (!cost || *cost < 0) return broken("cost " + quote(value.number()) + " must be a whole number, 0 or more");
+  if (!cost || *cost < 0)
+    return broken("cost " + quote(value.number()) + " must be a whole number from 0 to 9223372036854775807");
   out = *cost;
   return {};
 }

@@ -64,6 +64,7 @@ class AccessReader {
   bool write_id(NodeId item, AccessEntry& entry) {
     const auto found = limits_.by_name.find(entry.limit);
     if (found == limits_.by_name.end()) {
+      if (!limits_.complete) return false;
       complaints_.add(document_.mark(document_.find(item, "limit")), "unknown limit " + quote(entry.limit));
       return false;
     }

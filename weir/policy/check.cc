@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "weir/base/text.h"
@@ -275,10 +276,12 @@ void check_field(Document& document, NodeId id, const Field& field, Complaints& 
 }
 
 void check_section(Document& document, NodeId section, std::span<const Field> fields, Complaints& complaints) {
+  std::set<std::string_view> unknown;
   for (const NodeId entry : document.children(section)) {
     const std::string_view key = document.key(entry);
     const Field* field = find_field(fields, key);
     if (field == nullptr) {
+      if (!unknown.insert(key).second) continue;  // only written twice
       const std::string_view near = nearest(fields, key);
       complaints.add(document.key_mark(entry),
                      "unknown key " + quote(key) + (near.empty() ? "" : "; did you mean " + quote(near) + "?"));

@@ -122,6 +122,7 @@ TEST(Nearest, FindsSwappedMissingAndExtraLettersButNothingFar) {
   EXPECT_EQ(nearest_word(words, "periods"), "period");
   EXPECT_EQ(nearest_word(words, "COUNT"), "count");
   EXPECT_EQ(nearest_word(words, "elephant"), "");
+  EXPECT_EQ(nearest_word(words, "corny"), "");
   EXPECT_EQ(nearest_word(words, ""), "");
   EXPECT_EQ(nearest_word(words, std::string(1000, 'x')), "");
 }

@@ -124,6 +124,7 @@ class Complaints {
  public:
   explicit Complaints(const Document& document) : document_(&document) {}
   void add(Mark mark, std::string sentence) { entries_.push_back({mark, std::move(sentence)}); }
+  void add_all(const Complaints& more) { entries_.insert(entries_.end(), more.entries_.begin(), more.entries_.end()); }
   bool empty() const noexcept { return entries_.empty(); }
   std::size_t size() const noexcept { return entries_.size(); }
   Problems sorted() const;

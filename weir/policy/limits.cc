@@ -219,6 +219,11 @@ Document::Children entries_of(const Document& document, NodeId root, std::string
 Limits read_limits(const Document& document, NodeId root, Complaints& complaints, std::vector<std::string>& warnings) {
   Limits limits;
   Identities seen;
+  for (const std::string_view name : {"limits", "names"}) {
+    const NodeId section = document.find(root, name);
+    if (section == kNoNode || document.node(section).kind == NodeKind::map) continue;
+    limits.complete = limits.complete && !document.node(section).refused;
+  }
   for (const NodeId entry : entries_of(document, root, "limits")) {
     if (!check_name(document, entry, complaints)) continue;
     NamedLimit& limit = name_limit(limits, document, entry);

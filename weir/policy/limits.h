@@ -16,6 +16,7 @@ struct Limits {
   std::vector<NamedLimit> made;
   std::vector<NodeId> nodes;  // where each was first named
   std::map<std::string, std::size_t, std::less<>> by_name;
+  bool complete = true;  // false: `limits` or `names` could not be read, so that a name unknown here may be theirs
 };
 
 // Entries of a map at the top of the file; none if it is no map.

@@ -28,13 +28,13 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view nearest_word(std::span<const std::string_view> words, std::string_view word) {
-  // Longer words may differ in more places and still be the same word to a reader; a name a client sends is not long.
+  // With more than a third of its letters wrong it is another word; a name a client sends is not long.
   if (word.size() > bounds::name_bytes_max) return {};
-  std::size_t best = std::min<std::size_t>(3, word.size() / 3 + 1) + 1;
+  std::size_t best = bounds::name_bytes_max;
   std::string_view found;
   for (const std::string_view candidate : words) {
     const std::size_t far = distance(word, candidate);
-    if (far >= best || far >= candidate.size()) continue;
+    if (far >= best || far > 3 || far > std::max(word.size(), candidate.size()) / 3) continue;
     best = far;
     found = candidate;
   }

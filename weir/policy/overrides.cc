@@ -85,6 +85,7 @@ class OverrideReader {
   void refuse(NodeId entry, std::string sentence) { complaints_.add(document_.key_mark(entry), std::move(sentence)); }
 
   void refuse_name(NodeId entry, std::string_view name) {
+    if (!limits_.complete) return;
     std::vector<std::string_view> names;
     // Comparing with every name is quadratic: where there are very many, nobody mistyped one of a few.
     if (limits_.made.size() <= 1000) {

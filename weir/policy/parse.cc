@@ -37,7 +37,6 @@ void include(const Options& options, const std::string& directory, Document& doc
   if (!text) return refuse(text.error().detail);
   const NodeId read = read_yaml(*text, document.add_file(path), document, complaints);
   if (read == kNoNode) {
-    document.node(entry) = {};
     document.node(entry).refused = true;
     return;
   }

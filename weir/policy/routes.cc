@@ -132,6 +132,7 @@ class RouteReader {
   }
 
   void refuse_unknown(NodeId item, std::string_view name) {
+    if (!limits_.complete) return;
     std::vector<std::string_view> names;
     for (std::size_t i = 0; i < limits_.made.size() && i < 1000; ++i) names.push_back(limits_.made[i].name);
     const std::string_view near = nearest_word(names, name);

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <istream>
+#include <optional>
 #include <streambuf>
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
 #include "weir/identify/quote.h"
 #include "weir/policy/plain_yaml.h"
+#include "weir/policy/yaml_guard.h"
 
 namespace weir::policy {
 
@@ -162,48 +164,63 @@ class ViewBuffer final : public std::streambuf {
   }
 };
 
-// yaml-cpp's events as a TreeBuilder's. Its marks count from 0.
+// yaml-cpp's events as a TreeBuilder's, under the eyes of a YamlGuard. Its marks count from 0.
 class Handler final : public YAML::EventHandler {
  public:
-  explicit Handler(TreeBuilder& builder) : builder_(builder) {}
+  Handler(TreeBuilder& builder, YamlGuard& guard) : builder_(builder), guard_(guard) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) builder_.refuse(line(mark), column(mark), "a second document begins here; one is expected");
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    guard_.other();
     builder_.null(line(mark), column(mark), anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    guard_.other();
     builder_.alias(line(mark), column(mark), anchor);
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     // "?" is a plain scalar, "!" a quoted one.
+    if (!flaw_) flaw_ = guard_.scalar(offset(mark), tag != "?");
     if (tag != "?" && tag != "!") return refuse_tag(mark, tag);
     builder_.scalar(line(mark), column(mark), value, tag == "!", anchor);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
+    guard_.begin(offset(mark), false);
     if (tag != "?" && !tag.empty()) return refuse_tag(mark, tag);
     builder_.begin(NodeKind::sequence, line(mark), column(mark), anchor);
   }
-  void OnSequenceEnd() override { builder_.end(); }
+  void OnSequenceEnd() override { end(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value) override {
+                  YAML::EmitterStyle::value style) override {
+    guard_.begin(offset(mark), style == YAML::EmitterStyle::Block);
     if (tag != "?" && !tag.empty()) return refuse_tag(mark, tag);
     builder_.begin(NodeKind::map, line(mark), column(mark), anchor);
   }
-  void OnMapEnd() override { builder_.end(); }
+  void OnMapEnd() override { end(); }
+
+  // What the guard found. It explains whatever else is wrong: half the file is inside a quoted text.
+  const std::optional<TextFlaw>& flaw() const noexcept { return flaw_; }
 
  private:
+  void end() {
+    guard_.end();
+    builder_.end();
+  }
   static std::uint32_t line(const YAML::Mark& mark) { return static_cast<std::uint32_t>(mark.line + 1); }
   static std::uint32_t column(const YAML::Mark& mark) { return static_cast<std::uint32_t>(mark.column + 1); }
+  static std::size_t offset(const YAML::Mark& mark) { return static_cast<std::size_t>(mark.pos); }
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
     builder_.refuse(line(mark), column(mark), "the tag " + quote(tag) + " is not supported");
   }
 
   TreeBuilder& builder_;
+  YamlGuard& guard_;
+  std::optional<TextFlaw> flaw_;
   int documents_ = 0;
 };
 
@@ -261,12 +278,44 @@ NodeId finish(const TreeBuilder& builder, FileId file, Document& document) {
   return document.add(empty);
 }
 
+// yaml-cpp stands at the end of a quoted text that is not closed and does not say where it began. The same text with a
+// line feed behind it is no error to it, and the guard finds the quote.
+std::optional<TextFlaw> find_open_quote(const YamlGuard& guard, const YAML::Exception& error) {
+  const bool ends = error.msg == YAML::ErrorMsg::EOF_IN_SCALAR;
+  if (!ends && error.msg != YAML::ErrorMsg::DOC_IN_SCALAR) return std::nullopt;
+  Document scratch;
+  Complaints complaints(scratch);
+  const std::string text = std::string(guard.before(static_cast<std::size_t>(error.mark.pos))) + "\n";
+  read_by_yaml_cpp(text, scratch.add_file(""), scratch, complaints);
+  const Problems problems = complaints.sorted();
+  if (problems.empty() || problems.front().sentence != kNeverClosed) return std::nullopt;
+  return TextFlaw{problems.front().line, problems.front().column,
+                  ends ? std::string(kNeverClosed)
+                       : "this quote is not closed before line " + std::to_string(error.mark.line + 1) +
+                             ", where a document begins or ends"};
+}
+
+void refuse_yaml(const YamlGuard& guard, const YAML::Exception& error, TreeBuilder& builder) {
+  if (error.mark.is_null()) return builder.refuse(1, 1, "not valid YAML: " + error.msg);
+  if (builder.failed()) return;
+  std::optional<TextFlaw> flaw = find_open_quote(guard, error);
+  if (!flaw) flaw = guard.explain(static_cast<std::size_t>(error.mark.pos));
+  if (flaw) return builder.refuse(flaw->line, flaw->column, std::move(flaw->sentence));
+  builder.refuse(static_cast<std::uint32_t>(error.mark.line + 1), static_cast<std::uint32_t>(error.mark.column + 1),
+                 "not valid YAML: " + error.msg);
+}
+
 }  // namespace
 
 NodeId read_by_yaml_cpp(std::string_view text, FileId file, Document& document, Complaints& complaints) {
-  TreeBuilder builder(file, document, complaints);
-  if (!is_text(text, builder)) return kNoNode;
-  Handler handler(builder);
+  Complaints own(document);
+  TreeBuilder builder(file, document, own);
+  if (!is_text(text, builder)) {
+    complaints.add_all(own);
+    return kNoNode;
+  }
+  YamlGuard guard(text);
+  Handler handler(builder, guard);
   ViewBuffer buffer(text);
   std::istream stream(&buffer);
   try {
@@ -274,10 +323,14 @@ NodeId read_by_yaml_cpp(std::string_view text, FileId file, Document& document, 
     while (!builder.failed() && parser.HandleNextDocument(handler)) {
     }
   } catch (const YAML::Exception& e) {
-    const bool placed = !e.mark.is_null();
-    builder.refuse(placed ? static_cast<std::uint32_t>(e.mark.line + 1) : 1,
-                   placed ? static_cast<std::uint32_t>(e.mark.column + 1) : 1, "not valid YAML: " + e.msg);
+    refuse_yaml(guard, e, builder);
   }
+  if (handler.flaw()) {
+    const TextFlaw& flaw = *handler.flaw();
+    complaints.add({file, flaw.line, flaw.column}, flaw.sentence);
+    return kNoNode;
+  }
+  complaints.add_all(own);
   return finish(builder, file, document);
 }
 

@@ -159,5 +159,53 @@ TEST(Yaml, AliasesAreCopiesWithTheirOwnKeys) {
             "3 t  t:1:1 \n3 t:1:1 a t:1:4 \n1 t:1:8 b t:1:11 1\n3 t:2:1 c t:1:4 \n1 t:1:8 b t:1:11 1\n");
 }
 
+TEST(Yaml, AQuoteThatIsNeverClosedIsFoundWhereItWasOpened) {
+  for (const char* text :
+       {"a: b\nc: \"d\ne: f\n", "a: b\nc: 'd\ne: ''f''\n", "a: b\nc: \"d", "a: b\nc: 'd\n", "a: b\r\nc: \"d\r\n",
+        "a: b\nc: \"\\\"\n", "\xef\xbb\xbf\"a\": b\nc: 'd", "a: b\nc: \"d\\\n e"}) {
+    EXPECT_EQ(tree(read_yaml, text), "t:2:4: this quote is never closed\n") << text;
+  }
+  EXPECT_EQ(tree(read_yaml, "a: [{b: \"c, d: e}]\n"), "t:1:9: this quote is never closed\n");
+  EXPECT_EQ(tree(read_yaml, "- &x # \"\n  \"a\n"), "t:2:3: this quote is never closed\n");
+  EXPECT_EQ(tree(read_yaml, "a: \"b\n---\nc: d\n"),
+            "t:1:4: this quote is not closed before line 2, where a document begins or ends\n");
+}
+
+TEST(Yaml, AQuotedTextMustNotRunOverOtherEntries) {
+  const auto runs_on = [](const std::string& from, int to) {
+    return "t:" + from + ": the text quoted from here runs on to line " + std::to_string(to) +
+           ", which is not indented deeper than its key: is a closing quote missing?\n";
+  };
+  EXPECT_EQ(tree(read_yaml, "a: \"b\nc: d\"\n"), runs_on("1:4", 2));
+  EXPECT_EQ(tree(read_yaml, "a: \"b\nc: \"d\"\n"), runs_on("1:4", 2));
+  EXPECT_EQ(tree(read_yaml, "a:\n  b: 'c\n\n  d: e'\n"), runs_on("2:6", 4));
+  EXPECT_EQ(tree(read_yaml, "a:\n  b: 'c\n   c\n  d: e'\n"), runs_on("2:6", 4));
+  EXPECT_EQ(tree(read_yaml, "a:\r\n- \"b\r\n- c\"\r\n"), runs_on("2:3", 3));
+  EXPECT_EQ(tree(read_yaml, "- {a: \"b}\n- {a: \"c\"}\n"), runs_on("1:7", 2));
+  EXPECT_EQ(tree(read_yaml, "- a: 'b\n  c: d'\n"), runs_on("1:6", 2));
+  EXPECT_EQ(tree(read_yaml, "- a: &x 'b\\\n  c: d'\n"), runs_on("1:9", 2));
+}
+
+TEST(Yaml, AQuotedTextOfSeveralLinesIsFine) {
+  for (const char* text :
+       {"a: \"b\n c: d\"\n", "a:\n  b: 'c\n\n   d: e'\n", "a:\n- \"b\n - c\"\n", "- {a: \"b\n c\"}\n",
+        "- a: 'b\n   c: d'\n", "- - 'b\n   c: d'\n", "--- \"a\nb\"\n", "{a: \"b\nc\"}\n", "? a\n: \"b\n c\"\n",
+        "a: &x\n  b: \"c\n   d\"\n", "a: &x \"b\n c\"\n", "a: !\n  \"b\n c\"\n", "\"a\"\n", "a: |\n  \"b\nc: 'd'\n",
+        "a: b \"c\nd: it's\n", "# \"a\nb: c # \"\n", "- ? 'a\n   b'\n"}) {
+    EXPECT_EQ(tree(read_yaml, text).find("quote"), std::string::npos) << text << tree(read_yaml, text);
+  }
+}
+
+TEST(Yaml, SaysWhatIsWrongWithATabAndWithALongKey) {
+  EXPECT_EQ(tree(read_yaml, "a:\n  b: 1\n \tc: 2\n"),
+            "t:3:2: not valid YAML: a tab must not indent a line; indent it by spaces\n");
+  const std::string key(1024, 'k');
+  EXPECT_EQ(tree(read_yaml, "a:\n  " + key + ": 1\n").find("longer"), std::string::npos);
+  EXPECT_EQ(tree(read_yaml, "a:\n  " + key + "k: 1\n"),
+            "t:2:3: a key longer than 1024 bytes must be written on a line of its own behind \"? \", its value on the "
+            "next behind \": \"\n");
+  EXPECT_EQ(tree(read_yaml, "a:\n  ? " + key + "k\n  : 1\n").find("longer"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace weir::policy

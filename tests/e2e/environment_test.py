@@ -196,7 +196,16 @@ class Refusals(ProgramTest):
     def test_a_mistyped_variable_is_an_error_that_suggests_the_right_one(self):
         self.assertEqual(self.refused(RATE_LIMIT_BRUST="5"),
                          "WEIR_RATE_LIMIT_BRUST: is no setting; did you mean WEIR_RATE_LIMIT_BURST?")
-        self.assertEqual(self.refused(THREAD="2"), "WEIR_THREAD: is no setting; did you mean WEIR_THREADS?")
+        self.assertEqual(self.refused(REDIS_MOED="single"), "WEIR_REDIS_MOED: is no setting; did you mean WEIR_REDIS_MODE?")
+
+    def test_what_may_be_somebody_elses_is_a_warning_where_configurations_are_looked_at(self):
+        config = self.file("weir.yaml", "limits: {a: {rate: 1/s}}\n")
+        ignored = "warning: variable WEIR_HOME is no setting and is ignored\n"
+        for arguments, told in ((("config", "check", config), ignored), (("config", "show"), ignored),
+                                (("config", "diff", config, config), ignored), (("version",), ""),
+                                (("simulate", "--config", config, "--trace", "-"), "")):
+            done = weir(*arguments, env={"WEIR_HOME": "/srv/weir"})
+            self.assertEqual((done.returncode, done.stderr), (0, told), arguments)
 
     def test_both_off_is_fine_while_nothing_is_limited(self):
         done = weir("config", "show", env={"WEIR_RATE_LIMIT_ENABLED": "false", "WEIR_RATE_LIMIT_BY_IP": "false"})

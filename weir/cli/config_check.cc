@@ -66,9 +66,7 @@ void print_table(const policy::Loaded& loaded, const std::string& path, Console&
   table.print(out);
   for (const policy::Described& limit : limits) print_schedule(limit, out);
   print_routes(loaded, out);
-  for (const std::string& warning : loaded.warnings) {
-    console.err.write(console.err.painted(Paint::yellow, "warning:") + " " + warning + "\n");
-  }
+  warn(loaded.warnings, console);
 }
 
 void print_json(const policy::Loaded& loaded, Output& out) {

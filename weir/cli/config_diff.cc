@@ -46,6 +46,9 @@ Exit run(const Arguments& arguments, Console& console) {
   const std::optional<policy::Loaded> before = load_or_complain(arguments["OLD"], console);
   const std::optional<policy::Loaded> after = load_or_complain(arguments["NEW"], console);
   if (!before || !after) return kUsage;
+  std::vector<std::string> warnings = before->warnings;
+  warnings.insert(warnings.end(), after->warnings.begin(), after->warnings.end());
+  warn(std::move(warnings), console);
   const std::vector<Change> changes = policy::diff(*before, *after);
   if (arguments["--output"] == "json") {
     print_json(changes, console.out);

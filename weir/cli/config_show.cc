@@ -42,6 +42,7 @@ void print_lines(const std::string& lines, Output& out) {
 Exit run(const Arguments& arguments, Console& console) {
   const std::optional<policy::Loaded> loaded = load_or_complain(arguments["--config"], console);
   if (!loaded) return kUsage;
+  warn(loaded->warnings, console);
   if (arguments["--output"] == "json") {
     print_json(*loaded, console.out);
   } else {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -74,6 +75,13 @@ policy::Outcome load_to_serve(const std::string& path, const ServeOptions& serve
 void complain(const policy::Problems& problems, const std::string& path, Console& console) {
   for (const policy::Problem& problem : problems) console.err.write(problem.text() + "\n");
   console.complain((path.empty() ? "the environment" : path) + " is refused: " + counted(problems.size(), "problem"));
+}
+
+void warn(std::vector<std::string> warnings, Console& console) {
+  for (auto warning = warnings.begin(); warning != warnings.end(); ++warning) {
+    if (std::find(warnings.begin(), warning, *warning) != warning) continue;
+    console.err.write(console.err.painted(Paint::yellow, "warning:") + " " + *warning + "\n");
+  }
 }
 
 std::optional<policy::Loaded> load_or_complain(const std::string& path, Console& console) {

@@ -33,6 +33,9 @@ policy::Problems unbuilt(const policy::Loaded& loaded);
 // One line per problem on err, and a last one that counts them.
 void complain(const policy::Problems& problems, const std::string& path, Console& console);
 
+// One line per warning on err, none of them twice.
+void warn(std::vector<std::string> warnings, Console& console);
+
 // load(), with complaints printed. Nothing if the configuration is refused.
 std::optional<policy::Loaded> load_or_complain(const std::string& path, Console& console);
 

@@ -2,19 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "weir/base/text.h"
 #include "weir/policy/fields.h"
 #include "weir/policy/nearest.h"
+#include "weir/policy/spellings.h"
 #include "weir/policy/yaml.h"
 
 namespace weir::policy {
 namespace {
-
-using Words = std::initializer_list<std::string_view>;
 
 // What a policy is made of; the rest of a configuration is about the process it runs in.
 constexpr std::array<std::string_view, 10> kPolicyFields = {"limits",       "names",  "overrides", "routes",
@@ -28,7 +26,7 @@ class Amender {
 
   // The body's fields instead of the policy's. What is about the process and not in the body stays.
   void replace(NodeId body) {
-    for (const std::string_view name : kPolicyFields) drop(root_, name);
+    for (const std::string_view name : kPolicyFields) drop(document_, root_, name);
     for (const NodeId entry : children(body)) {
       const Field* const field = find_field(file_fields(), document_.key(entry));
       if (field == nullptr || field->shape != Shape::map_or_path || document_.node(entry).kind != NodeKind::scalar) {
@@ -68,7 +66,9 @@ class Amender {
       complaints_.add(document_.mark(entry), "limit " + quote(name) + " must be a map of numbers");
       return;
     }
-    make_room(limit, entry);
+    std::vector<std::string> words;
+    for (const NodeId number : children(entry)) words.emplace_back(document_.key(number));
+    make_room(document_, limit, words);
     lay(limit, entry);
   }
 
@@ -83,71 +83,14 @@ class Amender {
                         (near.empty() ? std::string() : "; did you mean " + quote(near) + "?"));
   }
 
-  // One thing has several spellings: what the limit says about it goes when the amendment says it in another.
-  void make_room(NodeId limit, NodeId entry) {
-    const auto says = [&](Words words) {
-      return std::ranges::any_of(words, [&](std::string_view w) { return document_.find(entry, w) != kNoNode; });
-    };
-    if (says({"rate", "addTokenMs"}) || (says({"count", "average"}) && says({"period"}))) {
-      for (const std::string_view word : {"rate", "addTokenMs", "count", "average", "period"}) drop(limit, word);
-    } else if (says({"count", "average", "period"})) {
-      spell_out(limit);
-      if (says({"period"})) {
-        drop(limit, "period");
-      } else {
-        for (const std::string_view word : {"count", "average"}) drop(limit, word);
-      }
-    }
-    if (says({"burst", "capacity"})) {
-      for (const std::string_view word : {"burst", "capacity"}) drop(limit, word);
-    }
-  }
-
-  // `rate` and `addTokenMs` as count and period, so that one of the two can change.
-  void spell_out(NodeId limit) {
-    for (const std::string_view word : {"rate", "addTokenMs"}) {
-      const NodeId at = document_.find(limit, word);
-      if (at == kNoNode) continue;
-      const std::string text(document_.value(at));
-      const Result<Rate> rate = parse_rate(word == "rate" ? text : "1/s");
-      const Result<Duration> period = word == "rate" ? parse_duration("1s") : parse_duration(text + "ms");
-      if (!rate || !period) continue;  // whoever checks the file says so
-      const Node place = document_.node(at);
-      drop(limit, word);
-      say(limit, place, "count", std::to_string(rate->count));
-      say(limit, place, "period", print_duration(word == "rate" ? rate->period : *period));
-    }
-  }
-
-  void say(NodeId section, const Node& place, std::string_view key, const std::string& value) {
-    Node node = place;
-    node.key = document_.keep(key);
-    node.value = document_.keep(value);
-    node.next = kNoNode;
-    document_.append(section, document_.add(node));
-  }
-
   // The entries of `body` in `section`, in place of those with the same keys. All of them: a key written twice in the
   // body stays twice, and is found by the check.
   void lay(NodeId section, NodeId body) {
     const std::vector<NodeId> entries = children(body);
-    for (const NodeId entry : entries) drop(section, std::string(document_.key(entry)));
+    for (const NodeId entry : entries) drop(document_, section, std::string(document_.key(entry)));
     for (const NodeId entry : entries) {
       document_.node(entry).next = kNoNode;
       document_.append(section, entry);
-    }
-  }
-
-  void drop(NodeId section, std::string_view key) {
-    NodeId before = kNoNode;
-    for (NodeId entry = document_.node(section).child; entry != kNoNode; entry = document_.node(entry).next) {
-      if (document_.key(entry) != key) {
-        before = entry;
-      } else if (before == kNoNode) {
-        document_.node(section).child = document_.node(entry).next;
-      } else {
-        document_.node(before).next = document_.node(entry).next;
-      }
     }
   }
 

@@ -9,11 +9,13 @@
 #include "weir/policy/check.h"
 #include "weir/policy/fields.h"
 #include "weir/policy/nearest.h"
+#include "weir/policy/spellings.h"
 
 namespace weir::policy {
 namespace {
 
 constexpr std::string_view kPrefix = "WEIR_";
+constexpr std::string_view kEnv = "env:";
 
 constexpr std::string_view kEnabled = "WEIR_RATE_LIMIT_ENABLED";
 constexpr std::string_view kPerSecond = "WEIR_RATE_LIMIT_REQUESTS_PER_SEC";
@@ -41,6 +43,15 @@ bool is_service_link(std::string_view variable) {
     if (variable.ends_with(end)) return true;
   }
   return variable.find("_SERVICE_PORT_") != std::string_view::npos;
+}
+
+// WEIR_REDIS_..., WEIR_THREADS, WEIR_RATE_LIMIT_...: its first words are a section or a setting of ours.
+bool begins_like_a_setting(std::string_view variable) {
+  const auto begins = [&](std::string_view start) {
+    return variable.starts_with(start) && (variable.size() == start.size() || variable[start.size()] == '_');
+  };
+  return begins("WEIR_RATE_LIMIT") ||
+         std::ranges::any_of(file_fields(), [&](const Field& field) { return begins(variable_name(field.name)); });
 }
 
 std::string join(std::string_view path, std::string_view name) {
@@ -71,10 +82,7 @@ class Overlay {
     if (const auto found = options_.environment.find(variable); found != options_.environment.end()) {
       set(parent, field, found->second, variable);
     }
-    if (const auto found = options_.flags.find(path); found != options_.flags.end()) {
-      flags_used_.push_back(path);
-      set(parent, field, found->second, "flag " + path);
-    }
+    lay_flag(parent, path, field);
   }
 
   // Every entry of a map that the file has.
@@ -83,14 +91,21 @@ class Overlay {
     if (map == kNoNode || document_.node(map).kind != NodeKind::map || !mentions(field.name)) return;
     for (NodeId entry = document_.node(map).child; entry != kNoNode; entry = document_.node(entry).next) {
       const std::string path = join(field.name, document_.key(entry));
-      if (document_.node(entry).kind == NodeKind::map) lay_section(entry, path, field.fields);
+      if (document_.node(entry).kind != NodeKind::map) continue;
+      // What variables and flags say goes before what the file says in any other spelling; flags go before variables.
+      make_room(document_, entry, mentioned(options_.environment, variable_name(path) + "_", field.fields, true));
+      lay_section(entry, path, field.fields);
+      const std::vector<std::string> flags = mentioned(options_.flags, path + ".", field.fields, false);
+      if (flags.empty()) continue;
+      make_room(document_, entry, flags);
+      for (const std::string& name : flags) lay_flag(entry, join(path, name), *find_field(field.fields, name));
     }
   }
 
   // A setting that lay_paths() lays.
   void know(std::string_view path) { known_[variable_name(path)].emplace_back(path); }
 
-  void complain(Complaints& complaints) {
+  void complain(Complaints& complaints, std::vector<std::string>& warnings) {
     for (const auto& [path, value] : options_.flags) {
       if (std::find(flags_used_.begin(), flags_used_.end(), path) != flags_used_.end()) continue;
       complaints.add({document_.add_file("flag " + path), 0, 0}, "there is no setting " + quote(path));
@@ -101,29 +116,56 @@ class Overlay {
     }
     for (auto found = options_.environment.lower_bound(kPrefix);
          found != options_.environment.end() && found->first.starts_with(kPrefix); ++found) {
-      complain_unknown(found->first, complaints);
+      complain_unknown(found->first, complaints, warnings);
     }
   }
 
  private:
-  // A variable that looks like ours and is not would be a setting that silently does nothing.
-  void complain_unknown(const std::string& variable, Complaints& complaints) {
+  // A variable that begins like a setting and is none would be a setting that silently does nothing. Any other may be
+  // somebody else's: then a warning is enough.
+  void complain_unknown(const std::string& variable, Complaints& complaints, std::vector<std::string>& warnings) {
     if (known_.contains(variable) || std::ranges::find(kOthers, variable) != kOthers.end()) return;
     if (is_service_link(variable) || is_secret(variable)) return;
-    std::vector<std::string_view> names(kOthers.begin(), kOthers.end());
-    for (const auto& [name, paths] : known_) names.push_back(name);
-    const std::string_view near = nearest_word(names, variable);
-    complaints.add({document_.add_file(variable), 0, 0},
-                   "is no setting" + (near.empty() ? std::string() : "; did you mean " + std::string(near) + "?"));
+    // Without what all of them have in common: it makes short names look alike.
+    std::vector<std::string_view> names;
+    for (const std::string_view name : kOthers) names.push_back(name.substr(kPrefix.size()));
+    for (const auto& [name, paths] : known_) names.push_back(std::string_view(name).substr(kPrefix.size()));
+    const std::string_view near = nearest_word(names, std::string_view(variable).substr(kPrefix.size()));
+    const std::string hint = near.empty() ? "" : "; did you mean " + std::string(kPrefix) + std::string(near) + "?";
+    if (begins_like_a_setting(variable)) {
+      complaints.add({document_.add_file(variable), 0, 0}, "is no setting" + hint);
+    } else {
+      warnings.push_back("variable " + variable + " is no setting and is ignored" + hint);
+    }
   }
 
-  // Whether the configuration asks for it as `env:NAME`.
+  // Whether the configuration asks for it as `env:NAME`, or would if no variable had taken the place.
   bool is_secret(std::string_view variable) const {
     for (NodeId id = 0; id < document_.size(); ++id) {
       const std::string_view value = document_.value(id);
-      if (value.starts_with("env:") && value.substr(4) == variable) return true;
+      if (value.starts_with(kEnv) && value.substr(kEnv.size()) == variable) return true;
     }
-    return false;
+    return std::ranges::find(replaced_secrets_, variable) != replaced_secrets_.end();
+  }
+
+  void lay_flag(NodeId parent, const std::string& path, const Field& field) {
+    const auto found = options_.flags.find(path);
+    if (found == options_.flags.end()) return;
+    flags_used_.push_back(path);
+    set(parent, field, found->second, "flag " + path);
+  }
+
+  // The fields that variables or flags with that beginning name.
+  static std::vector<std::string> mentioned(const Environment& values, const std::string& start,
+                                            std::span<const Field> fields, bool upper_case) {
+    std::vector<std::string> names;
+    for (const Field& field : fields) {
+      const std::string name(field.name);
+      if (values.contains(start + (upper_case ? variable_name(name).substr(kPrefix.size()) : name))) {
+        names.push_back(name);
+      }
+    }
+    return names;
   }
 
   // Whether any variable or flag begins like something below this path: most maps are large and untouched.
@@ -175,6 +217,9 @@ class Overlay {
   }
 
   void make_scalar(NodeId id, FileId file, std::string_view value) {
+    if (const std::string_view old = document_.value(id); old.starts_with(kEnv)) {
+      replaced_secrets_.emplace_back(old.substr(kEnv.size()));
+    }
     const Slice kept = document_.keep(value);
     Node& node = document_.node(id);
     node.kind = NodeKind::scalar;
@@ -189,6 +234,7 @@ class Overlay {
   Document& document_;
   std::map<std::string, std::vector<std::string>, std::less<>> known_;
   std::vector<std::string> flags_used_;
+  std::vector<std::string> replaced_secrets_;  // variables that the file names and that something else stands for
 };
 
 // Builds a tree by hand.
@@ -224,6 +270,16 @@ class Sketch {
     if (text == "true" || text == "false") return text == "true";
     complain(name, "must be true or false, not " + quote(text));
     return fallback;
+  }
+
+  // A value of one of the table's fields; a bad one has its complaint, and then the default stands for it. Here and not
+  // when the tree is checked, because a variable counts even where nothing uses it.
+  std::string checked(std::string_view name, const Field& field, std::string_view fallback) {
+    const std::string text = value(name, fallback);
+    std::optional<std::string> sentence = check_value(field, text, false);
+    if (!sentence) return text;
+    complain(name, std::move(*sentence));
+    return std::string(fallback);
   }
 
   // A number of requests per second, as a rate.
@@ -271,7 +327,8 @@ void lay_paths(const Options& options, Document& document, NodeId root) {
   }
 }
 
-void lay_values(const Options& options, Document& document, NodeId root, Complaints& complaints) {
+void lay_values(const Options& options, Document& document, NodeId root, Complaints& complaints,
+                std::vector<std::string>& warnings) {
   Overlay overlay(options, document);
   for (const Field& field : file_fields()) {
     if (field.shape == Shape::map_or_path) overlay.know(field.name);
@@ -280,7 +337,7 @@ void lay_values(const Options& options, Document& document, NodeId root, Complai
   for (const std::string_view name : {"limits", "names"}) {
     overlay.lay_entries(root, *find_field(file_fields(), name));
   }
-  overlay.complain(complaints);
+  overlay.complain(complaints, warnings);
 }
 
 NodeId environment_alone(const Environment& environment, Document& document, Complaints& complaints) {
@@ -293,24 +350,29 @@ NodeId environment_alone(const Environment& environment, Document& document, Com
                    "is true, but " + std::string(kByIp) + " and " + std::string(kByApikey) + " are both false");
   }
   const std::string rate = sketch.per_second(kPerSecond, "100.0");
+  const std::string burst = sketch.checked(kBurst, *find_field(limit_fields(), "burst"), "20");
+  const Field& memory_field = *find_field(file_fields(), "memory");
+  const std::string cleanup = sketch.checked(kCleanup, *find_field(memory_field.fields, "cleanup"), "5m");
   const NodeId root = sketch.map(kNoNode, "");
   const NodeId limits = sketch.map(root, "limits");
   struct Strategy {
     std::string_view name;
     std::string_view key;
+    std::string_view variable;
     bool on;
   };
-  for (const Strategy& strategy : {Strategy{"per-ip", "ip", by_ip}, Strategy{"per-apikey", "apikey", by_apikey}}) {
+  for (const Strategy& strategy :
+       {Strategy{"per-ip", "ip", kByIp, by_ip}, Strategy{"per-apikey", "apikey", kByApikey, by_apikey}}) {
     if (!strategy.on) continue;
     const NodeId limit = sketch.map(limits, strategy.name);
-    sketch.scalar(limit, "key", strategy.key);
+    sketch.scalar(limit, "key", strategy.key, strategy.variable);
     sketch.scalar(limit, "rate", rate, kPerSecond);
-    sketch.scalar(limit, "burst", sketch.value(kBurst, "20"), kBurst);
+    sketch.scalar(limit, "burst", burst, kBurst);
     // Switched off is not the same as absent: whoever names the limit is let through.
     if (!enabled) sketch.scalar(limit, "mode", "off", kEnabled);
   }
   const NodeId memory = sketch.map(root, "memory");
-  sketch.scalar(memory, "cleanup", sketch.value(kCleanup, "5m"), kCleanup);
+  sketch.scalar(memory, "cleanup", cleanup, kCleanup);
   return root;
 }
 

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weir/policy/document.h"
 #include "weir/policy/parse.h"
@@ -17,9 +18,10 @@ std::string variable_name(std::string_view path);
 // Lays `limits`, `names` and `overrides` themselves, as paths of files.
 void lay_paths(const Options& options, Document& document, NodeId root);
 
-// Lays everything else. Entries of `limits` and `names` can be changed, not added. A variable that begins like ours and
-// is none is a problem.
-void lay_values(const Options& options, Document& document, NodeId root, Complaints& complaints);
+// Lays everything else. Entries of `limits` and `names` can be changed, not added. A variable that begins like one of
+// our settings and is none is a problem; any other one with our prefix is a warning.
+void lay_values(const Options& options, Document& document, NodeId root, Complaints& complaints,
+                std::vector<std::string>& warnings);
 
 // A whole configuration from the six variables WEIR_RATE_LIMIT_*, as if it had been written.
 NodeId environment_alone(const Environment& environment, Document& document, Complaints& complaints);

@@ -92,7 +92,7 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   Loaded loaded;
   lay_paths(options, document, root);
   include_all(options, directory, document, root, complaints);
-  lay_values(options, document, root, complaints);
+  lay_values(options, document, root, complaints, loaded.warnings);
   amend(options.amendments, document, root, complaints);
   check_section(document, root, file_fields(), complaints);
   resolve_secrets(options, document, root, file_fields(), complaints);

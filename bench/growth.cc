@@ -53,29 +53,25 @@ class Histogram {
   std::uint64_t over_1ms_ = 0;
 };
 
-constexpr std::size_t kPage = 4096;
-constexpr std::size_t kBytesPerBucket = 26;
-
-// Touches as many fresh pages as the table does, when it does; returns the longest touch in ns.
-std::uint64_t touch_pages(std::uint64_t keys, const std::atomic<std::uint64_t>& inserted) {
-  const std::size_t pages = static_cast<std::size_t>(keys) * kBytesPerBucket / kPage + 1;
-  void* const raw = mmap(nullptr, pages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  WEIR_ASSERT(raw != MAP_FAILED);
-  auto* const memory = static_cast<volatile char*>(raw);
+// The control: touches fresh pages, each timed alone, for as long as the growth took; returns the longest touch in ns.
+// As long, because what disturbs a thread of a shared machine comes by the second: half the time sees half of it.
+std::uint64_t touch_pages(Duration total) {
+  constexpr std::size_t kPage = 4096;
+  constexpr std::size_t kBytes = std::size_t{1} << 30;
   Duration longest{};
-  for (std::size_t touched = 0; touched < pages;) {
-    const std::uint64_t seen = inserted.load(std::memory_order_relaxed);
-    const std::size_t due = seen >= keys ? pages : static_cast<std::size_t>(seen) * kBytesPerBucket / kPage;
+  for (const Duration start = thread_cpu_time(); thread_cpu_time() - start < total;) {
+    void* const raw = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    WEIR_ASSERT(raw != MAP_FAILED);
+    auto* const memory = static_cast<volatile char*>(raw);
     Duration before = thread_cpu_time();
-    for (; touched < due; ++touched) {
-      memory[touched * kPage] = 1;
+    for (std::size_t at = 0; at < kBytes && before - start < total; at += kPage) {
+      memory[at] = 1;
       const Duration after = thread_cpu_time();
       longest = std::max(longest, after - before);
       before = after;
     }
-    std::this_thread::sleep_for(std::chrono::microseconds{200});
+    munmap(raw, kBytes);
   }
-  munmap(raw, pages * kPage);
   return static_cast<std::uint64_t>(longest.count());
 }
 
@@ -83,10 +79,7 @@ std::vector<double> grow(std::uint64_t keys, bool maintained) {
   constexpr Limit kLimit = Limit::per_day(1);
   const auto table = Table::create({.buckets_max = std::max<std::uint64_t>(keys, 50'000'000)});
   if (!table) return {};
-  std::atomic<std::uint64_t> inserted = 0;
   std::atomic<bool> done = false;
-  std::uint64_t control = 0;
-  std::thread touching([&] { control = touch_pages(keys, inserted); });
   std::thread maintaining([&] {
     if (maintained) maintain_until(**table, done);
   });
@@ -101,11 +94,10 @@ std::vector<double> grow(std::uint64_t keys, bool maintained) {
     const Duration after = thread_cpu_time();
     histogram.add(static_cast<std::uint64_t>((after - before).count()));
     before = after;
-    inserted.store(id + 1, std::memory_order_relaxed);
   }
   done = true;
-  touching.join();
   maintaining.join();
+  const std::uint64_t control = touch_pages(before - start);
   return {histogram.quantile(0.999999) / 1e3, static_cast<double>(histogram.max()) / 1e3,
           static_cast<double>(histogram.over_1ms()), static_cast<double>(control) / 1e3,
           static_cast<double>((before - start).count()) / static_cast<double>(keys)};

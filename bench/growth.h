@@ -11,7 +11,7 @@ struct Growth {
   double p999999_us;
   double max_us;
   std::uint64_t over_1ms;
-  double control_max_us;  // the longest first touch of a page by a thread that does nothing else, page for page
+  double control_max_us;  // the longest first touch of a page by a thread that does nothing else, for as long
   double mean_ns;
 };
 

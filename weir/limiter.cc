@@ -107,7 +107,11 @@ Verdict Buckets::State::spend(std::span<const Buckets::Charge> charges, Order or
     whole[i].limit = limiter.overrides_->size() == 0 ? limiter.limit_ : limiter.limit_of(table->hash(whole[i].key));
     whole[i].cost = asked(charges[i].cost);
   }
-  return charge(*table, std::span(whole).first(charges.size()), Mode::spend, order, Now{time(), Wall{}}, again());
+  const std::span<const weir::Charge> all = std::span(whole).first(charges.size());
+  // Nothing is taken on the way to a cost that can never pass.
+  const bool impossible =
+      std::any_of(all.begin(), all.end(), [](const weir::Charge& c) { return c.cost > c.limit.burst(); });
+  return charge(*table, all, impossible ? Mode::peek : Mode::spend, order, Now{time(), Wall{}}, again());
 }
 
 Verdict Buckets::spend_together(std::span<const Charge> charges) noexcept {
@@ -208,8 +212,12 @@ Decision Limiter::refund(std::string_view key, Count cost) noexcept {
   const Key whole = room.join(prefix_, key);
   const Buckets::State& state = *buckets_.state_;
   const std::uint64_t h = state.table->hash(whole);
+  Decision decision = state.table->refund(h, limit_of(h), std::max<Count>(cost, 0), state.time());
+  if (cost >= 0) return decision;
   // Giving back less than nothing would be taking.
-  return state.table->refund(h, limit_of(h), std::max<Count>(cost, 0), state.time());
+  decision.allowed = false;
+  decision.retry_after = kNever;
+  return decision;
 }
 
 bool Limiter::reset(std::string_view key) noexcept {

@@ -45,13 +45,15 @@ class Overrides;
 class Buckets {
  public:
   struct Options {
-    // At most that many; then the bucket nearest to full is forgotten for a new one, and counted. Memory is taken as
-    // buckets come, about 25 bytes each.
+    // At most that many; then for a new one the bucket nearest to full, of those that lie close to it, is forgotten and
+    // counted. Memory is taken as buckets come, about 25 bytes each.
     std::uint64_t max_buckets = 10'000'000;
-    // Keep the keys' texts, so that for_each() can list them: about 40 bytes more for a key of 16.
+    // Keep the keys' texts, so that for_each() can list them: about 40 bytes more for a key of 16. There is room for
+    // 128 bytes per bucket of max_buckets; texts that find none are not kept, and their buckets not listed.
     bool names = false;
-    // Where time comes from, if not from CLOCK_BOOTTIME; it must outlive the buckets. A bucket's state has 62 bits: the
-    // clock's reading and the longest window must add up to less than 146 years.
+    // Where time comes from, if not from CLOCK_BOOTTIME; it must outlive the buckets and never run back: buckets that
+    // were full by its latest reading may be forgotten. A bucket's state has 62 bits: the clock's reading and the
+    // longest window must add up to less than 146 years.
     const Clock* clock = nullptr;
   };
 
@@ -89,8 +91,8 @@ class Buckets {
   }
 
   // One after another, up to the first denial: limits before it stay charged, those behind it are untouched, so that
-  // one client over its own limit cannot drain one that all share. Only those asked have a decision. REQUIRES: as
-  // above.
+  // one client over its own limit cannot drain one that all share. Only those asked have a decision. If a cost is
+  // beyond its limit's burst, no bucket is charged: the request can never pass. REQUIRES: as above.
   //
   //   const weir::Verdict v = buckets.spend_in_order({{per_address, address}, {everyone, ""}});
   Verdict spend_in_order(std::span<const Charge> charges) noexcept;
@@ -165,7 +167,7 @@ class Limiter {
   //   headers.set("RateLimit-Remaining", limiter.peek(user).remaining);
   Decision peek(std::string_view key, Count cost = 1) const noexcept;
 
-  // Gives tokens back, never beyond full; answers with the bucket as it then stands.
+  // Gives tokens back, never beyond full; answers with the bucket as it then stands. A cost below 0 is refused.
   //
   //   if (!upload.finished()) uploads.refund(user, megabytes);
   Decision refund(std::string_view key, Count cost = 1) noexcept;

@@ -327,6 +327,35 @@ TEST_F(LimiterTest, ChargesInOrderUpToTheFirstDenial) {
   EXPECT_EQ(everyone.peek("").remaining, 7);
 }
 
+TEST_F(LimiterTest, TakesNothingOnTheWayToACostThatCanNeverPass) {
+  Buckets buckets({.clock = &clock});
+  Limiter own{buckets, "own", kThree};
+  Limiter everyone{buckets, "everyone", kTen};
+  const Verdict verdict = buckets.spend_in_order({{own, "a"}, {everyone, "", 11}});
+  EXPECT_FALSE(verdict.allowed);
+  EXPECT_EQ(verdict.all[verdict.strictest].retry_after, kNever);
+  EXPECT_EQ(own.peek("a").remaining, 3);
+}
+
+TEST_F(LimiterTest, GivesBackAllThatWasTakenBeforeALimitShrank) {
+  Limiter limiter{Limit::per_day(1000), {.clock = &clock}};
+  EXPECT_TRUE(limiter.spend("a", 1000).allowed);
+  ASSERT_TRUE(limiter.set_override("a", Limit::per_second(10)));
+  EXPECT_EQ(limiter.refund("a", 10).remaining, 0);
+  EXPECT_EQ(limiter.refund("a", 1'000'000).remaining, 10);
+  EXPECT_EQ(limiter.refund("a", std::numeric_limits<Count>::max()).remaining, 10);
+}
+
+TEST_F(LimiterTest, RefusesToGiveBackLessThanNothing) {
+  Limiter limiter{kThree, {.clock = &clock}};
+  EXPECT_TRUE(limiter.spend("a", 2).allowed);
+  const Decision refused = limiter.refund("a", -1);
+  EXPECT_FALSE(refused.allowed);
+  EXPECT_EQ(refused.retry_after, kNever);
+  EXPECT_EQ(refused.remaining, 1);
+  EXPECT_EQ(limiter.peek("a").remaining, 1);
+}
+
 TEST_F(LimiterTest, ChargesSeveralWithTheirCostsAndOverrides) {
   Buckets buckets({.clock = &clock});
   Limiter a{buckets, "a", kThree};

@@ -58,7 +58,7 @@ typedef struct weir_error {
 
 // All zero is the default.
 typedef struct weir_options {
-  uint64_t max_buckets;                // then the one nearest to full is forgotten, and counted; 0: ten million
+  uint64_t max_buckets;                // then one near to full is forgotten, and counted; 0: ten million
   int64_t (*clock_ns)(void* context);  // from 0 on, never back, below 46 years; NULL: CLOCK_BOOTTIME
   void* clock_context;
   bool names;  // keep the keys' texts, for weir_for_each()

@@ -219,6 +219,11 @@ class Model:
 
     def __init__(self):
         self.tat = {}
+        self.written = {}
+
+    def window(self, name):
+        burst, count, period = self.LIMITS[name]
+        return -(-period // count) * burst
 
     @classmethod
     def config(cls):
@@ -244,6 +249,7 @@ class Model:
         if not allowed or cost == 0:
             return allowed, remaining, retry, backlog
         self.tat[name, id] = now + backlog + price
+        self.written[name, id] = now
         return True, remaining - cost, 0, backlog + price
 
     def ask(self, now, op, order, asked):
@@ -251,27 +257,24 @@ class Model:
         merged = {}
         for name, id, cost in asked:
             merged[name, id] = merged.get((name, id), 0) + cost
-        # Nothing is taken on the way to a cost that can never pass.
-        if op == "spend" and order == "in-order" and any(c > self.LIMITS[n][0] for (n, _), c in merged.items() if n not in self.SHADOW):
-            op, order = "peek", "together"
         answers = []
         verdict = True
         if op == "spend" and order == "in-order" and any(
                 cost > self.LIMITS[name][0] for (name, _), cost in merged.items() if name not in self.SHADOW):
-            op, order = "peek", "together"  # no wait helps: nothing is taken, though limits before it have room
+            op = "peek"  # no wait helps: nothing is taken, though limits before it have room
         if op == "spend" and order == "together":
             verdict = all(self.look(now, n, i, c)[0] for (n, i), c in merged.items() if n not in self.SHADOW)
         for (name, id), cost in merged.items():
             enforced = name not in self.SHADOW
             if op == "reset":
                 self.tat.pop((name, id), None)
+                self.written.pop((name, id), None)
                 answer = (True, self.LIMITS[name][0], 0, 0)
             elif op == "refund":
                 _, _, _, _, price = self.look(now, name, id, cost)
-                if (name, id) in self.tat:
-                    burst, count, period = self.LIMITS[name]
-                    price = min(price, -(-period // count) * burst)
+                if self.tat.get((name, id), 0) > now:
                     self.tat[name, id] = max(self.tat[name, id] - price, now)
+                    self.written[name, id] = max(self.written[name, id], now)
                 _, remaining, _, backlog, _ = self.look(now, name, id, 0)
                 answer = (True, remaining, 0, backlog)
             elif op == "spend" and (verdict or not enforced):
@@ -279,9 +282,10 @@ class Model:
             else:
                 allowed, remaining, retry, backlog, _ = self.look(now, name, id, cost)
                 answer = (allowed, remaining, retry, backlog)
-            if op == "spend" and not answer[0] and (name, id) in self.tat:
-                # Empty under the present numbers: the wait that was promised begins now.
-                self.tat[name, id] = min(self.tat[name, id], now + answer[3] if answer[3] else now)
+            if op == "spend" and not answer[0] and self.written.get((name, id), now) - now > self.window(name):
+                # The clock was set back by more than a window: the wait that was promised begins now.
+                self.tat[name, id] = min(self.tat[name, id], now + self.window(name))
+                self.written[name, id] = now
             answers.append((name, id, *answer))
             if enforced and not answer[0]:
                 verdict = False
@@ -301,7 +305,8 @@ class AgainstTheModel(ProgramTest):
             now = 10**9 * random.randrange(2 * 10**9)
             lines, expected = [], []
             for _ in range(500):
-                now = max(now + random.choice([0, 1, random.randrange(10**9), random.randrange(10**10), -random.randrange(10**9)]), 0)
+                forth = [0, 1, random.randrange(10**9), random.randrange(10**10)]
+                now = max(now + random.choice([*forth, -random.randrange(10**9), -random.randrange(10**10)]), 0)
                 op = random.choices(["spend", "peek", "refund", "reset"], [12, 3, 2, 1])[0]
                 order = random.choice(["together", "in-order"])
                 asked = [

@@ -49,7 +49,7 @@ constexpr Decision peek(const Limit& limit, Time tat, Count cost, Time now) noex
 // a window: cutting it to the window first would give a reading that is a little old more than the price.
 // REQUIRES: cost >= 0.
 constexpr Step refund(const Limit& limit, Time tat, Count cost, Time now) noexcept {
-  const Time back = std::max(tat - limit.price(cost), now);
+  const Time back = std::max(tat - limit.worth(cost), now);
   const Duration owed = backlog(limit, back, now);
   return {{true, limit.burst(), (limit.window() - owed) / limit.interval(), Duration::zero(), owed}, back};
 }

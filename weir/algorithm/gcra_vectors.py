@@ -82,7 +82,7 @@ class Bucket:
         return (1, self.whole(self.level), 0, self.reset(self.level), self.tat)
 
     def refund(self, cost):
-        owing = min(self.owing + min(cost, self.burst), Fraction(self.burst))
+        owing = min(self.owing + cost, Fraction(self.burst))
         level = max(owing, Fraction(0))
         return (1, self.whole(level), 0, self.reset(level), self.now + self.reset(owing))
 

@@ -37,6 +37,10 @@ class Limit {
   constexpr Duration window() const noexcept { return interval_ * burst_; }
   // What `cost` tokens are worth in time. A cost beyond the burst is worth the whole bucket: it cannot overflow.
   constexpr Duration price(Count cost) const noexcept { return cost < burst_ ? interval_ * cost : window(); }
+  // What is given back for `cost` tokens, which may have been taken when the burst was larger. REQUIRES: cost >= 0.
+  constexpr Duration worth(Count cost) const noexcept {
+    return cost <= Duration::max() / interval_ ? interval_ * cost : Duration::max();
+  }
 
   // The same rate with a smaller bucket. REQUIRES: 0 <= tokens < burst().
   constexpr Limit less(Count tokens) const noexcept {

@@ -129,6 +129,7 @@ Replay::Taken Replay::take(const Charge& charge, const Bucket& bucket, Now now) 
     return {step.decision, {bucket.tat, bucket.written, step.state}};
   }
   const Step step = gcra::spend(charge.limit, bucket.tat, charge.cost, now.time);
+  if (charge.cost == 0) return {step.decision, bucket};
   if (step.decision.allowed) return {step.decision, {step.tat, now.time, bucket.quota}};
   // A line out of order by less than a window is waited for, like any reading that is a little old: settling it would
   // give away what was spent in between. Beyond that the clock was set back.
@@ -144,7 +145,8 @@ Replay::Taken Replay::give(const Charge& charge, const Bucket& bucket, Now now) 
     return {step.decision, {bucket.tat, bucket.written, step.state}};
   }
   const Step step = gcra::refund(charge.limit, bucket.tat, charge.cost, now.time);
-  return {step.decision, {step.tat, bucket.written, bucket.quota}};
+  if (bucket.tat <= now.time) return {step.decision, bucket};  // full: it stays as it is
+  return {step.decision, {step.tat, std::max(bucket.written, now.time), bucket.quota}};
 }
 
 Replay::Bucket Replay::load(const Charge& charge) const noexcept {

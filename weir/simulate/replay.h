@@ -46,7 +46,7 @@ class Replay {
   // A limit's numbers and its quota are two buckets under one text.
   struct Bucket {
     Time tat{};
-    Time written{};           // the reading that made the TAT
+    Time written{};           // the TAT is at most a window after this reading
     std::uint64_t quota = 0;  // algorithm/calendar.h
 
     friend bool operator==(const Bucket&, const Bucket&) = default;

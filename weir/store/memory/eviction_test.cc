@@ -39,6 +39,22 @@ TEST(Eviction, KeepsTheTableWithinItsBoundWhileTheForgottenComeBack) {
   }
 }
 
+TEST(Eviction, TheNamesOfWhoeverIsLeftAreKept) {
+  for (const std::uint64_t bound : {1u, 10u, 5000u, 30'000u}) {
+    const auto table = std::move(*Table::create({.buckets_max = bound, .names = true}, HashKey{1, 2}));
+    const std::uint64_t strangers = std::max<std::uint64_t>(bound * 12, 200);
+    for (std::uint64_t i = 0; i < strangers; ++i) {
+      const std::string text = "client-" + std::to_string(i);
+      table->spend(table->hash(Key{text}), Key{text}, kSlow, 1, Time{100s});
+    }
+    std::size_t named = 0;
+    for (std::size_t g = 0; g < table->groups(); ++g) {
+      table->visit(g, [&](const Table::Bucket& bucket) { named += bucket.name.starts_with("client-") ? 1 : 0; });
+    }
+    EXPECT_EQ(named, bound);
+  }
+}
+
 TEST(Eviction, ExpiredBucketsMakeRoomWithoutBeingCountedAsEvicted) {
   constexpr Limit kFast = Limit::per_second(20);
   const auto table =

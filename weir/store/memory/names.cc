@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <span>
 
 #include "weir/base/bounds.h"
@@ -38,10 +39,12 @@ Names::Page* Names::at(Line line) const noexcept {
   return reinterpret_cast<Page*>(pages_.data() + std::size_t{line} * kLineBytes);
 }
 
-void Names::append(Group& group, std::uint64_t h, std::string_view name) noexcept {
+bool Names::append(Group& group, std::uint64_t h, std::string_view name) noexcept {
   std::uint32_t head = group.names.load(std::memory_order_relaxed);
+  if (!append_to(head, h, name, bytes_max_)) return false;
   // Release: the page is complete before the log begins with it, also for whoever opens the file after a crash.
-  if (append_to(head, h, name)) group.names.store(head, std::memory_order_release);
+  group.names.store(head, std::memory_order_release);
+  return true;
 }
 
 // Two pages of a size, then two of twice the size: the newest, which may be nearly empty, is at most about a quarter of
@@ -55,7 +58,7 @@ std::uint32_t Names::next_order(std::uint32_t head) const noexcept {
 }
 
 // Appends to the log that begins with `head`; a new page becomes the new head.
-bool Names::append_to(std::uint32_t& head, std::uint64_t h, std::string_view name) noexcept {
+bool Names::append_to(std::uint32_t& head, std::uint64_t h, std::string_view name, std::size_t bytes_max) noexcept {
   name = name.substr(0, bounds::key_bytes_max);
   const auto length = static_cast<std::uint16_t>(name.size());
   const std::uint32_t bytes = kEntryHead + length;
@@ -64,7 +67,7 @@ bool Names::append_to(std::uint32_t& head, std::uint64_t h, std::string_view nam
     while (Page::room(order) < bytes) ++order;
     Line line = 0;
     const std::size_t bytes_more = kLineBytes << order;
-    if (bytes_.load(std::memory_order_relaxed) + bytes_more > bytes_max_) return false;
+    if (bytes_.load(std::memory_order_relaxed) + bytes_more > bytes_max) return false;
     if (!pages_.allocate(order, std::span(&line, 1))) return false;
     bytes_.fetch_add(bytes_more, std::memory_order_relaxed);
     at(line)->next.store(head, std::memory_order_relaxed);
@@ -100,7 +103,7 @@ void Names::compact(Group& group, const std::function<bool(std::uint64_t)>& keep
   std::uint32_t fresh = 0;
   bool complete = true;
   visit(group, [&](std::uint64_t h, std::string_view name) {
-    if (complete && keep(h)) complete = append_to(fresh, h, name);
+    if (complete && keep(h)) complete = append_to(fresh, h, name, std::numeric_limits<std::size_t>::max());
   });
   const std::uint32_t old = group.names.load(std::memory_order_relaxed);
   if (complete) group.names.store(fresh, std::memory_order_release);

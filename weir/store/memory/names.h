@@ -21,10 +21,10 @@ class Names {
   // All logs together take at most `bytes_max`, so that long names never take the room of slots.
   Names(Pages& pages, std::size_t bytes_max) noexcept : pages_(pages), bytes_max_(bytes_max) {}
 
-  // A name that finds no room is not kept: its bucket limits all the same and is listed without one.
-  void append(Group& group, std::uint64_t h, std::string_view name) noexcept;
+  // False if there is no room: the name is not kept, its bucket limits all the same and is listed without one.
+  bool append(Group& group, std::uint64_t h, std::string_view name) noexcept;
   void visit(const Group& group, const std::function<void(std::uint64_t h, std::string_view name)>& visit) const;
-  // Rewrites the log with the entries that `keep` wants.
+  // Rewrites the log with the entries that `keep` wants. For a moment both take room, beyond the bound if need be.
   void compact(Group& group, const std::function<bool(std::uint64_t h)>& keep);
   // After a restart: takes the log's pages as in use and counts its entries. False, and the rest of the log is dropped,
   // where it makes no sense.
@@ -35,7 +35,7 @@ class Names {
 
   Page* at(Line line) const noexcept;
   std::uint32_t next_order(std::uint32_t head) const noexcept;
-  bool append_to(std::uint32_t& head, std::uint64_t h, std::string_view name) noexcept;
+  bool append_to(std::uint32_t& head, std::uint64_t h, std::string_view name, std::size_t bytes_max) noexcept;
   void release(std::uint32_t head) noexcept;
 
   Pages& pages_;

@@ -184,7 +184,12 @@ void Table::recover_slot(std::size_t index, Slot& slot, Now now, Recovery& recov
 }
 
 void Table::remember_name(std::size_t index, std::uint64_t h, Key key) noexcept {
-  if (names_ != nullptr) names_->append(groups_[index], h, key.text);
+  if (names_ == nullptr || names_->append(groups_[index], h, key.text)) return;
+  // Not for every name while there is no room: only when it gives back a good part of the log.
+  const Side& side = sides_[index];
+  if (side.names_dead <= side.counted / 4) return;
+  compact_names(index);
+  names_->append(groups_[index], h, key.text);
 }
 
 // Drops the entries of buckets that are gone, and all but one of a key that came back.

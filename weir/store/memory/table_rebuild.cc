@@ -38,6 +38,9 @@ Shape shape_for(std::uint32_t live) {
   return shape;
 }
 
+// A log of names is rewritten when more of its buckets are gone than there are, and more than this.
+constexpr std::uint32_t kNamesDeadMin = 16;
+
 // Lines looked at for the bucket nearest to full.
 constexpr std::uint32_t kEvictionLines = 8;
 
@@ -256,7 +259,7 @@ bool Table::rebuild(std::size_t index, Choose choose) noexcept {
   std::array<Line, Shape::kPagesMax> left{};
   for (unsigned i = 0; i < old.pages(); ++i) left[i] = group.page[old.bank()][i].load(std::memory_order_relaxed);
   pages_.release(old.order(), std::span<const Line>(left.data(), old.pages()));
-  if (side.names_dead > std::max(live, 16u)) compact_names(index);
+  if (side.names_dead > std::max(live, kNamesDeadMin)) compact_names(index);
   return true;
 }
 
@@ -310,8 +313,11 @@ void Table::fit(std::size_t index) noexcept {
   // Two steps of difference, so that a group at the edge does not go back and forth.
   const bool shrink = shape_for(live).larger().lines() < shape.lines();
   const bool clean = side.used - live > shape.slots() / 8;
-  if (shrink || clean || scattered(group, shape))
+  if (shrink || clean || scattered(group, shape)) {
     (void)rebuild(index, [&](std::uint32_t marked) { return shrink ? shape_for(marked) : shape; });
+  } else if (side.names_dead > std::max(live, kNamesDeadMin)) {
+    compact_names(index);
+  }
 }
 
 bool Table::maintain(Now now, std::size_t groups_max) noexcept {

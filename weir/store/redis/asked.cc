@@ -181,8 +181,12 @@ void Asked::push_entry(const Entry& entry, Mode mode, bool begins) {
   const bool quota = entry.kind == Kind::quota;
   command_.push_back(kLetters[(quota ? 1u : 0u) + (entry.enforces ? 0u : 2u) + (begins ? 4u : 0u)]);
   if (!quota) {
-    const bool never = entry.cost > entry.limit.burst() && mode != Mode::refund;
-    push_number(never ? -1 : entry.limit.price(entry.cost).count());
+    if (mode == Mode::refund) {
+      // No bucket on Redis lies further ahead.
+      push_number(std::min(entry.limit.worth(entry.cost), bounds::redis_window_max).count());
+    } else {
+      push_number(entry.cost > entry.limit.burst() ? -1 : entry.limit.price(entry.cost).count());
+    }
     push_number(entry.limit.window().count());
     push_number(entry.limit.interval().count());
     return;

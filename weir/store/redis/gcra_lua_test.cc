@@ -106,9 +106,11 @@ bool GcraLua::hold(const Vector& vector) {
     if (spent_at % 1000 != 0) return false;
     arguments.insert(arguments.end(), {seconds(spent_at), microseconds(spent_at)});
   }
+  const Duration price =
+      vector.op == "refund" ? std::min(limit->worth(vector.cost), bounds::redis_window_max) : limit->price(vector.cost);
   arguments.insert(arguments.end(),
-                   {"b", never ? "-1" : std::to_string(limit->price(vector.cost).count()),
-                    std::to_string(limit->window().count()), std::to_string(limit->interval().count())});
+                   {"b", never ? "-1" : std::to_string(price.count()), std::to_string(limit->window().count()),
+                    std::to_string(limit->interval().count())});
   const std::string answer = run({"k"}, arguments, now);
   const std::string head = "[" + seconds(now) + ", " + microseconds(now) + ", 0, ";
   if (!undo) {

@@ -148,12 +148,19 @@ class ConfigShow(ProgramTest):
         self.assertRegex(done.stdout, r"(?m)^redis\.db: 0 +# default$")
         self.assertRegex(done.stdout, r"(?m)^limits\.per-ip\.burst: 20 +# .*weir\.yaml:2:\d+$")
         as_json = weir("config", "show", "--config", path, "--output", "json")
-        self.assertIn({"path": "redis.mode", "value": "single", "origin": "default"}, json.loads(as_json.stdout))
+        shown = json.loads(as_json.stdout)
+        self.assertIn({"path": "redis.mode", "value": "single", "origin": "default"}, shown)
+        self.assertIn({"path": "headers.ratelimit", "value": ["x-ratelimit", "ietf"], "origin": "default"}, shown)
+        overrides = [setting for setting in shown if setting["path"].startswith("overrides.")]
+        self.assertTrue(overrides)
+        for setting in overrides:
+            self.assertRegex(setting["origin"], r"weir\.yaml:\d+:\d+$")
 
     def test_works_from_the_environment_alone(self):
         done = weir("config", "show", env={"WEIR_RATE_LIMIT_BURST": "7"})
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("WEIR_RATE_LIMIT_BURST", done.stdout)
+        self.assertIn("limits.per-ip.burst: 7  # WEIR_RATE_LIMIT_BURST\n", done.stdout)
+        self.assertIn("limits.per-ip.rate: 100.0/s  # default\n", done.stdout, "only what is set is named")
 
 
 class ConfigDiff(ProgramTest):

@@ -1,5 +1,6 @@
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "weir/cli/commands.h"
 #include "weir/cli/configuration.h"
@@ -9,12 +10,19 @@
 namespace weir::cli {
 namespace {
 
-void print_json(const policy::Loaded& loaded, Output& out) {
+void print_json(const std::vector<policy::Setting>& settings, Output& out) {
   std::string text;
   JsonWriter json(text);
   json.begin_array();
-  for (const policy::Setting& setting : loaded.origins) {
-    json.begin_object().key("path").string(setting.path).key("value").string(setting.value);
+  for (const policy::Setting& setting : settings) {
+    json.begin_object().key("path").string(setting.path).key("value");
+    if (setting.is_list) {
+      json.begin_array();
+      for (const std::string& item : setting.items) json.string(item);
+      json.end_array();
+    } else {
+      json.string(setting.value);
+    }
     json.key("origin").string(setting.origin).end_object();
   }
   json.end_array();
@@ -22,20 +30,15 @@ void print_json(const policy::Loaded& loaded, Output& out) {
 }
 
 // `path: value  # origin`: what is at its default steps back.
-void print_lines(const std::string& lines, Output& out) {
-  std::size_t begin = 0;
-  while (begin < lines.size()) {
-    const std::size_t end = std::min(lines.find('\n', begin), lines.size());
-    const std::string line = lines.substr(begin, end - begin);
-    const std::size_t comment = line.rfind("  # ");
-    if (comment == std::string::npos) {
-      out.write(line + "\n");
-    } else if (line.substr(comment) == "  # default") {
-      out.write(out.painted(Paint::dim, line) + "\n");
+void print_lines(const std::vector<policy::Setting>& settings, Output& out) {
+  for (const policy::Setting& setting : settings) {
+    const std::string line = setting.path + ": " + setting.value;
+    const std::string comment = "  # " + setting.origin;
+    if (setting.origin == "default") {
+      out.write(out.painted(Paint::dim, line + comment) + "\n");
     } else {
-      out.write(line.substr(0, comment) + out.painted(Paint::green, line.substr(comment)) + "\n");
+      out.write(line + out.painted(Paint::green, comment) + "\n");
     }
-    begin = end + 1;
   }
 }
 
@@ -44,9 +47,9 @@ Exit run(const Arguments& arguments, Console& console) {
   if (!loaded) return kUsage;
   warn(loaded->warnings, console);
   if (arguments["--output"] == "json") {
-    print_json(*loaded, console.out);
+    print_json(policy::in_force(*loaded), console.out);
   } else {
-    print_lines(policy::show(*loaded), console.out);
+    print_lines(policy::in_force(*loaded), console.out);
   }
   return kOk;
 }

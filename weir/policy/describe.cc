@@ -104,17 +104,24 @@ std::vector<DescribedRoute> describe_routes(const Policy& policy) {
   return rows;
 }
 
-std::string show(const Loaded& loaded) {
-  std::string out;
-  for (const Setting& setting : loaded.origins) {
-    out += setting.path + ": " + setting.value + "  # " + setting.origin + "\n";
-  }
+std::vector<Setting> in_force(const Loaded& loaded) {
+  std::vector<Setting> all = loaded.origins;
+  all.reserve(all.size() + loaded.policy->override_count());
   const std::string& file = loaded.policy->overrides_file();
   for (const NamedLimit& limit : loaded.policy->limits()) {
     for (std::uint32_t i = 0; i < limit.overrides.size(); ++i) {
-      out += "overrides." + limit.name + ":" + std::string(limit.overrides.id(i)) + ": " + print(limit.overrides[i]) +
-             "  # " + file + ":" + std::to_string(limit.overrides.line(i)) + "\n";
+      const OverrideTable::Place place = limit.overrides.place(i);
+      all.push_back({"overrides." + limit.name + ":" + std::string(limit.overrides.id(i)), print(limit.overrides[i]),
+                     file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column)});
     }
+  }
+  return all;
+}
+
+std::string show(const Loaded& loaded) {
+  std::string out;
+  for (const Setting& setting : in_force(loaded)) {
+    out += setting.path + ": " + setting.value + "  # " + setting.origin + "\n";
   }
   return out;
 }

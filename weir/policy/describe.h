@@ -47,8 +47,10 @@ std::vector<DescribedRoute> describe_routes(const Policy& policy);
 std::string print(const Limit& limit);
 std::string print(const Override& value);
 
-// The effective configuration, one value a line with where it came from, secrets hidden:
-// `redis.mode: single  # default`.
+// The effective configuration with where each value came from, secrets hidden: Loaded::origins, and overrides.
+std::vector<Setting> in_force(const Loaded& loaded);
+
+// The same as text, one value a line: `redis.mode: single  # default`.
 std::string show(const Loaded& loaded);
 
 }  // namespace weir::policy

@@ -47,9 +47,10 @@ TEST(Describe, SaysWhatWasUnderstood) {
 
 TEST(Show, NamesTheOriginOfEveryValue) {
   const std::string shown = show(loaded("limits: {a: {rate: 5/s}}\noverrides: {a:x: {blocked: true}}\n"));
-  for (const char* line : {"listen[0].address: 127.0.0.1:8080  # default\n", "store: memory  # default\n",
-                           "limits.a.rate: 5/s  # t.yaml:1:20\n", "limits.a.burst: 5  # default\n",
-                           "limits.a.mode: enforce  # default\n", "overrides.a:x: blocked  # t.yaml:2\n"}) {
+  for (const char* line :
+       {"listen[0].address: 127.0.0.1:8080  # default\n", "store: memory  # default\n",
+        "limits.a.rate: 5/s  # t.yaml:1:20\n", "limits.a.burst: 5  # default\n", "limits.a.mode: enforce  # default\n",
+        "overrides.a:x: blocked  # t.yaml:2:13\n", "headers.ratelimit: [x-ratelimit, ietf]  # default\n"}) {
     EXPECT_NE(shown.find(line), std::string::npos) << line << "is not in\n" << shown;
   }
 }
@@ -59,6 +60,65 @@ TEST(Diff, OfTheSameIsEmpty) {
   EXPECT_EQ(changes(yaml, yaml), "");
   EXPECT_EQ(changes("limits: {a: {rate: 5/s}}", "limits: {a: {count: 5, period: 1s, burst: 5}}"), "")
       << "the same numbers in other words";
+}
+
+TEST(Diff, SpellingAndDefaultsThatAreSpelledOutMakeNoDifference) {
+  for (const char* yaml : {
+           "headers: {ratelimit: [x-ratelimit, ietf], reset: epoch}",
+           "headers: {ratelimit: [ietf, x-ratelimit]}",
+           "listen: [{address: '127.0.0.1:8080', speak: [http, grpc]}, {address: '127.0.0.1:6380', speak: resp}, "
+           "{address: '127.0.0.1:9090', speak: admin}]",
+           "listen: [{address: 'localhost:8080', speak: [grpc, http], password: '', proxy_protocol: false}, "
+           "{address: '127.0.0.1:6380', speak: [resp]}, {address: '127.0.0.1:9090', speak: admin}]",
+           "listen:",
+           "drain_timeout: 30000ms",
+           "memory: {max_buckets: 50000000, cleanup: 300s}",
+           "proxy: {header_max: 65536}",
+           "failure_policy: PASSTHROUGH",
+           "external: {enabled: false, timeout: 5000ms}",
+           "access: {trusted_proxies: [], allow: []}",
+           "redis: {endpoints: ['127.0.0.1:6379'], password: ''}",
+       }) {
+    EXPECT_EQ(changes("", yaml), "") << yaml;
+    EXPECT_EQ(changes(yaml, ""), "") << yaml;
+  }
+  EXPECT_EQ(changes("access: {trusted_proxies: [10.0.0.1, 10.0.0.0/24]}",
+                    "access: {trusted_proxies: [10.0.0.0/24, 10.0.0.1/32]}"),
+            "");
+}
+
+TEST(Diff, SeesWhatIsMeantToChange) {
+  EXPECT_EQ(changes("drain_timeout: 30s", "drain_timeout: 31000ms"), "changed setting drain_timeout: 30s -> 31000ms\n");
+  EXPECT_EQ(changes("redis: {endpoints: ['a:1', 'b:1']}", "redis: {endpoints: ['b:1', 'a:1']}"),
+            "changed setting redis.endpoints: [a:1, b:1] -> [b:1, a:1] (only after a restart)\n");
+  EXPECT_EQ(changes("", "cache_redis: {db: 0}"),
+            "added setting cache_redis.endpoints: [127.0.0.1:6379] (only after a restart)\n")
+      << "it means something by being there";
+  EXPECT_EQ(changes("limits: {a: {rate: 1/s}}",
+                    "limits: {a: {rate: 1/s, external: {enabled: true, http: {url: 'http://x'}}}}"),
+            "added setting limits.a.external.enabled: true\n"
+            "added setting limits.a.external.http.url: http://x\n");
+  EXPECT_EQ(changes("limits: {a: {rate: 1/s, external: {http: {url: 'http://x'}}}}",
+                    "limits: {a: {rate: 1/s, external: {http: {url: 'http://y'}, timeout: 5s}}}"),
+            "changed setting limits.a.external.http.url: http://x -> http://y\n");
+}
+
+TEST(Diff, ComparesAccessListsAsSets) {
+  const char* before =
+      "limits: {a: {rate: 1/s}}\n"
+      "access: {deny: [{ip: 1.2.3.4}, {limit: a, id: x, reason: old}, {apikey: secret}]}";
+  EXPECT_EQ(changes(before,
+                    "limits: {a: {rate: 1/s}}\n"
+                    "access: {deny: [{apikey: secret}, {limit: a, id: x, reason: old}, {ip: 1.2.3.4/32}]}"),
+            "");
+  EXPECT_EQ(changes(before,
+                    "limits: {a: {rate: 1/s}}\n"
+                    "access: {allow: [{ip: 10.0.0.0/8}], deny: [{apikey: other}, {ip: 1.2.3.4}, {limit: a, id: x, "
+                    "reason: new, expires: 2027-01-01T00:00:00Z}]}"),
+            "changed access deny a:x: refused, reason \"old\" -> refused until 2027-01-01T00:00:00Z, reason \"new\"\n"
+            "removed access deny apikey (hidden): refused\n"
+            "added access allow 10.0.0.0/8: passes\n"
+            "added access deny apikey (hidden): refused\n");
 }
 
 TEST(Diff, SaysWhichLimitsComeGoAndChange) {

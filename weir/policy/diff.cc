@@ -4,6 +4,7 @@
 #include <map>
 #include <string_view>
 
+#include "weir/base/text.h"
 #include "weir/policy/describe.h"
 
 namespace weir::policy {
@@ -142,12 +143,45 @@ void diff_routes(const Policy& before, const Policy& after, std::vector<Change>&
   if (old_order != new_order) changes.push_back({Kind::changed, "order of routes", "", old_order, new_order, true});
 }
 
+// Whom an entry is about; an API key is a secret.
+std::string whom(const AccessEntry& entry) {
+  std::string out = "access " + std::string(print(entry.list)) + " ";
+  if (entry.ip) return out + entry.ip->print();
+  return out + (entry.limit.empty() ? "apikey (hidden)" : entry.limit + ":" + entry.id);
+}
+
+std::string words(const AccessEntry& entry) {
+  std::string out = entry.list == AccessEntry::List::allow ? "passes" : "refused";
+  if (entry.expires) out += " until " + print_instant(*entry.expires);
+  return entry.reason.empty() ? out : out + ", reason " + quote(entry.reason);
+}
+
+std::map<std::string, const AccessEntry*> by_selector(const Policy& policy) {
+  std::map<std::string, const AccessEntry*> out;
+  for (const AccessEntry& entry : policy.access().entries()) out.emplace(selector_of(entry), &entry);
+  return out;
+}
+
+void diff_access(const Policy& before, const Policy& after, std::vector<Change>& changes) {
+  const auto old_entries = by_selector(before);
+  const auto new_entries = by_selector(after);
+  for (const auto& [selector, entry] : old_entries) {
+    const auto now = new_entries.find(selector);
+    if (now == new_entries.end()) {
+      changes.push_back({Kind::removed, whom(*entry), "", words(*entry), "", true});
+    } else if (words(*now->second) != words(*entry)) {
+      changes.push_back({Kind::changed, whom(*entry), "", words(*entry), words(*now->second), true});
+    }
+  }
+  for (const auto& [selector, entry] : new_entries) {
+    if (!old_entries.contains(selector)) changes.push_back({Kind::added, whom(*entry), "", "", words(*entry), true});
+  }
+}
+
 std::map<std::string_view, const Setting*> by_path(const Loaded& loaded) {
   std::map<std::string_view, const Setting*> out;
   for (const Setting& setting : loaded.origins) {
-    const bool described = setting.path.starts_with("limits.") || setting.path.starts_with("names.") ||
-                           setting.path.starts_with("routes[");
-    if (!described) out.emplace(setting.path, &setting);
+    if (!setting.is_part) out.emplace(setting.path, &setting);
   }
   return out;
 }
@@ -204,13 +238,13 @@ std::vector<Change> diff_settings(const Loaded& before, const Loaded& after) {
   for (const auto& [path, setting] : old_settings) {
     const auto now = new_settings.find(path);
     if (now == new_settings.end()) {
-      add(Kind::removed, *setting, setting->value, "");
-    } else if (now->second->value != setting->value || now->second->secret_hash != setting->secret_hash) {
+      if (!setting->is_default) add(Kind::removed, *setting, setting->value, "");
+    } else if (now->second->meaning != setting->meaning) {
       add(Kind::changed, *setting, setting->value, now->second->value);
     }
   }
   for (const auto& [path, setting] : new_settings) {
-    if (!old_settings.contains(path)) add(Kind::added, *setting, "", setting->value);
+    if (!old_settings.contains(path) && !setting->is_default) add(Kind::added, *setting, "", setting->value);
   }
   return changes;
 }
@@ -220,6 +254,7 @@ std::vector<Change> diff(const Loaded& before, const Loaded& after) {
   diff_limits(*before.policy, *after.policy, changes);
   diff_all_overrides(*before.policy, *after.policy, changes);
   diff_routes(*before.policy, *after.policy, changes);
+  diff_access(*before.policy, *after.policy, changes);
   for (Change& change : diff_settings(before, after)) changes.push_back(std::move(change));
   return changes;
 }

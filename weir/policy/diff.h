@@ -12,7 +12,8 @@ namespace weir::policy {
 struct Change {
   enum class Kind : unsigned char { added, removed, changed };
   Kind kind = Kind::changed;
-  std::string what;    // "limit per-ip", "override per-ip:10.0.0.2", "route signin", "setting redis.mode"
+  // "limit per-ip", "override per-ip:10.0.0.2", "route signin", "access deny 10.0.0.2", "setting redis.mode"
+  std::string what;
   std::string path;    // of a setting; otherwise empty
   std::string before;  // empty when added
   std::string after;   // empty when removed
@@ -23,10 +24,10 @@ struct Change {
   friend bool operator==(const Change&, const Change&) = default;
 };
 
-// Empty when a reload would change nothing. Limits in the order of `before`, then of `after`; then overrides, routes
-// and settings.
+// Empty when a reload would change nothing: what is compared is what is meant, not how it is written. Limits in the
+// order of `before`, then of `after`; then overrides, routes, access lists and settings.
 std::vector<Change> diff(const Loaded& before, const Loaded& after);
-// Settings only: everything but limits, names and overrides.
+// Settings only: everything but limits, names, overrides, routes and entries of access lists.
 std::vector<Change> diff_settings(const Loaded& before, const Loaded& after);
 
 // Whether a reload applies a change of this setting; otherwise it takes a restart.

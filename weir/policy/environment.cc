@@ -244,7 +244,7 @@ class Sketch {
       : environment_(environment),
         document_(document),
         complaints_(complaints),
-        here_(document.add_file("environment")) {}
+        here_(document.add_file(std::string(kNoVariable))) {}
 
   NodeId map(NodeId parent, std::string_view key) {
     Node node;

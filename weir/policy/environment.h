@@ -23,6 +23,9 @@ void lay_paths(const Options& options, Document& document, NodeId root);
 void lay_values(const Options& options, Document& document, NodeId root, Complaints& complaints,
                 std::vector<std::string>& warnings);
 
+// What stands for a place in a configuration from the environment alone where no variable said anything.
+inline constexpr std::string_view kNoVariable = "environment";
+
 // A whole configuration from the six variables WEIR_RATE_LIMIT_*, as if it had been written.
 NodeId environment_alone(const Environment& environment, Document& document, Complaints& complaints);
 

@@ -1,10 +1,17 @@
+#include <algorithm>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "weir/base/text.h"
+#include "weir/identify/ip.h"
 #include "weir/policy/amend.h"
 #include "weir/policy/check.h"
+#include "weir/policy/environment.h"
 #include "weir/policy/fields.h"
+#include "weir/policy/listen.h"
 #include "weir/policy/settings_reader.h"
+#include "weir/policy/values.h"
 
 namespace weir::policy {
 namespace {
@@ -15,6 +22,65 @@ enum class Defaults {
   stated,  // those that the table states
   all,     // also "nothing"
 };
+
+bool is_list(const Field& field) {
+  return field.shape == Shape::list || field.shape == Shape::one_or_list;
+}
+
+std::vector<std::string> split_default(const Field& field) {
+  std::vector<std::string> items;
+  for (std::size_t at = 0; at < field.fallback.size();) {
+    const std::size_t comma = std::min(field.fallback.find(',', at), field.fallback.size());
+    items.emplace_back(field.fallback.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return items;
+}
+
+// One spelling for each value of a field that was checked.
+std::string meaning_of(const Field& field, const std::string& text) {
+  switch (field.type) {
+    case Type::secret:
+      return text.empty() ? text : std::to_string(std::hash<std::string>{}(text));
+    case Type::duration:
+      if (const auto value = parse_duration(text)) return std::to_string(value->count());
+      return text;
+    case Type::size:
+      if (const auto value = parse_size(text)) return std::to_string(*value);
+      return text;
+    case Type::integer:
+      if (const auto value = parse_integer(text)) return std::to_string(*value);
+      return text;
+    case Type::share:
+      if (const auto value = parse_share(text)) return std::to_string(*value);
+      return text;
+    case Type::prefix:
+      if (const auto value = IpPrefix::parse(text)) return value->print();
+      return text;
+    case Type::choice:
+    case Type::choice_any:
+      return std::string(find_choice(field, text));
+    case Type::text:
+      if (field.name != "address") return text;
+      if (const auto value = canonical_address(text)) return *value;
+      return text;
+    default:
+      return text;
+  }
+}
+
+// Of lists only that of Redis servers has an order that matters: one that stands alone is the first.
+std::string meaning_of(const Field& field, const std::vector<std::string>& items) {
+  std::vector<std::string> all;
+  for (const std::string& item : items) all.push_back(meaning_of(field, item));
+  if (field.name != "endpoints") {
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+  }
+  std::string out;
+  for (const std::string& item : all) out += item + "\n";
+  return out;
+}
 
 class OriginList {
  public:
@@ -28,7 +94,7 @@ class OriginList {
       const std::string below = path.empty() ? std::string(field.name) : path + "." + std::string(field.name);
       if (field.shape == Shape::map_or_path) continue;
       if (!absent) {
-        add_value(found, below, field, defaults);
+        add_value_of(found, below, field, defaults);
       } else if (defaults == Defaults::none || (defaults == Defaults::stated && field.fallback.empty())) {
         continue;
       } else if (field.type != Type::section && field.shape != Shape::map) {
@@ -40,19 +106,21 @@ class OriginList {
   }
 
   void add_default_listeners(const Settings& settings) {
+    const std::span<const Field> fields = find_field(file_fields(), "listen")->fields;
     for (std::size_t i = 0; i < settings.listen.size(); ++i) {
       const Listener& listener = settings.listen[i];
-      std::string speak;
-      for (const std::string& word : listener.speak) speak += (speak.empty() ? "" : ", ") + word;
       const std::string path = "listen[" + std::to_string(i) + "]";
-      settings_.push_back({path + ".address", listener.address, "default", 0});
-      settings_.push_back({path + ".speak", "[" + speak + "]", "default", 0});
+      put_one(path + ".address", *find_field(fields, "address"), listener.address, "default");
+      put_list(path + ".speak", *find_field(fields, "speak"), listener.speak, "default");
     }
   }
 
-  void add_default(const std::string& path, Count value) {
-    settings_.push_back({path, std::to_string(value), "default", 0});
+  void add_default(const std::string& path, const Field& field, Count value) {
+    put_one(path, field, std::to_string(value), "default");
   }
+
+  // Whether what follows is compared as a whole.
+  void parts(bool are_parts) { are_parts_ = are_parts; }
 
   std::vector<Setting> take() { return std::move(settings_); }
 
@@ -66,16 +134,25 @@ class OriginList {
   static bool is_optional(std::string_view path) { return path == "cache_redis" || path.starts_with("external"); }
 
   void add_default(const std::string& path, const Field& field) {
-    const bool list = field.shape == Shape::list || field.shape == Shape::one_or_list;
-    std::string value = list ? "[" + std::string(field.fallback) + "]" : std::string(field.fallback);
-    if (value.empty()) value = "\"\"";
-    settings_.push_back({path, value, "default", 0});
+    if (is_list(field)) return put_list(path, field, split_default(field), "default");
+    put_one(path, field, std::string(field.fallback), "default");
   }
 
   std::string origin(NodeId id) const {
+    const std::string& file = document_.file(document_.node(id).file);
+    if (file == kAmendmentName) return std::string(kAmendmentName);
+    if (file == kNoVariable) return "default";
     const std::string where = document_.where(document_.mark(id));
-    if (document_.file(document_.node(id).file) == kAmendmentName) return std::string(kAmendmentName);
     return where.starts_with("flag ") ? "flag" : where;
+  }
+
+  // Access lists are compared entry by entry, and what decides a limit's numbers elsewhere setting by setting.
+  void add_value_of(NodeId id, const std::string& path, const Field& field, Defaults defaults) {
+    const bool were_parts = are_parts_;
+    if (path == "routes" || path == "access.allow" || path == "access.deny") are_parts_ = true;
+    if (field.name == "external") are_parts_ = false;
+    add_value(id, path, field, defaults);
+    are_parts_ = were_parts;
   }
 
   void add_value(NodeId id, const std::string& path, const Field& field, Defaults defaults) {
@@ -105,27 +182,48 @@ class OriginList {
       }
       return;
     }
-    std::string value;
-    for (const NodeId item : document_.children(id)) {
-      value += (value.empty() ? "" : ", ") + std::string(document_.value(item));
-    }
-    settings_.push_back({path, "[" + value + "]", origin(id), 0});
+    std::vector<std::string> items;
+    for (const NodeId item : document_.children(id)) items.emplace_back(document_.value(item));
+    put_list(path, field, std::move(items), origin(id));
   }
 
   void add_scalar(NodeId id, const std::string& path, const Field& field) {
-    const std::string_view value = document_.value(id);
-    if (value.empty()) {
-      settings_.push_back({path, "\"\"", origin(id), 0});
+    put_one(path, field, std::string(document_.value(id)), origin(id));
+  }
+
+  void put_one(const std::string& path, const Field& field, std::string text, std::string from) {
+    Setting setting{path, std::move(text), std::move(from)};
+    setting.meaning = is_list(field) ? meaning_of(field, std::vector{setting.value}) : meaning_of(field, setting.value);
+    if (setting.value.empty()) {
+      setting.value = "\"\"";
     } else if (field.type == Type::secret) {
-      settings_.push_back({path, "(hidden)", origin(id), std::hash<std::string_view>{}(value)});
-    } else {
-      const std::string_view choice = find_choice(field, value);
-      settings_.push_back({path, std::string(choice.empty() ? value : choice), origin(id), 0});
+      setting.value = "(hidden)";
+    } else if (const std::string_view choice = find_choice(field, setting.value); !choice.empty()) {
+      setting.value = choice;
     }
+    put(std::move(setting), field);
+  }
+
+  void put_list(const std::string& path, const Field& field, std::vector<std::string> items, std::string from) {
+    Setting setting{path, {}, std::move(from), true, std::move(items)};
+    for (const std::string& item : setting.items) setting.value += (setting.value.empty() ? "" : ", ") + item;
+    setting.value = "[" + setting.value + "]";
+    setting.meaning = meaning_of(field, setting.items);
+    put(std::move(setting), field);
+  }
+
+  void put(Setting setting, const Field& field) {
+    const std::string usual =
+        is_list(field) ? meaning_of(field, split_default(field)) : meaning_of(field, std::string(field.fallback));
+    // A second Redis means something by being there at all, and it is where its servers are.
+    setting.is_default = setting.meaning == usual && setting.path != "cache_redis.endpoints";
+    setting.is_part = are_parts_;
+    settings_.push_back(std::move(setting));
   }
 
   const Document& document_;
   std::vector<Setting> settings_;
+  bool are_parts_ = false;
 };
 
 }  // namespace
@@ -135,13 +233,16 @@ std::vector<Setting> list_origins(const Document& document, NodeId root, const S
   OriginList list(document);
   if (!has_listeners(document, root)) list.add_default_listeners(settings);
   list.add_section(root, "", file_fields(), Defaults::all);
+  list.parts(true);
   const NodeId written = document.find(root, "limits");
   for (const NamedLimit& limit : limits) {
     const NodeId entry = document.find(written, limit.name);
     if (entry == kNoNode) continue;
     list.add_section(entry, "limits." + limit.name, limit_fields(), Defaults::stated);
     const bool said = document.find(entry, "burst") != kNoNode || document.find(entry, "capacity") != kNoNode;
-    if (limit.numbers && !said) list.add_default("limits." + limit.name + ".burst", limit.numbers->burst());
+    if (limit.numbers && !said) {
+      list.add_default("limits." + limit.name + ".burst", *find_field(limit_fields(), "burst"), limit.numbers->burst());
+    }
   }
   for (const NodeId entry : document.children(document.find(root, "names"))) {
     list.add_section(entry, "names." + std::string(document.key(entry)), name_fields(), Defaults::none);

@@ -52,15 +52,15 @@ void OverrideTable::widen(std::size_t slots) {
   }
 }
 
-OverrideTable::Added OverrideTable::add(std::string_view id, const Override& value, std::uint32_t line) {
-  WEIR_ASSERT(entries_.size() < kFree);
+OverrideTable::Added OverrideTable::add(std::string_view id, const Override& value, Place place) {
+  WEIR_ASSERT(entries_.size() < kFree && text_.size() <= kFree);
   if (entries_.size() * 2 >= slots_.size()) widen(std::max<std::size_t>(16, slots_.size() * 2));
   const std::uint32_t hash = hash_of(id);
   const std::size_t slot = slot_of(id, hash);
   if (slots_[slot].index != kFree) return {slots_[slot].index, false};
   const auto index = static_cast<std::uint32_t>(entries_.size());
   slots_[slot] = {hash, index};
-  entries_.push_back({text_.size(), static_cast<std::uint32_t>(id.size()), line, value});
+  entries_.push_back({static_cast<std::uint32_t>(text_.size()), static_cast<std::uint32_t>(id.size()), place, value});
   text_ += id;
   return {index, true};
 }

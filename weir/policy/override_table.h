@@ -38,20 +38,24 @@ class OverrideTable {
     std::uint32_t index;
     bool fresh;
   };
-  // `line` is where it was written, for people; 0: nowhere.
-  Added add(std::string_view id, const Override& value, std::uint32_t line = 0);
+  // Where it was written, for people; line 0: nowhere.
+  struct Place {
+    std::uint32_t line = 0;
+    std::uint32_t column = 0;
+  };
+  Added add(std::string_view id, const Override& value, Place place = {0, 0});
 
   const Override* find(std::string_view id) const noexcept;  // null if there is none
   std::size_t size() const noexcept { return entries_.size(); }
   std::string_view id(std::uint32_t index) const noexcept;
-  std::uint32_t line(std::uint32_t index) const noexcept { return entries_[index].line; }
+  Place place(std::uint32_t index) const noexcept { return entries_[index].place; }
   const Override& operator[](std::uint32_t index) const noexcept { return entries_[index].value; }
 
  private:
   struct Entry {
-    std::size_t offset;
+    std::uint32_t offset;
     std::uint32_t size;
-    std::uint32_t line;
+    Place place;
     Override value;
   };
   static constexpr std::uint32_t kFree = 0xffff'ffff;

@@ -11,7 +11,7 @@ TEST(OverrideTable, FindsWhatWasAddedAndNothingElse) {
   for (int i = 0; i < 10'000; ++i) {
     Override value;
     value.quota.size = i;
-    const auto added = table.add("id" + std::to_string(i), value, static_cast<std::uint32_t>(i));
+    const auto added = table.add("id" + std::to_string(i), value, {static_cast<std::uint32_t>(i), 1});
     EXPECT_TRUE(added.fresh);
     EXPECT_EQ(added.index, static_cast<std::uint32_t>(i));
   }
@@ -23,14 +23,14 @@ TEST(OverrideTable, FindsWhatWasAddedAndNothingElse) {
   EXPECT_EQ(table.find("id10000"), nullptr);
   EXPECT_EQ(table.find(""), nullptr);
   EXPECT_EQ(table.id(7), "id7");
-  EXPECT_EQ(table.line(7), 7u);
+  EXPECT_EQ(table.place(7).line, 7u);
 }
 
 TEST(OverrideTable, KeepsTheFirstOfTwoAndSaysWhichItWas) {
   OverrideTable table;
-  table.add("a", {}, 1);
-  table.add("b", {}, 2);
-  const auto again = table.add("b", {}, 3);
+  table.add("a", {}, {1, 1});
+  table.add("b", {}, {2, 1});
+  const auto again = table.add("b", {}, {3, 1});
   EXPECT_FALSE(again.fresh);
   EXPECT_EQ(again.index, 1u);
   EXPECT_EQ(table.size(), 2u);
@@ -44,14 +44,14 @@ TEST(OverrideTable, HoldsMoreThanItMadeRoomFor) {
     for (std::uint32_t i = 0; i < 100; ++i) {
       const std::string id = "u" + std::to_string(i);
       table.prefetch(id);
-      const OverrideTable::Added added = table.add(id, Override{}, i);
+      const OverrideTable::Added added = table.add(id, Override{}, {i, 1});
       EXPECT_TRUE(added.fresh);
       EXPECT_EQ(added.index, i);
     }
     table.reserve(200, 1000);
     for (std::uint32_t i = 0; i < 100; ++i) {
       EXPECT_NE(table.find("u" + std::to_string(i)), nullptr);
-      EXPECT_EQ(table.line(i), i);
+      EXPECT_EQ(table.place(i).line, i);
     }
     EXPECT_EQ(table.find("u100"), nullptr);
     EXPECT_EQ(table.size(), 100u);

@@ -168,7 +168,8 @@ class OverrideReader {
   }
 
   std::optional<std::uint32_t> put(NodeId entry, std::size_t index, std::string_view id, const Override& value) {
-    const OverrideTable::Added added = limits_.made[index].overrides.add(id, value, document_.node(entry).key_line);
+    const Mark mark = document_.key_mark(entry);
+    const OverrideTable::Added added = limits_.made[index].overrides.add(id, value, {mark.line, mark.column});
     if (added.fresh) {
       nodes_[index].push_back(entry);
       return added.index;

@@ -47,10 +47,15 @@ struct Options {
 // One value in force, and where it came from.
 struct Setting {
   std::string path;    // "redis.mode", "limits.per-ip.count"
-  std::string value;   // as it would be written; "(hidden)" for a secret that is set
+  std::string value;   // as it would be written, a list as "[a, b]"; "(hidden)" for a secret that is set
   std::string origin;  // "default", "weir.yaml:12:3", "WEIR_REDIS_MODE", "flag", "api"
-  // Tells two secrets apart without holding them; 0 for everything else.
-  std::size_t secret_hash = 0;
+  bool is_list = false;
+  std::vector<std::string> items = {};  // of a list
+  // Two spellings mean the same if these are equal: 64KiB and 65536. Of a secret it tells two apart and holds neither.
+  std::string meaning = {};
+  bool is_default = false;  // whoever leaves it out means the same
+  // Part of a limit, a name, a route or an entry of an access list, which are compared as a whole (diff.h).
+  bool is_part = false;
 };
 
 struct Loaded {

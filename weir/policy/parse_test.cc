@@ -269,7 +269,7 @@ TEST(Parse, PathsOfFilesStartFromTheConfigurationsDirectory) {
   const Loaded made = loaded(load("etc/weir.yaml", options));
   EXPECT_EQ(made.policy->override_count(), 1u);
   EXPECT_EQ(origin(made, "limits.a.rate").origin, "etc/sub/limits.yaml:1:11");
-  EXPECT_NE(show(made).find("overrides.a:x: 2 per 1s, burst 2  # /abs/overrides.yaml:1\n"), std::string::npos);
+  EXPECT_NE(show(made).find("overrides.a:x: 2 per 1s, burst 2  # /abs/overrides.yaml:1:1\n"), std::string::npos);
 }
 
 TEST(Parse, AVariableMayNameTheFileOfOverrides) {

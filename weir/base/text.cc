@@ -145,21 +145,19 @@ Error refuse_duration(std::string_view what, std::string_view value, Flaw flaw) 
   WEIR_ASSERT(false);
 }
 
-// What stands before the unit and the unit itself: "20 per minute" is "20" and "minute".
-struct Ratio {
-  std::string_view amount;
-  std::string_view unit;
-};
+}  // namespace
 
-std::optional<Ratio> split_rate(std::string_view text) {
-  for (const std::string_view word : {" per ", " / ", "/"}) {
+std::optional<Ratio> split_ratio(std::string_view text) {
+  for (const std::string_view word : {" per ", "/"}) {
     const std::size_t at = text.find(word);
-    if (at != std::string_view::npos) return Ratio{text.substr(0, at), text.substr(at + word.size())};
+    if (at == std::string_view::npos) continue;
+    Ratio ratio{text.substr(0, at), text.substr(at + word.size())};
+    while (ratio.amount.ends_with(' ')) ratio.amount.remove_suffix(1);
+    while (ratio.unit.starts_with(' ')) ratio.unit.remove_prefix(1);
+    return ratio;
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 Result<std::int64_t> parse_integer(std::string_view text) {
   constexpr std::string_view what = "integer";
@@ -205,7 +203,7 @@ Result<Duration> parse_duration(std::string_view text) {
 
 Result<Rate> parse_rate(std::string_view text) {
   constexpr std::string_view what = "rate";
-  const std::optional<Ratio> ratio = split_rate(text);
+  const std::optional<Ratio> ratio = split_ratio(text);
   if (!ratio) return refuse(what, text, "must read like 100/s, 0.5/s or 20 per minute");
   const std::optional<std::int64_t> unit = find(kRateUnits, ratio->unit);
   if (!unit) return refuse(what, text, "has no known unit (s, m, h, d, second, minute, hour or day)");

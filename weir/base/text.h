@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,14 +21,22 @@ struct Rate {
   friend constexpr bool operator==(const Rate&, const Rate&) = default;
 };
 
+// What stands before the unit and the unit itself: "20 per minute" and "20 / minute" are "20" and "minute". Spaces
+// around the slash or the word do not count. Nothing without either.
+struct Ratio {
+  std::string_view amount;
+  std::string_view unit;
+};
+std::optional<Ratio> split_ratio(std::string_view text);
+
 // "-12", "0", "300": digits with an optional minus, in the range of 64 bits.
 Result<std::int64_t> parse_integer(std::string_view text);
 
 // "10ns 50us 300ms 1s 180m 2h45m 1.5h 7d 2w" (µs too). Units from the largest to the smallest, each at most once.
 Result<Duration> parse_duration(std::string_view text);
 
-// "100/s", "0.5/s", "20 per minute", "5000/hour". A unit may be written s, sec, second, m, min, minute, h, hour, d, day
-// or their plurals. More than zero.
+// "100/s", "0.5/s", "20 per minute", "5000 / hour". A unit may be written s, sec, second, m, min, minute, h, hour, d,
+// day or their plurals. More than zero.
 Result<Rate> parse_rate(std::string_view text);
 
 // "65536", "50M", "64KiB": K M G are powers of 1000, KiB MiB GiB of 1024. Not negative.

@@ -109,7 +109,9 @@ TEST(ParseRate, ReadsTheSpellingsOfTheManual) {
   EXPECT_EQ(parse_rate("100.0/s").value(), (Rate{100, 1s}));
   EXPECT_EQ(parse_rate("20 per minute").value(), (Rate{20, 1min}));
   EXPECT_EQ(parse_rate("5000/hour").value(), (Rate{5000, 1h}));
-  EXPECT_EQ(parse_rate("5 / day").value(), (Rate{5, 24h}));
+  for (const std::string_view spaced : {"5/day", "5 / day", "5/ day", "5 /day", "5   /  day", "5  per   day"}) {
+    EXPECT_EQ(parse_rate(spaced).value(), (Rate{5, 24h})) << spaced;
+  }
   EXPECT_EQ(parse_rate("0.001/s").value(), (Rate{1, 1000s}));
   EXPECT_EQ(parse_rate("0.3/d").value(), (Rate{3, 240h}));
   for (const std::string_view unit : {"s", "sec", "secs", "second", "seconds"}) {
@@ -133,11 +135,11 @@ TEST(ParseRate, SaysWhatIsWrong) {
   for (const std::string_view bad : {"", "100", "100s", "per", "5 perhaps"}) {
     EXPECT_EQ(refusal(parse_rate(bad)), "rate " + quote(bad) + " must read like 100/s, 0.5/s or 20 per minute");
   }
-  for (const std::string_view bad : {"1/", "1/S", "1/10s", "1/month", "1/2/s", "1/ s", "1 per  s"}) {
+  for (const std::string_view bad : {"1/", "1/S", "1/10s", "1/month", "1/2/s", "1/s ", "1/\ts"}) {
     EXPECT_EQ(refusal(parse_rate(bad)),
               "rate " + quote(bad) + " has no known unit (s, m, h, d, second, minute, hour or day)");
   }
-  for (const std::string_view bad : {"/s", "x/s", "1x/s", "1 /s", ".5/s", "1./s", "+1/s", "1e3/s"}) {
+  for (const std::string_view bad : {"/s", "x/s", "1x/s", " 1/s", "1\t/s", ".5/s", "1./s", "+1/s", "1e3/s"}) {
     EXPECT_EQ(refusal(parse_rate(bad)), "rate " + quote(bad) + " must begin with a decimal number");
   }
 }

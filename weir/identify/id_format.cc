@@ -47,11 +47,25 @@ Result<std::string> write_ip_address(std::string_view id) {
   return address->print();
 }
 
+constexpr std::string_view kRangeIsV6 = "it must be IPv6, not IPv4";
+constexpr std::string_view kRangeIs48 = "the prefix must be exactly /48";
+
+// What a prefix is told when it is wrong is not all true of a range: one address is none.
+Error broken_range(std::string_view id, const Error& error) {
+  const std::size_t slash = std::min(id.find('/'), id.size());
+  const Result<IpAddress> address = IpAddress::parse(id.substr(0, slash));
+  if (!address) return broken(IdFormat::ipv6_range_cidr, id, error.detail, error.fault);
+  if (address->is_v4()) return broken(IdFormat::ipv6_range_cidr, id, kRangeIsV6);
+  if (id.substr(slash) != "/48") return broken(IdFormat::ipv6_range_cidr, id, kRangeIs48);
+  return broken(IdFormat::ipv6_range_cidr, id,
+                "it has bits set after its first 48; write " + IpPrefix::of(*address, 48).print());
+}
+
 Result<std::string> write_ipv6_range(std::string_view id) {
   const Result<IpPrefix> prefix = IpPrefix::parse(id);
-  if (!prefix) return prefix.error();
-  if (prefix->address().is_v4()) return broken(IdFormat::ipv6_range_cidr, id, "it must be IPv6, not IPv4");
-  if (prefix->bits() != 48) return broken(IdFormat::ipv6_range_cidr, id, "the prefix must be exactly /48");
+  if (!prefix) return broken_range(id, prefix.error());
+  if (prefix->address().is_v4()) return broken(IdFormat::ipv6_range_cidr, id, kRangeIsV6);
+  if (prefix->bits() != 48) return broken(IdFormat::ipv6_range_cidr, id, kRangeIs48);
   return prefix->print();
 }
 
@@ -118,8 +132,7 @@ std::string_view local_part_flaw(std::string_view local) {
   for (std::size_t i = 0; i < local.size();) {
     const std::size_t length = utf8_sequence(local.substr(i));
     if (length == 0) return "it is not valid UTF-8";
-    const auto c = static_cast<unsigned char>(local[i]);
-    if (c <= 0x20 || c == 0x7f) return "spaces and control characters are not allowed";
+    if (local[i] == ' ' || has_control(local.substr(i, length))) return "spaces and control characters are not allowed";
     if (kSpecials.find(local[i]) != kSpecials.npos) return "none of \" ( ) , : ; < > [ \\ ] may stand before the '@'";
     i += length;
   }
@@ -155,10 +168,9 @@ Result<std::string> write_text(std::string_view id) {
   for (std::size_t i = 0; i < id.size();) {
     const std::size_t length = utf8_sequence(id.substr(i));
     if (length == 0) return broken(IdFormat::text, id, "it is not valid UTF-8");
-    const auto c = static_cast<unsigned char>(id[i]);
-    if (c < 0x20 || c == 0x7f) return broken(IdFormat::text, id, "control characters are not allowed");
     i += length;
   }
+  if (has_control(id)) return broken(IdFormat::text, id, "control characters are not allowed");
   return std::string(id);
 }
 

@@ -88,7 +88,11 @@ TEST(IdFormat, TakesAnIpv6RangeOfExactly48Bits) {
   EXPECT_NE(canonical("ipv6RangeCIDR", "2001:db8::").find("exactly /48"), std::string::npos);
   EXPECT_EQ(canonical("ipv6RangeCIDR", "10.0.0.0/8"),
             "\"10.0.0.0/8\" is not an ipv6RangeCIDR: it must be IPv6, not IPv4");
-  EXPECT_NE(canonical("ipv6RangeCIDR", "2001:db8:0:1::/48").find("write 2001:db8::/48 for the whole range"),
+  EXPECT_EQ(canonical("ipv6RangeCIDR", "2001:db8:0:1::/48"),
+            "\"2001:db8:0:1::/48\" is not an ipv6RangeCIDR: it has bits set after its first 48; write 2001:db8::/48");
+  EXPECT_NE(canonical("ipv6RangeCIDR", "2001:db8::1/64").find("exactly /48"), std::string::npos);
+  EXPECT_NE(canonical("ipv6RangeCIDR", "10.0.0.1/8").find("not IPv4"), std::string::npos);
+  EXPECT_NE(canonical("ipv6RangeCIDR", "x/48").find("\"x/48\" is not an ipv6RangeCIDR: \"x\" is not an IP address"),
             std::string::npos);
 }
 
@@ -217,6 +221,9 @@ TEST(Text, IsOneTo256BytesOfUtf8WithoutControlCharacters) {
     EXPECT_EQ(shape("text").canonical(std::string(1, static_cast<char>(c))).has_value(), !control) << c;
   }
   EXPECT_EQ(canonical("text", "a\nb"), "\"a\\x0ab\" is not a text: control characters are not allowed");
+  EXPECT_EQ(canonical("text", "\u0085"), "\"\\xc2\\x85\" is not a text: control characters are not allowed");
+  EXPECT_NE(canonical("email", "a\u009f@example.com").find("control characters are not allowed"), std::string::npos);
+  EXPECT_EQ(canonical("text", "\u00a0"), "\u00a0");
   EXPECT_EQ(canonical("text", "a\xff"), "\"a\\xff\" is not a text: it is not valid UTF-8");
 }
 

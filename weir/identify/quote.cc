@@ -35,6 +35,15 @@ std::size_t utf8_sequence(std::string_view text) noexcept {
   return length;
 }
 
+bool has_control(std::string_view text) noexcept {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const unsigned char byte = at(text, i);
+    if (byte < 0x20 || byte == 0x7f) return true;
+    if (byte == 0xc2 && i + 1 < text.size() && at(text, i + 1) >= 0x80 && at(text, i + 1) < 0xa0) return true;
+  }
+  return false;
+}
+
 std::string quoted_id(std::string_view id) {
   std::string out = "\"";
   std::size_t i = 0;

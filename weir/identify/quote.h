@@ -15,4 +15,7 @@ std::string quoted_id(std::string_view id);
 // past U+10FFFF), or 0 if there is none.
 std::size_t utf8_sequence(std::string_view text) noexcept;
 
+// Whether the text has a control character: below U+0020, or U+007F to U+009F.
+bool has_control(std::string_view text) noexcept;
+
 }  // namespace weir

@@ -52,5 +52,14 @@ TEST(Utf8Sequence, TakesWhatRfc3629AllowsAndNothingElse) {
   for (const auto& [text, length] : cases) EXPECT_EQ(utf8_sequence(text), length) << quoted_id(text);
 }
 
+TEST(HasControl, FindsBothRangesOfControlCharacters) {
+  for (const std::string_view text : {"\x1f", "a\x7f", "\u0080", "a\u009f", "\n", "\xc2\xc2\x85"}) {
+    EXPECT_TRUE(has_control(text)) << quoted_id(text);
+  }
+  for (const std::string_view text : {"", " ~", "\u00a0", "\u4080", "\xc2", "\xc3\x80"}) {
+    EXPECT_FALSE(has_control(text)) << quoted_id(text);
+  }
+}
+
 }  // namespace
 }  // namespace weir

@@ -18,8 +18,9 @@ class AccessReader {
       : document_(document), limits_(limits), ids_(ids), complaints_(complaints) {}
 
   void read(AccessEntry::List list, NodeId items) {
+    if (items == kNoNode || document_.node(items).kind != NodeKind::sequence) return;
     for (const NodeId item : document_.children(items)) {
-      if (!document_.node(item).refused) read_entry(list, item);
+      if (document_.node(item).kind == NodeKind::map) read_entry(list, item);
     }
   }
 
@@ -33,7 +34,7 @@ class AccessReader {
  private:
   std::string text(NodeId item, std::string_view name) const {
     const NodeId id = document_.find(item, name);
-    return std::string(id == kNoNode ? std::string_view{} : document_.value(id));
+    return std::string(id == kNoNode || document_.node(id).refused ? std::string_view{} : document_.value(id));
   }
 
   void read_entry(AccessEntry::List list, NodeId item) {
@@ -48,8 +49,11 @@ class AccessReader {
       entry.expires = parse_instant(expires).value();
     }
     entry.added_by = "configuration";
-    if (const Result<void> good = check(entry); !good)
-      return complaints_.add(document_.mark(item), good.error().detail);
+    if (const Result<void> good = check(entry); !good) {
+      // What is missing may be what was refused.
+      if (!document_.node(item).refused) complaints_.add(document_.mark(item), good.error().detail);
+      return;
+    }
     if (!entry.limit.empty() && !write_id(item, entry)) return;
     if (!seen_.insert(selector_of(entry)).second) {
       const std::string who = entry.ip              ? entry.ip->print()

@@ -9,6 +9,7 @@
 #include "weir/base/text.h"
 #include "weir/identify/id_format.h"
 #include "weir/identify/ip.h"
+#include "weir/identify/quote.h"
 #include "weir/policy/nearest.h"
 #include "weir/policy/values.h"
 
@@ -201,8 +202,10 @@ std::optional<std::string> check_value(const Field& field, std::string_view text
   if (!field.word.empty() && field.word == text) return std::nullopt;
   if (field.word.ends_with(':') && text.starts_with(field.word) && text.size() > field.word.size()) return std::nullopt;
   switch (field.type) {
-    case Type::text:
     case Type::secret:
+      if (!has_control(text)) return std::nullopt;
+      return name_of(field) + " must not have control characters";
+    case Type::text:
     case Type::zone:  // looked up when it is used
     case Type::section:
       return std::nullopt;
@@ -281,6 +284,7 @@ void check_section(Document& document, NodeId section, std::span<const Field> fi
     const std::string_view key = document.key(entry);
     const Field* field = find_field(fields, key);
     if (field == nullptr) {
+      document.node(entry).refused = true;
       if (!unknown.insert(key).second) continue;  // only written twice
       const std::string_view near = nearest(fields, key);
       complaints.add(document.key_mark(entry),

@@ -87,7 +87,7 @@ constexpr std::array kSchedule = std::to_array<Field>({
      .doc = "Hours of the day; past midnight they belong to the day they began on."},
     {.name = "zone", .type = zone, .fallback = "UTC", .doc = "The time zone of days and hours."},
     {.name = "count", .type = integer, .doc = "Tokens added every period.", .min = 1},
-    {.name = "period", .type = duration, .doc = "How often count tokens are added."},
+    {.name = "period", .type = duration, .doc = "How often count tokens are added.", .min = 1},
     {.name = "burst", .type = integer, .doc = "The most tokens a bucket holds; defaults to count.", .min = 1},
     {.name = "rate", .type = rate, .doc = "Shorthand for count and period, such as 100/s or 20 per minute."},
 });
@@ -98,7 +98,7 @@ constexpr std::array kLimit = std::to_array<Field>({
      .shape = one_or_list,
      .doc = "Where in a request the bucket's identity comes from; absent: callers name the limit and give the id."},
     {.name = "count", .type = integer, .doc = "Tokens added every period.", .min = 1},
-    {.name = "period", .type = duration, .doc = "How often count tokens are added."},
+    {.name = "period", .type = duration, .doc = "How often count tokens are added.", .min = 1},
     {.name = "burst", .type = integer, .doc = "The most tokens a bucket holds; defaults to count.", .min = 1},
     {.name = "rate", .type = rate, .doc = "Shorthand for count and period, such as 100/s or 20 per minute."},
     {.name = "average", .type = integer, .doc = "Another word for count; 0 means unlimited.", .min = 0},
@@ -170,7 +170,7 @@ constexpr std::array kName = std::to_array<Field>({
 
 constexpr std::array kOverride = std::to_array<Field>({
     {.name = "count", .type = integer, .doc = "Tokens added every period.", .min = 1},
-    {.name = "period", .type = duration, .doc = "How often count tokens are added."},
+    {.name = "period", .type = duration, .doc = "How often count tokens are added.", .min = 1},
     {.name = "burst", .type = integer, .doc = "The most tokens a bucket holds; defaults to count.", .min = 1},
     {.name = "rate", .type = rate, .doc = "Shorthand for count and period, such as 100/s or 20 per minute."},
     {.name = "average", .type = integer, .doc = "Another word for count; 0 means unlimited.", .min = 0},

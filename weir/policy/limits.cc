@@ -35,10 +35,11 @@ class LimitReader {
 
  private:
   // A value that was refused is as good as none.
-  NodeId find(std::string_view key) const {
-    const NodeId id = document_.find(entry_, key);
+  NodeId find(NodeId section, std::string_view key) const {
+    const NodeId id = document_.find(section, key);
     return id == kNoNode || document_.node(id).refused ? kNoNode : id;
   }
+  NodeId find(std::string_view key) const { return find(entry_, key); }
   bool has(std::string_view key) const { return find(key) != kNoNode; }
   std::string_view text(std::string_view key) const {
     const NodeId id = find(key);
@@ -76,20 +77,23 @@ class LimitReader {
   }
 
   void read_schedule(NamedLimit& limit) {
-    for (const NodeId item : document_.children(document_.find(entry_, "schedule"))) {
-      if (document_.node(item).refused) continue;
+    const NodeId schedule = document_.find(entry_, "schedule");
+    if (schedule == kNoNode || document_.node(schedule).kind != NodeKind::sequence) return;
+    for (const NodeId item : document_.children(schedule)) {
+      if (document_.node(item).kind != NodeKind::map) continue;
       const Written own = read_numbers(document_, item, complaints_);
-      if (!own.any()) {
+      if (!own.any() && !own.spoiled) {
         complaints_.add(document_.mark(item), "an entry of schedule must change count, period, burst or rate");
-        continue;
       }
-      const NodeId days = document_.find(item, "days");
-      const NodeId hours = document_.find(item, "hours");
+      const NodeId days = find(item, "days");
+      const NodeId hours = find(item, "hours");
       ScheduleEntry entry;
       if (days != kNoNode) entry.days = *parse_days(document_.value(days));
       if (hours != kNoNode) entry.hours = *parse_hours(document_.value(hours));
-      const std::optional<Zone> zone = load_zone(document_.find(item, "zone"));
-      const std::optional<Limit> numbers = make_limit(document_, merge(written_, own), complaints_);
+      const std::optional<Zone> zone = load_zone(find(item, "zone"));
+      // The limit's numbers must not be blamed in the place of one that was refused here.
+      const Written all = own.spoiled || !own.any() ? own : merge(written_, own);
+      const std::optional<Limit> numbers = make_limit(document_, all, complaints_);
       if (!zone || !numbers) continue;
       entry.zone = *zone;
       entry.numbers = *numbers;
@@ -115,7 +119,8 @@ class LimitReader {
     const Count servers = *parse_integer(document_.value(document_.find(lease, "servers")));
     limit.lease = Lease{tokens, servers};
     if (!limit.numbers) {
-      complaints_.add(document_.mark(lease), "lease needs a limit with count and period");
+      if (!written_.any() && !written_.spoiled)
+        complaints_.add(document_.mark(lease), "lease needs a limit with count and period");
     } else if (tokens > (limit.numbers->burst() - 1) / servers) {
       complaints_.add(document_.mark(lease), "lease of " + std::to_string(tokens) + " tokens for " +
                                                  std::to_string(servers) + " servers must be less than the burst of " +
@@ -161,7 +166,10 @@ void read_identity(const Document& document, NodeId entry, NamedLimit& limit, Id
     if (at == kNoNode || document.node(at).refused) continue;
     auto& places = is_number ? seen.numbers : seen.ids;
     const auto [first, fresh] = places.emplace(limit.name, at);
-    if (!fresh && document.value(first->second) != document.value(at)) {
+    const auto same = [&](std::string_view a, std::string_view b) {
+      return is_number ? *parse_integer(a) == *parse_integer(b) : a == b;
+    };
+    if (!fresh && !same(document.value(first->second), document.value(at))) {
       complaints.add(document.mark(at), std::string(document.key(at)) + " of " + quote(limit.name) + " is " +
                                             std::string(document.value(at)) + " here and " +
                                             std::string(document.value(first->second)) + " at " +

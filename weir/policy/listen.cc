@@ -34,7 +34,11 @@ class ListenerCheck {
  public:
   ListenerCheck(const Document& document, NodeId root, const Admin& tokens, Complaints& complaints)
       : document_(document), complaints_(complaints) {
-    tokens_ = !tokens.read_token.empty() || !tokens.write_token.empty();
+    // One that was refused is there, and is wrong for a reason of its own.
+    const NodeId admin = document.find(root, "admin");
+    const auto is_refused = [&](NodeId id) { return id != kNoNode && document.node(id).refused; };
+    tokens_ = !tokens.read_token.empty() || !tokens.write_token.empty() ||
+              is_refused(document.find(admin, "read_token")) || is_refused(document.find(admin, "write_token"));
     for (const NodeId route : document.children(document.find(root, "routes"))) {
       backend_ |= document.find(route, "backend") != kNoNode;
     }
@@ -42,7 +46,7 @@ class ListenerCheck {
 
   void look_at(NodeId item) {
     const NodeId address = find(item, "address");
-    const NodeId speak = find(item, "speak");
+    const NodeId speak = document_.find(item, "speak");
     if (address != kNoNode) look_at_address(address);
     if (speak != kNoNode) look_at_words(item, speak, address);
     const NodeId tls = find(item, "tls");
@@ -67,13 +71,15 @@ class ListenerCheck {
   }
 
   void look_at_words(NodeId item, NodeId speak, NodeId address) {
+    const Node& node = document_.node(speak);
     std::set<std::string_view> words;
-    if (document_.node(speak).kind == NodeKind::scalar) words.insert(document_.value(speak));
-    for (const NodeId word : document_.children(speak)) {
+    if (node.kind == NodeKind::scalar && !node.refused) words.insert(document_.value(speak));
+    for (const NodeId word : document_.children(node.kind == NodeKind::sequence ? speak : kNoNode)) {
+      if (document_.node(word).refused) continue;
       if (words.insert(document_.value(word)).second) continue;
       complaints_.add(document_.mark(word), "speak: " + quote(document_.value(word)) + " is given twice");
     }
-    if (words.empty()) complaints_.add(document_.mark(speak), "speak must name at least one protocol");
+    if (words.empty() && !node.refused) complaints_.add(document_.mark(speak), "speak must name at least one protocol");
     const bool alone = words.contains("resp") || words.contains("admin");
     if (alone && words.size() > 1) {
       complaints_.add(document_.mark(speak), "speak: resp and admin need an address of their own");
@@ -82,7 +88,7 @@ class ListenerCheck {
       complaints_.add(document_.mark(speak), "speak proxy needs a route with a backend");
     }
     const NodeId password = find(item, "password");
-    if (password != kNoNode && !document_.value(password).empty() && !words.contains("resp")) {
+    if (password != kNoNode && !document_.value(password).empty() && !words.contains("resp") && !node.refused) {
       complaints_.add(document_.mark(password), "password protects nothing here: only resp asks for one");
     }
     if (words.contains("admin") && !tokens_ && address != kNoNode && !is_loopback(document_.value(address))) {

@@ -1,12 +1,19 @@
 #include "weir/policy/numbers.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <string>
 
 #include "weir/base/text.h"
+#include "weir/policy/nearest.h"
 
 namespace weir::policy {
 namespace {
+
+// Every word that says a count, a period or a burst.
+constexpr std::array<std::string_view, 7> kNumbers{"count",   "period",   "burst",     "rate",
+                                                   "average", "capacity", "addTokenMs"};
 
 std::string print(Count count) {
   return std::to_string(count);
@@ -31,9 +38,20 @@ void say(const Document& document, Written::Said<T>& said, T value, NodeId at, s
 
 }  // namespace
 
+bool is_spoiled(const Document& document, NodeId section, std::span<const std::string_view> words) {
+  if (!document.node(section).refused) return false;
+  for (const NodeId entry : document.children(section)) {
+    if (!document.node(entry).refused) continue;
+    const std::string_view key = document.key(entry);
+    if (key == "<<") return true;  // a merge, which we do not know, may have brought anything
+    if (std::ranges::find(words, key) != words.end() || !nearest_word(words, key).empty()) return true;
+  }
+  return false;
+}
+
 Written read_numbers(const Document& document, NodeId section, Complaints& complaints) {
   Written written;
-  written.spoiled = document.node(section).refused;
+  written.spoiled = is_spoiled(document, section, kNumbers);
   NodeId zero_average = kNoNode;
   for (const NodeId entry : document.children(section)) {
     if (document.node(entry).refused) continue;
@@ -49,7 +67,7 @@ Written read_numbers(const Document& document, NodeId section, Complaints& compl
       const Rate rate = *parse_rate(text);
       say(document, written.count, rate.count, entry, "count", complaints);
       say(document, written.period, rate.period, entry, "period", complaints);
-    } else if (key == "average" && text == "0") {
+    } else if (key == "average" && *parse_integer(text) == 0) {
       zero_average = entry;
     } else if (key == "average") {
       say(document, written.count, *parse_integer(text), entry, "count", complaints);
@@ -102,10 +120,18 @@ std::optional<Limit> make_limit(const Document& document, const Written& written
   } else {
     return *limit;
   }
-  // The sentence begins with the field it is about.
+  // The sentence begins with the field it is about. A burst that nobody wrote is the count, and takes the period.
   NodeId at = written.count.at;
   if (detail.starts_with("period")) at = written.period.at;
-  if (detail.starts_with("burst") && written.burst.at != kNoNode) at = written.burst.at;
+  if (detail.starts_with("burst") && written.burst.at != kNoNode) {
+    at = written.burst.at;
+  } else if (detail.starts_with("burst")) {
+    at = written.period.at;
+    const bool period = document.key(at) == "period";
+    detail = std::string(document.key(at)) + " " + std::string(document.value(at)) +
+             (period ? " is too long: at most " : " is too slow: a period of at most ") + print(document.window_max()) +
+             (document.window_max() < bounds::window_max ? " is possible on Redis" : " is possible");
+  }
   complaints.add(document.mark(at), detail);
   return std::nullopt;
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <string_view>
 
 #include "weir/core/limit.h"
 #include "weir/policy/document.h"
@@ -21,7 +23,7 @@ struct Written {
   Said<Count> burst;
   bool unlimited = false;  // `average: 0`
   Duration idle{};         // `maximumTimeBeforeTokenExpiry`
-  bool spoiled = false;    // something in the section was refused: what seems to be missing may be that
+  bool spoiled = false;    // a number in the section was refused: what seems to be missing may be that
 
   bool any() const noexcept { return count.value || period.value || burst.value; }
 };
@@ -29,6 +31,9 @@ struct Written {
 // Complains when one thing is said twice with different values. REQUIRES: the section was checked; what was
 // refused is passed over.
 Written read_numbers(const Document& document, NodeId section, Complaints& complaints);
+
+// Whether something that was refused in the section is one of `words`, or was meant to be.
+bool is_spoiled(const Document& document, NodeId section, std::span<const std::string_view> words);
 
 // What `over` says, and what `under` says where it does not. A burst that nobody wrote follows the count.
 Written merge(const Written& under, const Written& over);

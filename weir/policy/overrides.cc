@@ -1,3 +1,4 @@
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -52,11 +53,14 @@ class OverrideReader {
   void read(NodeId entry) {
     const std::string_view key = document_.key(entry);
     const auto [name, id] = split(key);
+    const std::optional<Override> value = read_value(entry);
     if (name.size() == key.size()) return refuse(entry, "override " + quote(key) + " must read Name:id");
     const std::optional<std::size_t> limit = limit_named(name);
     if (!limit) return refuse_name(entry, name);
-    const std::optional<Override> value = read_value(entry);
-    if (value) add(entry, *limit, id, *value);
+    // Without a value the id is still held against its rules.
+    Override blocked;
+    blocked.kind = Override::Kind::blocked;
+    add(entry, *limit, id, value.value_or(blocked));
   }
 
   void finish() {
@@ -111,7 +115,6 @@ class OverrideReader {
       refuse(entry, "override " + quote(document_.key(entry)) + " has no value");
       return std::nullopt;
     }
-    const bool spoiled = document_.node(entry).refused;
     if (document_.node(entry).kind != NodeKind::map) return std::nullopt;
     const Written written = read_numbers(document_, entry, complaints_);
     const std::optional<Limit> limit = make_limit(document_, written, complaints_);
@@ -127,7 +130,10 @@ class OverrideReader {
     if (unlimited) value.kind = Override::Kind::unlimited;
     const bool numbers = (written.any() && !written.unlimited) || value.has_quota;
     const int said = int{numbers} + int{blocked} + int{unlimited};
-    if (spoiled || said == 1) return value;
+    if (said == 1) return value;
+    // One that was refused may be what is missing.
+    constexpr std::array<std::string_view, 3> others{"quota", "unlimited", "blocked"};
+    if (said == 0 && (written.spoiled || is_spoiled(document_, entry, others))) return std::nullopt;
     refuse(entry, "override " + quote(document_.key(entry)) +
                       (said == 0 ? " must have numbers, or unlimited: true, or blocked: true"
                                  : " must have only one of numbers, unlimited: true and blocked: true"));

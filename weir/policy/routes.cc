@@ -52,42 +52,49 @@ class RouteReader {
     return id == kNoNode ? std::string_view{} : document_.value(id);
   }
 
-  // The items of a list, or the one value that stands for it.
+  // The items of a list, or the one value that stands for it, without those that were refused.
   std::vector<NodeId> list(NodeId section, std::string_view key) const {
     std::vector<NodeId> out;
-    const NodeId id = find(section, key);
+    const NodeId id = document_.find(section, key);
     if (id == kNoNode) return out;
-    if (document_.node(id).kind == NodeKind::scalar) out.push_back(id);
-    for (const NodeId item : document_.children(id)) out.push_back(item);
+    const NodeKind kind = document_.node(id).kind;
+    if (kind == NodeKind::scalar && !document_.node(id).refused) out.push_back(id);
+    for (const NodeId item : document_.children(kind == NodeKind::sequence ? id : kNoNode)) {
+      if (!document_.node(item).refused) out.push_back(item);
+    }
     return out;
   }
   std::vector<NodeId> list(std::string_view key) const { return list(entry_, key); }
 
   void refuse(NodeId at, std::string sentence) { complaints_.add(document_.mark(at), std::move(sentence)); }
 
-  // "limit "x" of the route "signin"".
-  std::string of_route() const { return "route " + quote(text("name")); }
+  // Begins a sentence; a route without a name has its complaint about that.
+  std::string this_route() const {
+    const std::string_view name = text("name");
+    return name.empty() ? "this route" : "route " + quote(name);
+  }
 
   void read_match(Match& match) {
-    const NodeId section = find(entry_, "match");
-    if (section == kNoNode) return;
+    const NodeId section = document_.find(entry_, "match");
+    if (section == kNoNode || document_.node(section).kind != NodeKind::map) return;
     if (const NodeId path = find(section, "path"); path != kNoNode) {
       Result<PathPattern> pattern = PathPattern::parse(document_.value(path));
-      if (!pattern) return refuse(path, pattern.error().detail);
-      match.path = std::move(*pattern);
+      if (!pattern) refuse(path, pattern.error().detail);
+      if (pattern) match.path = std::move(*pattern);
     }
     for (const NodeId method : list(section, "methods")) {
       std::string word(document_.value(method));
       if (!check_key_source("header:" + word)) {
-        return refuse(method, "methods: " + quote(word) + " is not a method");
+        refuse(method, "methods: " + quote(word) + " is not a method");
+        continue;
       }
       std::transform(word.begin(), word.end(), word.begin(), upper);
       match.methods.push_back(std::move(word));
     }
     if (const NodeId host = find(section, "host"); host != kNoNode) {
       Result<HostPattern> pattern = HostPattern::parse(document_.value(host));
-      if (!pattern) return refuse(host, pattern.error().detail);
-      match.host = std::move(*pattern);
+      if (!pattern) refuse(host, pattern.error().detail);
+      if (pattern) match.host = std::move(*pattern);
     }
     for (const NodeId header : document_.children(find(section, "headers"))) {
       const std::string_view name = document_.key(header);
@@ -102,7 +109,7 @@ class RouteReader {
   void read_limits(Route& route) {
     const NodeId limits = document_.find(entry_, "limits");
     route.all_limits = limits == kNoNode;
-    if (find(entry_, "limits") == kNoNode) return;
+    if (limits == kNoNode) return;
     const bool scalar = document_.node(limits).kind == NodeKind::scalar;
     if (scalar && document_.value(limits) == "none") return;
     for (const NodeId item : list("limits")) {
@@ -116,17 +123,17 @@ class RouteReader {
       // A limit that was refused has no key for another reason, which was told.
       const NamedLimit& limit = limits_.made[index];
       if (limit.key.empty() && !document_.node(limits_.nodes[index]).refused) {
-        refuse(item, of_route() + " names the limit " + quote(name) +
+        refuse(item, this_route() + " names the limit " + quote(name) +
                          ", which has no key: nothing in a request says who is counted");
       }
       if (std::ranges::find(route.limits, index) != route.limits.end()) {
-        refuse(item, of_route() + " names the limit " + quote(name) + " twice");
+        refuse(item, this_route() + " names the limit " + quote(name) + " twice");
         continue;
       }
       route.limits.push_back(index);
     }
     if (route.limits.size() > bounds::charges_max) {
-      refuse(limits, of_route() + " names " + std::to_string(route.limits.size()) + " limits; at most " +
+      refuse(limits, this_route() + " names " + std::to_string(route.limits.size()) + " limits; at most " +
                          std::to_string(bounds::charges_max) + " can be charged at once");
     }
   }
@@ -136,7 +143,7 @@ class RouteReader {
     std::vector<std::string_view> names;
     for (std::size_t i = 0; i < limits_.made.size() && i < 1000; ++i) names.push_back(limits_.made[i].name);
     const std::string_view near = nearest_word(names, name);
-    refuse(item, of_route() + " names an unknown limit " + quote(name) +
+    refuse(item, this_route() + " names an unknown limit " + quote(name) +
                      (near.empty() ? "" : "; did you mean " + quote(near) + "?"));
   }
 
@@ -160,25 +167,32 @@ class RouteReader {
   Complaints& complaints_;
 };
 
+using Names = std::map<std::string, NodeId, std::less<>>;
+
+void check_name(const Document& document, NodeId name, Names& names, Complaints& complaints) {
+  const std::string_view text = document.value(name);
+  if (!is_name(text)) {
+    complaints.add(document.mark(name),
+                   "route name " + quote(text) + " must be 1 to 63 of the characters A-Z a-z 0-9 . _ -");
+    return;
+  }
+  const auto [first, fresh] = names.emplace(text, name);
+  if (fresh) return;
+  complaints.add(document.mark(name), "route " + quote(text) + " is there twice; the first is at " +
+                                          document.where(document.mark(first->second)));
+}
+
 }  // namespace
 
 std::vector<Route> read_routes(const Document& document, NodeId root, const Limits& limits, Complaints& complaints) {
   std::vector<Route> routes;
-  std::map<std::string, NodeId, std::less<>> names;
+  Names names;
   const NodeId section = document.find(root, "routes");
+  if (section == kNoNode || document.node(section).kind != NodeKind::sequence) return routes;
   for (const NodeId entry : document.children(section)) {
+    if (document.node(entry).kind != NodeKind::map) continue;
     const NodeId name = document.find(entry, "name");
-    if (document.node(entry).kind != NodeKind::map || name == kNoNode || document.node(name).refused) continue;
-    if (!is_name(document.value(name))) {
-      complaints.add(document.mark(name), "route name " + quote(document.value(name)) +
-                                              " must be 1 to 63 of the characters A-Z a-z 0-9 . _ -");
-      continue;
-    }
-    const auto [first, fresh] = names.emplace(document.value(name), name);
-    if (!fresh) {
-      complaints.add(document.mark(name), "route " + quote(document.value(name)) + " is there twice; the first is at " +
-                                              document.where(document.mark(first->second)));
-    }
+    if (name != kNoNode && !document.node(name).refused) check_name(document, name, names, complaints);
     routes.push_back(RouteReader(document, entry, limits, complaints).read());
   }
   if (routes.size() > bounds::routes_max) {

@@ -128,7 +128,7 @@ void write_scalar(Writer& json, const Field& field) {
       return json.field("pattern", "^([0-9]+(\\.[0-9]+)?(ns|us|\u00b5s|\u03bcs|ms|s|m|h|d|w))+$");
     case Type::rate:
       json.field("type", "string");
-      return json.field("pattern", "^[0-9]+(\\.[0-9]+)?( per | / |/)[a-z]+$");
+      return json.field("pattern", "^[0-9]+(\\.[0-9]+)?( +per +| */ *)[a-z]+$");
     case Type::size:
       json.field_raw("type", "[\"integer\", \"string\"]");
       return json.field("pattern", "^[0-9]+(K|M|G|KiB|MiB|GiB)?$");
@@ -137,7 +137,7 @@ void write_scalar(Writer& json, const Field& field) {
       return write_choices(json, field);
     case Type::quota:
       json.field("type", "string");
-      return json.field("pattern", "^[0-9]+( per |/)(hour|day|week|month)$");
+      return json.field("pattern", "^[0-9]+( +per +| */ *)(hour|day|week|month)$");
     case Type::hours:
       json.field("type", "string");
       return json.field("pattern", "^[0-2][0-9]:[0-5][0-9]-[0-2][0-9]:[0-5][0-9]$");

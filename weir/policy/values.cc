@@ -8,6 +8,7 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
+#include "weir/identify/quote.h"
 
 namespace weir::policy {
 namespace {
@@ -64,9 +65,7 @@ bool is_token(std::string_view text) {
 }
 
 bool is_printable(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) > 0x20 && static_cast<unsigned char>(c) != 0x7f;
-  });
+  return !text.empty() && text.find(' ') == std::string_view::npos && !has_control(text);
 }
 
 }  // namespace
@@ -118,17 +117,11 @@ std::string print_hours(Hours hours) {
 
 Result<QuotaText> parse_quota(std::string_view text) {
   constexpr std::string_view rule = "must read like 100000/month or 5 per day (hour, day, week or month)";
-  std::size_t at = text.find(" per ");
-  std::size_t skip = 5;
-  if (at == std::string_view::npos) {
-    at = text.find('/');
-    skip = 1;
-  }
-  if (at == std::string_view::npos) return refuse("quota", text, rule);
-  const std::string_view unit = text.substr(at + skip);
-  const auto found = std::find(kCalendars.begin(), kCalendars.end(), unit);
+  const std::optional<Ratio> ratio = split_ratio(text);
+  if (!ratio) return refuse("quota", text, rule);
+  const auto found = std::find(kCalendars.begin(), kCalendars.end(), ratio->unit);
   if (found == kCalendars.end()) return refuse("quota", text, rule);
-  const Result<std::int64_t> size = parse_integer(text.substr(0, at));
+  const Result<std::int64_t> size = parse_integer(ratio->amount);
   if (!size && size.error().fault != Fault::too_large) return refuse("quota", text, rule);
   if (!size || *size < 1 || *size > bounds::quota_max) {
     return refuse("quota", text, "must be 1 to " + std::to_string(bounds::quota_max));

@@ -42,6 +42,9 @@ TEST(Values, QuotasHoldAtTheirBoundsAndNotOnePastThem) {
   EXPECT_EQ(*parse_quota("100000/month"), (QuotaText{100000, Calendar::month}));
   EXPECT_EQ(*parse_quota("5 per day"), (QuotaText{5, Calendar::day}));
   EXPECT_EQ(*parse_quota("1/hour"), (QuotaText{1, Calendar::hour}));
+  for (const std::string_view spaced : {"5 / day", "5/ day", "5 /day", "5  per  day"}) {
+    EXPECT_EQ(*parse_quota(spaced), (QuotaText{5, Calendar::day})) << spaced;
+  }
   EXPECT_EQ(parse_quota(std::to_string(bounds::quota_max) + "/week")->size, bounds::quota_max);
   EXPECT_FALSE(parse_quota(std::to_string(bounds::quota_max + 1) + "/week"));
   for (const char* bad :

@@ -164,6 +164,18 @@ class ViewBuffer final : public std::streambuf {
   }
 };
 
+// yaml-cpp writes the escapes \N and \_ as one byte, which is no UTF-8: U+0085 and U+00A0 are two.
+std::string spelled(const std::string& value) {
+  std::string out;
+  for (std::size_t i = 0; i < value.size();) {
+    const std::size_t length = utf8_sequence(std::string_view(value).substr(i));
+    if (length == 0) out += '\xc2';
+    out.append(value, i, std::max<std::size_t>(length, 1));
+    i += std::max<std::size_t>(length, 1);
+  }
+  return out;
+}
+
 // yaml-cpp's events as a TreeBuilder's, under the eyes of a YamlGuard. Its marks count from 0.
 class Handler final : public YAML::EventHandler {
  public:
@@ -186,7 +198,7 @@ class Handler final : public YAML::EventHandler {
     // "?" is a plain scalar, "!" a quoted one.
     if (!flaw_) flaw_ = guard_.scalar(offset(mark), tag != "?");
     if (tag != "?" && tag != "!") return refuse_tag(mark, tag);
-    builder_.scalar(line(mark), column(mark), value, tag == "!", anchor);
+    builder_.scalar(line(mark), column(mark), tag == "!" ? spelled(value) : value, tag == "!", anchor);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {

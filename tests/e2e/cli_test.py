@@ -187,6 +187,34 @@ class ConfigShow(ProgramTest):
         self.assertIn("limits.per-ip.rate: 100.0/s  # default\n", done.stdout, "only what is set is named")
 
 
+class Set(ProgramTest):
+    """`--set PATH=VALUE`, on top of everything else."""
+
+    def test_goes_before_the_file_and_the_environment(self):
+        path = self.file("weir.yaml", GOOD + "log: {level: debug}\n")
+        done = weir("config", "show", "--config", path, "--set", "log.level=warn", "--set", "limits.per-ip.rate=5/s",
+                    "--set", "redis.endpoints=a:1,b:2", "--set", "listen[1].address=127.0.0.1:1",
+                    env={"WEIR_LOG_LEVEL": "error", "WEIR_LIMITS_PER_IP_COUNT": "7"})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for line in ("log.level: warn  # --set", "limits.per-ip.rate: 5/s  # --set", "redis.endpoints: [a:1, b:2]  # --set",
+                     "listen[0].address: 127.0.0.1:8080  # default", "listen[1].address: 127.0.0.1:1  # --set"):
+            self.assertIn("\n" + line + "\n", "\n" + done.stdout)
+        self.assertNotIn("limits.per-ip.count", done.stdout)
+
+    def test_is_checked_like_the_file(self):
+        path = self.file("weir.yaml", GOOD)
+        done = weir("config", "check", "--set", "redis.moed=x", "--set", "store=disk", path)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr.splitlines()[:2],
+                         ['--set store: store must be memory or redis, not "disk"',
+                          '--set redis.moed: there is no setting "redis.moed"; did you mean "redis.mode"?'])
+        for command in (("config", "check", path), ("config", "diff", path, path), ("config", "show"), ("serve",)):
+            for given, sentence in ((["--set", "x"], '--set "x" must be PATH=VALUE, such as redis.mode=cluster'),
+                                    (["--set", "x=1", "--set", "x=1"], "--set x is given twice")):
+                done = weir(*command, *given)
+                self.assertEqual((done.returncode, done.stderr), (2, f"weir: {sentence}\n"))
+
+
 class ConfigDiff(ProgramTest):
     def test_finds_no_change_between_two_spellings(self):
         other = GOOD.replace("{key: ip, burst: 20, count: 100, period: 1s}", "{burst: 20, rate: 100/s, key: ip}  # same")

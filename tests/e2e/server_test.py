@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import unittest
+import urllib.request
 
 from serving import ENVIRONMENT, POLICY, WEIR, Server
 
@@ -228,6 +229,27 @@ class Life(unittest.TestCase):
                 self.assertEqual(checked.returncode, 2 if code == 2 and "not built" not in sentence else 0, checked.stderr)
                 if code == 2:
                     self.assertIn(sentence, checked.stderr)
+
+    def test_flags_go_before_the_file_at_the_start_and_at_a_reload(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "weir.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("limits: {a: {rate: 1/h}}\nmemory: {max_buckets: 1000}\n")
+            ports = [word for i in range(3) for word in ("--set", f"listen[{i}].address=127.0.0.1:0")]
+            process = subprocess.Popen([WEIR, "serve", "--config", path, *ports, "--set", "limits.a.burst=2"],
+                                       stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            self.addCleanup(process.stderr.close)
+            self.addCleanup(process.wait, 30)
+            self.addCleanup(process.terminate)
+            while "ready:" not in (line := process.stderr.readline()):
+                self.assertNotEqual(line, "", "the server ended before it was ready")
+            admin = int(re.search(r"admin on 127\.0\.0\.1:(\d+)", line)[1])
+            process.send_signal(signal.SIGHUP)
+            # A reload without them would have other ports, and say that only a restart changes those.
+            self.assertIn("reloaded", process.stderr.readline())
+            with urllib.request.urlopen(f"http://127.0.0.1:{admin}/ratelimit/config", timeout=20) as answer:
+                settings = json.load(answer)["settings"]
+            self.assertIn({"path": "limits.a.burst", "value": "2", "source": "--set"}, settings)
 
     def test_a_service_that_is_switched_off_is_nothing_to_wait_for(self):
         server = Server(self, POLICY + "  a: {rate: 1/s, external: {enabled: false}}\nexternal: {enabled: false}\n")

@@ -53,6 +53,10 @@ class CommandLine {
   Arguments arguments(const Command& command) const {
     Arguments arguments;
     for (const Option& option : command.options) {
+      if (option.repeated) {
+        for (const std::string& value : lists_.at({&command, option.name})) arguments.add(option.name, value);
+        continue;
+      }
       const std::string& value = values_.at({&command, option.name});
       if (!value.empty() || option.choices.empty() || option.required) {
         arguments.set(option.name, value);
@@ -81,6 +85,11 @@ class CommandLine {
   }
 
   void add(const Command& command, const Option& option, CLI::App& parser) {
+    if (option.repeated) {
+      // One value each time: what follows may be a file.
+      parser.add_option(std::string(option.name), lists_[{&command, option.name}])->allow_extra_args(false);
+      return;
+    }
     CLI::Option* const added = parser.add_option(std::string(option.name), values_[{&command, option.name}]);
     added->required(option.required);
     if (option.choices.empty()) return;
@@ -102,8 +111,9 @@ class CommandLine {
   bool version_ = false;
   std::map<std::string, CLI::App*> groups_;  // "config"
   std::vector<std::pair<const Command*, CLI::App*>> parsers_;
-  std::map<std::pair<const Command*, std::string_view>, std::string>
-      values_;  // nodes do not move: CLI11 points at them
+  using Place = std::pair<const Command*, std::string_view>;
+  std::map<Place, std::string> values_;  // nodes do not move: CLI11 points at them
+  std::map<Place, std::vector<std::string>> lists_;
 };
 
 // The sentence for a first or second word that names no command, or nothing if the words are fine so far.

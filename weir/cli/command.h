@@ -25,6 +25,7 @@ struct Option {
   std::string_view help;
   bool required = false;
   std::vector<std::string_view> choices = {};  // the only values it takes; the first is the default
+  bool repeated = false;                       // may be given more than once
 
   bool positional() const noexcept { return !name.starts_with("--"); }
 };
@@ -36,8 +37,13 @@ class Arguments {
   // Empty if it was not given and has no default.
   const std::string& operator[](std::string_view name) const noexcept;
 
+  // Of an option that may be repeated, in the order given.
+  void add(std::string_view name, std::string value) { repeated_[std::string(name)].push_back(std::move(value)); }
+  std::vector<std::string> all(std::string_view name) const;
+
  private:
   std::map<std::string, std::string, std::less<>> values_;
+  std::map<std::string, std::vector<std::string>, std::less<>> repeated_;
 };
 
 struct Command {
@@ -53,5 +59,8 @@ const std::vector<Command>& commands();
 
 // The word every command that prints a report understands.
 Option output_option();
+
+// The flag of every command that reads a configuration: values on top of everything else.
+Option set_option();
 
 }  // namespace weir::cli

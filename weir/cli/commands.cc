@@ -8,6 +8,11 @@ const std::string& Arguments::operator[](std::string_view name) const noexcept {
   return found == values_.end() ? none : found->second;
 }
 
+std::vector<std::string> Arguments::all(std::string_view name) const {
+  const auto found = repeated_.find(name);
+  return found == repeated_.end() ? std::vector<std::string>{} : found->second;
+}
+
 const std::vector<Command>& commands() {
   static const std::vector<Command> table{
       serve(), config_check(), config_show(), config_diff(), config_schema(), simulate(), completion(), version(),
@@ -17,6 +22,10 @@ const std::vector<Command>& commands() {
 
 Option output_option() {
   return {"--output", "FORMAT", "how the report is written", false, {"table", "json", "csv"}};
+}
+
+Option set_option() {
+  return {"--set", "PATH=VALUE", "a value instead of the configuration's; may be repeated", false, {}, true};
 }
 
 }  // namespace weir::cli

@@ -25,7 +25,7 @@ std::string branches() {
   return text;
 }
 
-// The values of options that have a fixed set of them; all others take a file.
+// The values of options that have a fixed set of them, or that are files.
 std::string values() {
   std::set<std::string> lines;
   for (const Command& command : commands()) {
@@ -36,7 +36,7 @@ std::string values() {
         if (choice != option.choices.front()) line += ' ';
         line += choice;
       }
-      lines.insert(line + "' files=" + (option.choices.empty() ? "yes" : "") + " ;;\n");
+      lines.insert(line + "' files=" + (option.value == "FILE" ? "yes" : "") + " ;;\n");
     }
   }
   std::string text;

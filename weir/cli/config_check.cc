@@ -140,7 +140,12 @@ Exit run(const Arguments& arguments, Console& console) {
   const std::string& path = arguments["FILE"];
   const bool as_json = arguments["--output"] == "json";
   const bool as_csv = arguments["--output"] == "csv";
-  policy::Outcome outcome = load(path);
+  const Result<Flags> flags = read_flags(arguments);
+  if (!flags) {
+    console.complain(flags.error().detail);
+    return kUsage;
+  }
+  policy::Outcome outcome = load(path, *flags);
   if (const auto* const problems = std::get_if<policy::Problems>(&outcome)) {
     if (as_json) {
       print_json(*problems, console.out);
@@ -170,9 +175,11 @@ Command config_check() {
           "validate a configuration and print what was understood",
           "Reads the file, the files it names and the WEIR_* variables, and starts nothing. Prints every\n"
           "problem as file:line:column and a sentence and exits with 2, or prints the limits in plain words.",
-          {{"FILE", "FILE", "the configuration", true}, output_option()},
+          {{"FILE", "FILE", "the configuration", true}, set_option(), output_option()},
           "# What does this file say?\n"
           "weir config check weir.yaml\n"
+          "# Would it still be one on other servers?\n"
+          "weir config check weir.yaml --set store=redis --set redis.mode=cluster\n"
           "# In an editor or a pipeline:\n"
           "weir config check weir.yaml --output json",
           run};

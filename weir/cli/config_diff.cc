@@ -52,9 +52,13 @@ void print_lines(const std::vector<Change>& changes, Output& out) {
 }
 
 Exit run(const Arguments& arguments, Console& console) {
+  if (const Result<Flags> flags = read_flags(arguments); !flags) {
+    console.complain(flags.error().detail);
+    return kUsage;
+  }
   // Both are read before either is given up, so that one run shows the problems of both.
-  const std::optional<policy::Loaded> before = load_or_complain(arguments["OLD"], console);
-  const std::optional<policy::Loaded> after = load_or_complain(arguments["NEW"], console);
+  const std::optional<policy::Loaded> before = load_or_complain(arguments["OLD"], arguments, console);
+  const std::optional<policy::Loaded> after = load_or_complain(arguments["NEW"], arguments, console);
   if (!before || !after) return kUsage;
   std::vector<std::string> warnings = before->warnings;
   warnings.insert(warnings.end(), after->warnings.begin(), after->warnings.end());
@@ -79,6 +83,7 @@ Command config_diff() {
           "that are spelled out make no difference.",
           {{"OLD", "OLD", "the configuration in force", true},
            {"NEW", "NEW", "the configuration to come", true},
+           set_option(),
            output_option()},
           "# What would this edit do?\n"
           "weir config diff /etc/weir/weir.yaml weir.yaml",

@@ -50,7 +50,7 @@ void print_csv(const std::vector<policy::Setting>& settings, Output& out) {
 }
 
 Exit run(const Arguments& arguments, Console& console) {
-  const std::optional<policy::Loaded> loaded = load_or_complain(arguments["--config"], console);
+  const std::optional<policy::Loaded> loaded = load_or_complain(arguments["--config"], arguments, console);
   if (!loaded) return kUsage;
   warn(loaded->warnings, console);
   if (arguments["--output"] == "json") {
@@ -68,9 +68,9 @@ Exit run(const Arguments& arguments, Console& console) {
 Command config_show() {
   return {"config show",
           "print every value in force and where it came from",
-          "Defaults, then the file, then WEIR_* variables: the last one wins, and its name stands behind\n"
-          "the value. Secrets are hidden. Without --config, the environment alone is the configuration.",
-          {{"--config", "FILE", "the configuration"}, output_option()},
+          "Defaults, then the file, then WEIR_* variables, then --set: the last one wins, and its name stands\n"
+          "behind the value. Secrets are hidden. Without --config, the environment alone is the configuration.",
+          {{"--config", "FILE", "the configuration"}, set_option(), output_option()},
           "# What does this file leave at its default?\n"
           "weir config show --config weir.yaml | grep '# default'\n"
           "# Does the variable arrive?\n"

@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "weir/base/text.h"
+
 namespace weir::cli {
 namespace {
 
@@ -49,9 +51,25 @@ policy::Problems unbuilt(const policy::Loaded& loaded) {
   return problems;
 }
 
-policy::Outcome load(const std::string& path) {
+Result<Flags> read_flags(const Arguments& arguments) {
+  Flags flags;
+  for (const std::string& text : arguments.all("--set")) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Error{Fault::invalid, "--set " + quote(text) + " must be PATH=VALUE, such as redis.mode=cluster"};
+    }
+    const std::string path = text.substr(0, equals);
+    if (!flags.emplace(path, text.substr(equals + 1)).second) {
+      return Error{Fault::invalid, "--set " + path + " is given twice"};
+    }
+  }
+  return flags;
+}
+
+policy::Outcome load(const std::string& path, const Flags& flags) {
   policy::Options options;
   options.environment = process_environment();
+  options.flags = flags;
   options.made_hash_key = kOfflineHashKey;
   return policy::load(path, options);
 }
@@ -59,6 +77,7 @@ policy::Outcome load(const std::string& path) {
 policy::Outcome load_to_serve(const std::string& path, const ServeOptions& serve) {
   policy::Options options;
   options.environment = process_environment();
+  options.flags = serve.flags;
   options.made_hash_key = serve.hash_key;
   options.amendments = serve.amendments;
   options.reading = serve.reading;
@@ -84,8 +103,13 @@ void warn(std::vector<std::string> warnings, Console& console) {
   }
 }
 
-std::optional<policy::Loaded> load_or_complain(const std::string& path, Console& console) {
-  policy::Outcome outcome = load(path);
+std::optional<policy::Loaded> load_or_complain(const std::string& path, const Arguments& arguments, Console& console) {
+  const Result<Flags> flags = read_flags(arguments);
+  if (!flags) {
+    console.complain(flags.error().detail);
+    return std::nullopt;
+  }
+  policy::Outcome outcome = load(path, *flags);
   if (const auto* const problems = std::get_if<policy::Problems>(&outcome)) {
     complain(*problems, path, console);
     return std::nullopt;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/result.h"
+#include "weir/cli/command.h"
 #include "weir/cli/output.h"
 #include "weir/policy/parse.h"
 
@@ -16,12 +18,17 @@ namespace weir::cli {
 // nothing, because nothing leaves an offline command that its input did not already say. A server has its own.
 inline constexpr std::string_view kOfflineHashKey = "weir offline";
 
-// The file with the process's environment on top; an empty path is the environment alone.
-policy::Outcome load(const std::string& path);
+// What `--set PATH=VALUE` says, by path. The Error is a sentence about one that cannot be read.
+using Flags = policy::Environment;
+Result<Flags> read_flags(const Arguments& arguments);
+
+// The file with the process's environment and the flags on top; an empty path is the environment alone.
+policy::Outcome load(const std::string& path, const Flags& flags);
 
 // The same for a server: it refuses what it would have to ignore.
 struct ServeOptions {
   std::string hash_key{kOfflineHashKey};  // of hashed limits, where the configuration gives none
+  Flags flags{};
   std::vector<policy::Amendment> amendments{};
   std::function<void(const std::string& path)> reading{};  // told each path before it is read
 };
@@ -36,8 +43,8 @@ void complain(const policy::Problems& problems, const std::string& path, Console
 // One line per warning on err, none of them twice.
 void warn(std::vector<std::string> warnings, Console& console);
 
-// load(), with complaints printed. Nothing if the configuration is refused.
-std::optional<policy::Loaded> load_or_complain(const std::string& path, Console& console);
+// load() with the flags of the command line, with complaints printed. Nothing if anything is refused.
+std::optional<policy::Loaded> load_or_complain(const std::string& path, const Arguments& arguments, Console& console);
 
 // "3 limits", "1 limit".
 std::string counted(std::size_t n, const std::string& noun);

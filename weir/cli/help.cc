@@ -33,6 +33,7 @@ std::string usage(const Command& command) {
     const std::string word =
         option.positional() ? std::string(option.name) : std::string(option.name) + " " + std::string(option.value);
     text += option.required ? " " + word : " [" + word + "]";
+    if (option.repeated) text += "...";
   }
   return text;
 }

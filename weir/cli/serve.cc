@@ -10,28 +10,38 @@ namespace {
 
 Exit run(const Arguments& arguments, Console& console) {
   const std::string& path = arguments["--config"];
-  policy::Outcome outcome = load_to_serve(path);
+  Result<Flags> flags = read_flags(arguments);
+  if (!flags) {
+    console.complain(flags.error().detail);
+    return kUsage;
+  }
+  ServeOptions options;
+  options.flags = *flags;
+  policy::Outcome outcome = load_to_serve(path, options);
   if (const auto* const problems = std::get_if<policy::Problems>(&outcome)) {
     complain(*problems, path, console);
     return kUsage;
   }
-  return Serving(std::move(std::get<policy::Loaded>(outcome)), path, console).run();
+  return Serving(std::move(std::get<policy::Loaded>(outcome)), path, std::move(*flags), console).run();
 }
 
 }  // namespace
 
 Command serve() {
-  return {"serve",
-          "answer requests over HTTP and RESP",
-          "Listens where the configuration says: by default on 127.0.0.1:8080 for HTTP, 127.0.0.1:6380 for any Redis\n"
-          "client, and 127.0.0.1:9090 for the admin API, metrics and probes. SIGTERM drains and ends; SIGHUP reads\n"
-          "the file again.",
-          {{"--config", "FILE", "the configuration; without it the environment (WEIR_...) and the defaults"}},
-          "# without a file: 100 requests per second and address, 20 at once\n"
-          "weir serve\n"
-          "# with limits of your own\n"
-          "weir serve --config weir.yaml",
-          run};
+  return {
+      "serve",
+      "answer requests over HTTP and RESP",
+      "Listens where the configuration says: by default on 127.0.0.1:8080 for HTTP, 127.0.0.1:6380 for any Redis\n"
+      "client, and 127.0.0.1:9090 for the admin API, metrics and probes. SIGTERM drains and ends; SIGHUP reads\n"
+      "the file again.",
+      {{"--config", "FILE", "the configuration; without it the environment (WEIR_...) and the defaults"}, set_option()},
+      "# without a file: 100 requests per second and address, 20 at once\n"
+      "weir serve\n"
+      "# with limits of your own\n"
+      "weir serve --config weir.yaml\n"
+      "# a value that goes before the file's and the environment's\n"
+      "weir serve --config weir.yaml --set log.level=debug --set listen[0].address=127.0.0.1:8081",
+      run};
 }
 
 }  // namespace weir::cli

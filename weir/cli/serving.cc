@@ -64,9 +64,10 @@ void apply_log(const policy::Settings& settings, Log& log) {
 
 }  // namespace
 
-Serving::Serving(policy::Loaded loaded, std::string path, Console& console)
+Serving::Serving(policy::Loaded loaded, std::string path, Flags flags, Console& console)
     : loaded_(std::move(loaded)),
       path_(std::move(path)),
+      flags_(std::move(flags)),
       console_(console),
       log_([&console](std::string_view line) {
         console.err.write(line);
@@ -194,6 +195,7 @@ Result<void> Serving::open_known(const policy::State& state) {
 
 policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) {
   ServeOptions options;
+  options.flags = flags_;
   options.amendments = amendments;
   // The key of hashed limits is made from the table's secret seed: it lives as long as the buckets it names.
   options.hash_key.clear();

@@ -15,6 +15,7 @@
 #include "weir/base/log.h"
 #include "weir/base/published.h"
 #include "weir/cli/command.h"
+#include "weir/cli/configuration.h"
 #include "weir/cli/endpoints.h"
 #include "weir/cli/output.h"
 #include "weir/cli/redis_desk.h"
@@ -36,8 +37,8 @@ namespace weir::cli {
 
 class Serving {
  public:
-  // `path` is the file to read again at a reload; empty: the environment.
-  Serving(policy::Loaded loaded, std::string path, Console& console);
+  // `path` is the file to read again at a reload; empty: the environment. The flags go on top each time.
+  Serving(policy::Loaded loaded, std::string path, Flags flags, Console& console);
 
   // Until a signal says so.
   Exit run();
@@ -62,6 +63,7 @@ class Serving {
 
   policy::Loaded loaded_;  // until the reloader has it
   std::string path_;
+  Flags flags_;
   Console& console_;
   Log log_;
 

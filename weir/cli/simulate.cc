@@ -144,7 +144,7 @@ class Run {
 };
 
 Exit run(const Arguments& arguments, Console& console) {
-  const std::optional<policy::Loaded> loaded = load_or_complain(arguments["--config"], console);
+  const std::optional<policy::Loaded> loaded = load_or_complain(arguments["--config"], arguments, console);
   if (!loaded) return kUsage;
   const Input input(arguments["--trace"]);
   const std::string path = arguments["--trace"] == "-" ? "standard input" : arguments["--trace"];
@@ -189,7 +189,8 @@ Command simulate() {
       "several charges that of the strictest. -1 is never; remaining -1 is unlimited. A line that\n"
       "cannot be replayed is answered by {\"t\",\"error\"}, and the exit status is 1.",
       {{"--config", "FILE", "the configuration", true},
-       {"--trace", "FILE", "the history, one JSON object a line; - is standard input", true}},
+       {"--trace", "FILE", "the history, one JSON object a line; - is standard input", true},
+       set_option()},
       "# Would this burst have passed?\n"
       "weir simulate --config weir.yaml --trace burst.jsonl\n"
       "# One question, on the command line:\n"

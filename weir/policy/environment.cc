@@ -9,6 +9,7 @@
 #include "weir/policy/check.h"
 #include "weir/policy/fields.h"
 #include "weir/policy/nearest.h"
+#include "weir/policy/settings_reader.h"
 #include "weir/policy/spellings.h"
 
 namespace weir::policy {
@@ -17,20 +18,13 @@ namespace {
 constexpr std::string_view kPrefix = "WEIR_";
 constexpr std::string_view kEnv = "env:";
 
-constexpr std::string_view kEnabled = "WEIR_RATE_LIMIT_ENABLED";
-constexpr std::string_view kPerSecond = "WEIR_RATE_LIMIT_REQUESTS_PER_SEC";
-constexpr std::string_view kBurst = "WEIR_RATE_LIMIT_BURST";
-constexpr std::string_view kByIp = "WEIR_RATE_LIMIT_BY_IP";
-constexpr std::string_view kByApikey = "WEIR_RATE_LIMIT_BY_APIKEY";
-constexpr std::string_view kCleanup = "WEIR_RATE_LIMIT_CLEANUP";
-
 // Ours, but no settings: the six of a server without a file, and those that tell other commands where a server is.
-constexpr std::array kOthers = {kEnabled,
-                                kPerSecond,
-                                kBurst,
-                                kByIp,
-                                kByApikey,
-                                kCleanup,
+constexpr std::array kOthers = {six::kEnabled,
+                                six::kPerSecond,
+                                six::kBurst,
+                                six::kByIp,
+                                six::kByApikey,
+                                six::kCleanup,
                                 std::string_view("WEIR_SERVER"),
                                 std::string_view("WEIR_ADMIN"),
                                 std::string_view("WEIR_TOKEN")};
@@ -71,6 +65,8 @@ class Overlay {
         lay_leaf(parent, below, field);
       } else if (field.shape == Shape::one) {
         lay_below(parent, below, field);
+      } else if (field.shape == Shape::list && begins(options_.flags, below + "[")) {
+        lay_items(parent, below, field);
       }
     }
   }
@@ -103,12 +99,44 @@ class Overlay {
   }
 
   // A setting that lay_paths() lays.
-  void know(std::string_view path) { known_[variable_name(path)].emplace_back(path); }
+  void know(std::string_view path) {
+    known_[variable_name(path)].emplace_back(path);
+    flags_used_.emplace_back(path);
+  }
+
+  // The default listeners, written out for flags that change them.
+  void write_listeners(NodeId root) {
+    if (!begins(options_.flags, "listen[") || has_listeners(document_, root)) return;
+    drop(document_, root, "listen");
+    const FileId nowhere = document_.add_file(std::string(kNoVariable));
+    const auto add = [&](NodeId parent, NodeKind kind, std::string_view key, std::string_view value) {
+      Node node;
+      node.kind = kind;
+      node.file = nowhere;
+      node.key = document_.keep(key);
+      node.value = document_.keep(value);
+      const NodeId id = document_.add(node);
+      document_.append(parent, id);
+      return id;
+    };
+    const NodeId list = add(root, NodeKind::sequence, "listen", "");
+    for (const Listener& listener : default_listeners()) {
+      const NodeId item = add(list, NodeKind::map, "", "");
+      add(item, NodeKind::scalar, "address", listener.address);
+      const NodeId speak = add(item, NodeKind::sequence, "speak", "");
+      for (const std::string& word : listener.speak) add(speak, NodeKind::scalar, "", word);
+    }
+  }
 
   void complain(Complaints& complaints, std::vector<std::string>& warnings) {
     for (const auto& [path, value] : options_.flags) {
       if (std::find(flags_used_.begin(), flags_used_.end(), path) != flags_used_.end()) continue;
-      complaints.add({document_.add_file("flag " + path), 0, 0}, "there is no setting " + quote(path));
+      std::vector<std::string_view> paths;
+      for (const auto& [variable, named] : known_) paths.insert(paths.end(), named.begin(), named.end());
+      const std::string_view near = nearest_word(paths, path);
+      complaints.add(
+          {document_.add_file(std::string(kFlag) + path), 0, 0},
+          "there is no setting " + quote(path) + (near.empty() ? "" : "; did you mean " + quote(near) + "?"));
     }
     for (const auto& [variable, paths] : known_) {
       if (paths.size() < 2 || !options_.environment.contains(variable)) continue;
@@ -150,9 +178,32 @@ class Overlay {
 
   void lay_flag(NodeId parent, const std::string& path, const Field& field) {
     const auto found = options_.flags.find(path);
-    if (found == options_.flags.end()) return;
+    if (found == options_.flags.end() || field.shape == Shape::map) return;
     flags_used_.push_back(path);
-    set(parent, field, found->second, "flag " + path);
+    set(parent, field, found->second, std::string(kFlag) + path);
+  }
+
+  // Entries of a list that there are, by flags alone: a variable's name has no brackets.
+  void lay_items(NodeId parent, const std::string& path, const Field& field) {
+    const NodeId list = document_.find(parent, field.name);
+    if (list == kNoNode) return;
+    if (document_.node(list).kind == NodeKind::map) return lay_item(list, path, field.fields);  // one, not a list
+    std::size_t index = 0;
+    for (NodeId item = document_.node(list).child; item != kNoNode; item = document_.node(item).next) {
+      const std::string place = path + "[" + std::to_string(index++) + "]";
+      if (document_.node(item).kind == NodeKind::map) lay_item(item, place, field.fields);
+    }
+  }
+
+  void lay_item(NodeId item, const std::string& path, std::span<const Field> fields) {
+    for (const Field& field : fields) {
+      const std::string below = join(path, field.name);
+      if (field.type != Type::section) {
+        lay_flag(item, below, field);
+      } else {
+        lay_items(item, below, field);
+      }
+    }
   }
 
   // The fields that variables or flags with that beginning name.
@@ -168,14 +219,14 @@ class Overlay {
     return names;
   }
 
+  static bool begins(const Environment& values, const std::string& start) {
+    const auto found = values.lower_bound(start);
+    return found != values.end() && found->first.starts_with(start);
+  }
+
   // Whether any variable or flag begins like something below this path: most maps are large and untouched.
   bool mentions(std::string_view path) const {
-    const std::string variable = variable_name(path);
-    const auto begins = [](const Environment& values, const std::string& start) {
-      const auto found = values.lower_bound(start);
-      return found != values.end() && found->first.starts_with(start);
-    };
-    return begins(options_.environment, variable) || begins(options_.flags, std::string(path));
+    return begins(options_.environment, variable_name(path)) || begins(options_.flags, std::string(path));
   }
 
   void lay_below(NodeId parent, const std::string& path, const Field& field) {
@@ -237,78 +288,6 @@ class Overlay {
   std::vector<std::string> replaced_secrets_;  // variables that the file names and that something else stands for
 };
 
-// Builds a tree by hand.
-class Sketch {
- public:
-  Sketch(const Environment& environment, Document& document, Complaints& complaints)
-      : environment_(environment),
-        document_(document),
-        complaints_(complaints),
-        here_(document.add_file(std::string(kNoVariable))) {}
-
-  NodeId map(NodeId parent, std::string_view key) {
-    Node node;
-    node.kind = NodeKind::map;
-    return add(node, parent, key, here_);
-  }
-
-  // The entry has the variable's place, or none if the variable is not set.
-  void scalar(NodeId parent, std::string_view key, std::string_view value, std::string_view variable = {}) {
-    Node node;
-    node.kind = NodeKind::scalar;
-    node.value = document_.keep(value);
-    add(node, parent, key, environment_.contains(variable) ? document_.add_file(std::string(variable)) : here_);
-  }
-
-  std::string value(std::string_view name, std::string_view fallback) const {
-    const auto found = environment_.find(name);
-    return found == environment_.end() ? std::string(fallback) : found->second;
-  }
-
-  bool flag(std::string_view name, bool fallback) {
-    const std::string text = value(name, fallback ? "true" : "false");
-    if (text == "true" || text == "false") return text == "true";
-    complain(name, "must be true or false, not " + quote(text));
-    return fallback;
-  }
-
-  // A value of one of the table's fields; a bad one has its complaint, and then the default stands for it. Here and not
-  // when the tree is checked, because a variable counts even where nothing uses it.
-  std::string checked(std::string_view name, const Field& field, std::string_view fallback) {
-    const std::string text = value(name, fallback);
-    std::optional<std::string> sentence = check_value(field, text, false);
-    if (!sentence) return text;
-    complain(name, std::move(*sentence));
-    return std::string(fallback);
-  }
-
-  // A number of requests per second, as a rate.
-  std::string per_second(std::string_view name, std::string_view fallback) {
-    const std::string text = value(name, fallback);
-    if (parse_rate(text + "/s")) return text + "/s";
-    complain(name, "must be a number of requests per second above 0, such as 100 or 0.5, not " + quote(text));
-    return std::string(fallback) + "/s";
-  }
-
- private:
-  void complain(std::string_view name, std::string sentence) {
-    complaints_.add({document_.add_file(std::string(name)), 0, 0}, std::move(sentence));
-  }
-
-  NodeId add(Node node, NodeId parent, std::string_view key, FileId file) {
-    node.file = file;
-    node.key = document_.keep(key);
-    const NodeId id = document_.add(node);
-    if (parent != kNoNode) document_.append(parent, id);
-    return id;
-  }
-
-  const Environment& environment_;
-  Document& document_;
-  Complaints& complaints_;
-  FileId here_;
-};
-
 }  // namespace
 
 std::string variable_name(std::string_view path) {
@@ -333,47 +312,12 @@ void lay_values(const Options& options, Document& document, NodeId root, Complai
   for (const Field& field : file_fields()) {
     if (field.shape == Shape::map_or_path) overlay.know(field.name);
   }
+  overlay.write_listeners(root);
   overlay.lay_section(root, {}, file_fields());
   for (const std::string_view name : {"limits", "names"}) {
     overlay.lay_entries(root, *find_field(file_fields(), name));
   }
   overlay.complain(complaints, warnings);
-}
-
-NodeId environment_alone(const Environment& environment, Document& document, Complaints& complaints) {
-  Sketch sketch(environment, document, complaints);
-  const bool enabled = sketch.flag(kEnabled, true);
-  const bool by_ip = sketch.flag(kByIp, true);
-  const bool by_apikey = sketch.flag(kByApikey, false);
-  if (enabled && !by_ip && !by_apikey) {
-    complaints.add({document.add_file(std::string(kEnabled)), 0, 0},
-                   "is true, but " + std::string(kByIp) + " and " + std::string(kByApikey) + " are both false");
-  }
-  const std::string rate = sketch.per_second(kPerSecond, "100.0");
-  const std::string burst = sketch.checked(kBurst, *find_field(limit_fields(), "burst"), "20");
-  const Field& memory_field = *find_field(file_fields(), "memory");
-  const std::string cleanup = sketch.checked(kCleanup, *find_field(memory_field.fields, "cleanup"), "5m");
-  const NodeId root = sketch.map(kNoNode, "");
-  const NodeId limits = sketch.map(root, "limits");
-  struct Strategy {
-    std::string_view name;
-    std::string_view key;
-    std::string_view variable;
-    bool on;
-  };
-  for (const Strategy& strategy :
-       {Strategy{"per-ip", "ip", kByIp, by_ip}, Strategy{"per-apikey", "apikey", kByApikey, by_apikey}}) {
-    if (!strategy.on) continue;
-    const NodeId limit = sketch.map(limits, strategy.name);
-    sketch.scalar(limit, "key", strategy.key, strategy.variable);
-    sketch.scalar(limit, "rate", rate, kPerSecond);
-    sketch.scalar(limit, "burst", burst, kBurst);
-    // Switched off is not the same as absent: whoever names the limit is let through.
-    if (!enabled) sketch.scalar(limit, "mode", "off", kEnabled);
-  }
-  const NodeId memory = sketch.map(root, "memory");
-  sketch.scalar(memory, "cleanup", cleanup, kCleanup);
-  return root;
 }
 
 }  // namespace weir::policy

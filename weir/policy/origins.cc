@@ -143,7 +143,7 @@ class OriginList {
     if (file == kAmendmentName) return std::string(kAmendmentName);
     if (file == kNoVariable) return "default";
     const std::string where = document_.where(document_.mark(id));
-    return where.starts_with("flag ") ? "flag" : where;
+    return where.starts_with(kFlag) ? std::string(kFlag.substr(0, kFlag.size() - 1)) : where;
   }
 
   // Access lists are compared entry by entry, and what decides a limit's numbers elsewhere setting by setting.

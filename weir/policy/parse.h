@@ -34,7 +34,7 @@ struct Amendment {
 // What a configuration is made of besides its file. Precedence: defaults < file < environment < flags < amendments.
 struct Options {
   Environment environment;  // as data: nothing here reads the process's own
-  Environment flags;        // dotted path to value, e.g. {"redis.mode", "cluster"}
+  Environment flags;        // path to value, e.g. {"redis.mode", "cluster"}, {"listen[0].address", …}
   std::vector<Amendment> amendments;
   // The key of `hashed` limits when `hash_key` is empty: whoever keeps the state makes one and gives it here.
   std::string made_hash_key;
@@ -48,7 +48,7 @@ struct Options {
 struct Setting {
   std::string path;    // "redis.mode", "limits.per-ip.count"
   std::string value;   // as it would be written, a list as "[a, b]"; "(hidden)" for a secret that is set
-  std::string origin;  // "default", "weir.yaml:12:3", "WEIR_REDIS_MODE", "flag", "api"
+  std::string origin;  // "default", "weir.yaml:12:3", "WEIR_REDIS_MODE", "--set", "api"
   bool is_list = false;
   std::vector<std::string> items = {};  // of a list
   // Two spellings mean the same if these are equal: 64KiB and 65536. Of a secret it tells two apart and holds neither.

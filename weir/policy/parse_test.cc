@@ -131,7 +131,7 @@ TEST(Parse, AVariableBeatsTheFileAndAFlagBeatsBoth) {
   EXPECT_EQ(made.settings.redis.mode, "cluster");
   EXPECT_EQ(made.settings.log.level, "error");
   EXPECT_EQ(origin(made, "redis.mode").origin, "WEIR_REDIS_MODE");
-  EXPECT_EQ(origin(made, "log.level").origin, "flag");
+  EXPECT_EQ(origin(made, "log.level").origin, "--set");
   EXPECT_EQ(origin(made, "redis.db").origin, "t.yaml:1:29");
   EXPECT_EQ(origin(made, "redis.pool_size").origin, "default");
 }
@@ -193,7 +193,41 @@ TEST(Parse, AVariableIsCheckedLikeTheFile) {
 TEST(Parse, AFlagThatNamesNoSettingIsRefused) {
   Options options;
   options.flags = {{"redis.moed", "x"}};
-  EXPECT_EQ(problems_of(parse("", "t.yaml", options)), "flag redis.moed: there is no setting \"redis.moed\"\n");
+  EXPECT_EQ(problems_of(parse("", "t.yaml", options)),
+            "--set redis.moed: there is no setting \"redis.moed\"; did you mean \"redis.mode\"?\n");
+  options.flags = {{"redis.db", "x"}, {"listen[3].address", "127.0.0.1:1"}, {"overrides.a:x", "1/s"}};
+  EXPECT_EQ(problems_of(parse("", "t.yaml", options)),
+            "--set redis.db: db must be a whole number, not \"x\"\n"
+            "--set listen[3].address: there is no setting \"listen[3].address\"\n"
+            "--set overrides.a:x: there is no setting \"overrides.a:x\"\n");
+}
+
+TEST(Parse, AFlagReachesEntriesOfListsByTheirPlace) {
+  Options options;
+  options.flags = {{"listen[0].address", "127.0.0.1:81"}, {"listen[1].speak", "http"}};
+  const Loaded usual = loaded(parse("", "t.yaml", options));
+  ASSERT_EQ(usual.settings.listen.size(), 3u);
+  EXPECT_EQ(usual.settings.listen[0].address, "127.0.0.1:81");
+  EXPECT_EQ(usual.settings.listen[1].speak, std::vector<std::string>{"http"});
+  EXPECT_EQ(usual.settings.listen[2].address, "127.0.0.1:9090");
+  EXPECT_EQ(origin(usual, "listen[0].address").origin, "--set");
+  EXPECT_EQ(origin(usual, "listen[0].speak").origin, "default");
+  options.flags = {{"listen[0].address", "127.0.0.1:81"},
+                   {"listen[0].tls.cert", "new.pem"},
+                   {"routes[0].match.path", "/b"},
+                   {"access.deny[0].reason", "why"},
+                   {"limits.a.schedule[0].count", "7"}};
+  const Loaded made =
+      loaded(parse("listen: [{address: '127.0.0.1:1', speak: http, tls: {cert: c.pem, key: k.pem}}]\n"
+                   "limits: {a: {key: ip, rate: 1/s, schedule: [{days: mon, count: 5}]}}\n"
+                   "routes: [{name: r, match: {path: /a}}]\n"
+                   "access: {deny: [{ip: 1.2.3.4}]}\n",
+                   "t.yaml", options));
+  EXPECT_EQ(made.settings.listen[0].address, "127.0.0.1:81");
+  EXPECT_EQ(made.settings.listen[0].tls[0].cert, "new.pem");
+  EXPECT_EQ(made.policy->access().entries()[0].reason, "why");
+  EXPECT_EQ(made.policy->limits()[0].schedule[0].numbers.count(), 7);
+  EXPECT_EQ(origin(made, "routes[0].match.path").value, "/b");
 }
 
 TEST(Parse, AVariableThatLooksLikeOursAndIsNotIsRefused) {

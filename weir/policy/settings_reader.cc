@@ -93,12 +93,6 @@ std::vector<Listener> read_listeners(const Section& file) {
   return out;
 }
 
-std::vector<Listener> default_listeners() {
-  return {{"127.0.0.1:8080", {"http", "grpc"}, "", {}, false},
-          {"127.0.0.1:6380", {"resp"}, "", {}, false},
-          {"127.0.0.1:9090", {"admin"}, "", {}, false}};
-}
-
 Redis read_redis(const Section& section) {
   const Section tls = section.section("tls");
   return {.endpoints = section.texts("endpoints"),
@@ -136,6 +130,12 @@ FailurePolicy read_failure_policy(const Section& file) {
 }
 
 }  // namespace
+
+std::vector<Listener> default_listeners() {
+  return {{"127.0.0.1:8080", {"http", "grpc"}, "", {}, false},
+          {"127.0.0.1:6380", {"resp"}, "", {}, false},
+          {"127.0.0.1:9090", {"admin"}, "", {}, false}};
+}
 
 bool has_listeners(const Document& document, NodeId root) {
   const NodeId listen = document.find(root, "listen");

@@ -17,6 +17,9 @@ Settings read_settings(const Document& document, NodeId root);
 std::vector<Setting> list_origins(const Document& document, NodeId root, const Settings& settings,
                                   const std::vector<NamedLimit>& limits);
 
+// Where a server listens that was not told where.
+std::vector<Listener> default_listeners();
+
 // Whether the file says where to listen; `listen:` with nothing behind it does not.
 bool has_listeners(const Document& document, NodeId root);
 

@@ -1,5 +1,7 @@
 """The commands of `weir` other than simulate, and what all commands share."""
 
+import csv
+import io
 import json
 import os
 import pty
@@ -91,7 +93,29 @@ class Usage(ProgramTest):
         self.assertIn("--colour", self.refused("config", "check", "x", "--colour"))
         self.assertEqual(self.refused("serve", "--cofnig", "weir.yaml"),
                          'weir: there is no option "--cofnig"; did you mean "--config"?\n')
-        self.assertIn('"xml" must be table or json', self.refused("config", "check", "x", "--output", "xml"))
+        self.assertIn('"xml" must be table, json or csv', self.refused("config", "check", "x", "--output", "xml"))
+
+
+class Csv(ProgramTest):
+    def rows(self, *arguments, code=0):
+        done = weir(*arguments, "--output", "csv")
+        self.assertEqual((done.returncode, done.stderr), (code, ""))
+        return list(csv.reader(io.StringIO(done.stdout)))
+
+    def test_has_a_line_of_names_and_quotes_what_needs_it(self):
+        good, bad = self.file("a.yaml", GOOD), self.file("b.yaml", BAD)
+        limits = self.rows("config", "check", good)
+        self.assertEqual(limits[0], ["limit", "number", "key", "id", "allows", "quota", "overrides", "mode"])
+        self.assertEqual(limits[1], ["per-ip", "", "ip", "ip", "20 at once, then 100 per 1s (one per 10ms)", "", "1", "enforce"])
+        problems = self.rows("config", "check", bad, code=2)
+        self.assertEqual(problems[0], ["file", "line", "column", "message"])
+        self.assertEqual(problems[1], [str(bad), "2", "21", 'unknown key "brust"; did you mean "burst"?'])
+        settings = self.rows("config", "show", "--config", good)
+        self.assertEqual(settings[0], ["path", "value", "origin"])
+        self.assertIn(["headers.ratelimit", "[x-ratelimit, ietf]", "default"], settings)
+        changes = self.rows("config", "diff", good, self.file("c.yaml", GOOD + "log: {level: warn}\n"))
+        self.assertEqual(changes, [["change", "what", "before", "after", "live"],
+                                   ["changed", "setting log.level", "info", "warn", "true"]])
 
 
 class Version(ProgramTest):

@@ -16,7 +16,7 @@ const std::vector<Command>& commands() {
 }
 
 Option output_option() {
-  return {"--output", "FORMAT", "how the report is written", false, {"table", "json"}};
+  return {"--output", "FORMAT", "how the report is written", false, {"table", "json", "csv"}};
 }
 
 }  // namespace weir::cli

@@ -47,13 +47,36 @@ void print_routes(const policy::Loaded& loaded, Output& out) {
   table.print(out);
 }
 
+const std::vector<std::string> kHeads = {"LIMIT", "NUMBER", "KEY", "ID", "ALLOWS", "QUOTA", "OVERRIDES", "MODE"};
+
+// For programs, so what goes without saying is said.
+void print_csv(const policy::Loaded& loaded, Console& console) {
+  const std::vector<policy::Described> limits = policy::describe(*loaded.policy);
+  Table table(kHeads);
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    const policy::Described& limit = limits[i];
+    table.add({limit.name, limit.number, limit.key, limit.id, sentence(loaded.policy->limits()[i], limit), limit.quota,
+               limit.overrides, limit.mode});
+  }
+  table.print_csv(console.out);
+  warn(loaded.warnings, console);
+}
+
+void print_csv(const policy::Problems& problems, Output& out) {
+  Table table({"FILE", "LINE", "COLUMN", "MESSAGE"});
+  for (const policy::Problem& problem : problems) {
+    table.add({problem.file, std::to_string(problem.line), std::to_string(problem.column), problem.sentence});
+  }
+  table.print_csv(out);
+}
+
 void print_table(const policy::Loaded& loaded, const std::string& path, Console& console) {
   Output& out = console.out;
   const std::vector<policy::Described> limits = policy::describe(*loaded.policy);
   out.write(out.painted(Paint::green, path + " is valid") + ": " + counted(limits.size(), "limit") + ", " +
             counted(loaded.policy->override_count(), "override") +
             (loaded.policy->routes().empty() ? "" : ", " + counted(loaded.policy->routes().size(), "route")) + "\n");
-  Table table({"LIMIT", "NUMBER", "KEY", "ID", "ALLOWS", "QUOTA", "OVERRIDES", "MODE"});
+  Table table(kHeads);
   for (std::size_t i = 0; i < limits.size(); ++i) {
     const policy::Described& limit = limits[i];
     // What goes without saying is not said: any text is an id, and an ip key's ids are addresses.
@@ -116,10 +139,13 @@ void print_json(const policy::Problems& problems, Output& out) {
 Exit run(const Arguments& arguments, Console& console) {
   const std::string& path = arguments["FILE"];
   const bool as_json = arguments["--output"] == "json";
+  const bool as_csv = arguments["--output"] == "csv";
   policy::Outcome outcome = load(path);
   if (const auto* const problems = std::get_if<policy::Problems>(&outcome)) {
     if (as_json) {
       print_json(*problems, console.out);
+    } else if (as_csv) {
+      print_csv(*problems, console.out);
     } else {
       complain(*problems, path, console);
     }
@@ -129,6 +155,8 @@ Exit run(const Arguments& arguments, Console& console) {
   for (const policy::Problem& problem : unbuilt(loaded)) loaded.warnings.push_back(problem.text());
   if (as_json) {
     print_json(loaded, console.out);
+  } else if (as_csv) {
+    print_csv(loaded, console);
   } else {
     print_table(loaded, path, console);
   }

@@ -6,6 +6,7 @@
 
 #include "weir/cli/commands.h"
 #include "weir/cli/configuration.h"
+#include "weir/cli/table.h"
 #include "weir/wire/json.h"
 
 namespace weir::cli {
@@ -36,6 +37,15 @@ void print_json(const std::vector<Change>& changes, Output& out) {
   out.write(text + "\n");
 }
 
+void print_csv(const std::vector<Change>& changes, Output& out) {
+  Table table({"CHANGE", "WHAT", "BEFORE", "AFTER", "LIVE"});
+  for (const Change& change : changes) {
+    table.add(
+        {std::string(word(change.kind)), change.what, change.before, change.after, change.live ? "true" : "false"});
+  }
+  table.print_csv(out);
+}
+
 void print_lines(const std::vector<Change>& changes, Output& out) {
   if (changes.empty()) out.write("no change\n");
   for (const Change& change : changes) out.write(out.painted(paint(change.kind), change.text()) + "\n");
@@ -52,6 +62,8 @@ Exit run(const Arguments& arguments, Console& console) {
   const std::vector<Change> changes = policy::diff(*before, *after);
   if (arguments["--output"] == "json") {
     print_json(changes, console.out);
+  } else if (arguments["--output"] == "csv") {
+    print_csv(changes, console.out);
   } else {
     print_lines(changes, console.out);
   }

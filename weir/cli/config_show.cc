@@ -4,6 +4,7 @@
 
 #include "weir/cli/commands.h"
 #include "weir/cli/configuration.h"
+#include "weir/cli/table.h"
 #include "weir/policy/describe.h"
 #include "weir/wire/json.h"
 
@@ -42,12 +43,20 @@ void print_lines(const std::vector<policy::Setting>& settings, Output& out) {
   }
 }
 
+void print_csv(const std::vector<policy::Setting>& settings, Output& out) {
+  Table table({"PATH", "VALUE", "ORIGIN"});
+  for (const policy::Setting& setting : settings) table.add({setting.path, setting.value, setting.origin});
+  table.print_csv(out);
+}
+
 Exit run(const Arguments& arguments, Console& console) {
   const std::optional<policy::Loaded> loaded = load_or_complain(arguments["--config"], console);
   if (!loaded) return kUsage;
   warn(loaded->warnings, console);
   if (arguments["--output"] == "json") {
     print_json(policy::in_force(*loaded), console.out);
+  } else if (arguments["--output"] == "csv") {
+    print_csv(policy::in_force(*loaded), console.out);
   } else {
     print_lines(policy::in_force(*loaded), console.out);
   }

@@ -11,7 +11,32 @@ std::size_t width(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+// RFC 4180 §2: what holds a comma, a quote or the end of a line stands in quotes, and a quote in it twice.
+std::string csv_line(const std::vector<std::string>& cells) {
+  std::string text;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (i > 0) text += ',';
+    if (cells[i].find_first_of(",\"\r\n") == std::string::npos) {
+      text += cells[i];
+      continue;
+    }
+    text += '"';
+    for (const char c : cells[i]) text += c == '"' ? "\"\"" : std::string(1, c);
+    text += '"';
+  }
+  return text + "\n";
+}
+
 }  // namespace
+
+void Table::print_csv(Output& out) const {
+  std::vector<std::string> heads = heads_;
+  for (std::string& head : heads) {
+    for (char& c : head) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  }
+  out.write(csv_line(heads));
+  for (const auto& row : rows_) out.write(csv_line(row));
+}
 
 void Table::print(Output& out) const {
   std::vector<std::size_t> shown;

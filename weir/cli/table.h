@@ -16,6 +16,8 @@ class Table {
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   bool empty() const noexcept { return rows_.empty(); }
   void print(Output& out) const;
+  // The same rows for programs (RFC 4180): every column, the heads in lower case as the first line.
+  void print_csv(Output& out) const;
 
  private:
   std::vector<std::string> heads_;

@@ -102,14 +102,21 @@ class LimitReader {
   }
 
   void read_key(NamedLimit& limit) {
-    const NodeId key = find("key");
+    const NodeId key = document_.find(entry_, "key");
     if (key == kNoNode) return;
-    if (document_.node(key).kind == NodeKind::scalar) limit.key.emplace_back(document_.value(key));
+    const NodeKind kind = document_.node(key).kind;
+    std::size_t size = kind == NodeKind::scalar ? 1 : 0;
+    bool global = false;
+    for (const NodeId part : document_.children(kind == NodeKind::sequence ? key : kNoNode)) {
+      ++size;
+      global = global || document_.value(part) == "global";
+    }
+    if (global && size > 1) complaints_.add(document_.mark(key), "key global must stand alone");
+    if (document_.node(key).refused) return;
+    if (size == 0) complaints_.add(document_.mark(key), "key must name at least one source");
+    if (kind == NodeKind::scalar) limit.key.emplace_back(document_.value(key));
     for (const NodeId part : document_.children(key)) limit.key.emplace_back(document_.value(part));
-    if (limit.key.empty()) complaints_.add(document_.mark(key), "key must name at least one source");
     for (const std::string& source : limit.key) limit.sources.push_back(KeySource::of(source));
-    const bool global = std::find(limit.key.begin(), limit.key.end(), "global") != limit.key.end();
-    if (global && limit.key.size() > 1) complaints_.add(document_.mark(key), "key global must stand alone");
   }
 
   void read_lease(NamedLimit& limit) {
@@ -145,11 +152,10 @@ NamedLimit& name_limit(Limits& limits, const Document& document, NodeId entry) {
   return limits.made[found->second];
 }
 
-bool check_name(const Document& document, NodeId entry, Complaints& complaints) {
-  if (is_name(document.key(entry))) return true;
+void check_name(const Document& document, NodeId entry, Complaints& complaints) {
+  if (is_name(document.key(entry))) return;
   complaints.add(document.key_mark(entry),
                  "limit name " + quote(document.key(entry)) + " must be 1 to 63 of the characters A-Z a-z 0-9 . _ -");
-  return false;
 }
 
 // Where each limit got its number and its id format from, to blame the second.
@@ -233,9 +239,15 @@ Limits read_limits(const Document& document, NodeId root, Complaints& complaints
     limits.complete = limits.complete && !document.node(section).refused;
   }
   for (const NodeId entry : entries_of(document, root, "limits")) {
-    if (!check_name(document, entry, complaints)) continue;
+    check_name(document, entry, complaints);
     NamedLimit& limit = name_limit(limits, document, entry);
-    if (document.node(entry).kind != NodeKind::map || limits.nodes[limits.by_name[limit.name]] != entry) continue;
+    if (document.node(entry).kind != NodeKind::map) continue;
+    if (limits.nodes[limits.by_name[limit.name]] != entry) {
+      // Written twice: for what else is wrong with it.
+      NamedLimit second;
+      LimitReader(document, entry, complaints).read(second);
+      continue;
+    }
     LimitReader(document, entry, complaints).read(limit);
     read_identity(document, entry, limit, seen, complaints);
     const bool silent = !limit.numbers && !limit.unlimited && !limit.quota && limit.schedule.empty();
@@ -245,7 +257,7 @@ Limits read_limits(const Document& document, NodeId root, Complaints& complaints
     }
   }
   for (const NodeId entry : entries_of(document, root, "names")) {
-    if (!check_name(document, entry, complaints)) continue;
+    check_name(document, entry, complaints);
     NamedLimit& limit = name_limit(limits, document, entry);
     read_identity(document, entry, limit, seen, complaints);
   }

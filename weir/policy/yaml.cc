@@ -247,7 +247,9 @@ std::size_t find_bad_byte(std::string_view text) {
       continue;
     }
     const std::size_t length = utf8_sequence(text.substr(i));
-    if (length == 0) return i;
+    // Of U+0080 to U+009F YAML allows the line end only.
+    const bool line_end = byte == 0xc2 && text.substr(i, length) == "\u0085";
+    if (length == 0 || (byte == 0xc2 && !line_end && has_control(text.substr(i, length)))) return i;
     i += length;
   }
   return text.size();
@@ -261,11 +263,12 @@ void refuse_byte(std::string_view text, std::size_t at, TreeBuilder& builder) {
     ++line;
     start = i + 1;
   }
-  const auto byte = static_cast<unsigned char>(text[at]);
+  const bool wide = utf8_sequence(text.substr(at)) > 1;
+  const auto byte = static_cast<unsigned char>(text[wide ? at + 1 : at]);
   const std::string_view hex = "0123456789abcdef";
   builder.refuse(line, static_cast<std::uint32_t>(at - start + 1),
-                 std::string("byte 0x") + hex[byte >> 4] + hex[byte & 15] +
-                     (byte < 0x80 ? " is a control character" : " is not part of valid UTF-8"));
+                 std::string(wide ? "U+00" : "byte 0x") + hex[byte >> 4] + hex[byte & 15] +
+                     (wide || byte < 0x80 ? " is a control character" : " is not part of valid UTF-8"));
 }
 
 // False after a complaint: too big, or bytes that are no text.

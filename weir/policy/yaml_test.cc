@@ -152,6 +152,13 @@ TEST(Yaml, RefusesBytesThatAreNoText) {
   EXPECT_EQ(tree(read_yaml, std::string_view("a: b\nc\0: d", 10)), "t:2:2: byte 0x00 is a control character\n");
   EXPECT_EQ(tree(read_yaml, "a: \xff\n"), "t:1:4: byte 0xff is not part of valid UTF-8\n");
   EXPECT_EQ(tree(read_yaml, "a: \xc3\xa4\n").find("byte"), std::string::npos);
+  EXPECT_EQ(tree(read_yaml, "a: \u0080\n"), "t:1:4: U+0080 is a control character\n");
+  EXPECT_EQ(tree(read_yaml, "a: b\n# \u009f\n"), "t:2:3: U+009f is a control character\n");
+  EXPECT_EQ(tree(read_yaml, "# \u0085 \u00a0\n").find("control"), std::string::npos);
+}
+
+TEST(Yaml, EscapesAreTheCharactersTheyStandFor) {
+  EXPECT_EQ(tree(read_yaml, "\"a\\N\\_\\x80\""), "1q t  t:1:1 a\u0085\u00a0\u0080\n");
 }
 
 TEST(Yaml, AliasesAreCopiesWithTheirOwnKeys) {

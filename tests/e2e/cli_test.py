@@ -50,11 +50,11 @@ def on_a_terminal(*arguments, env=None):
 class Help(ProgramTest):
     def test_weir_alone_prints_every_command(self):
         alone = weir()
-        self.assertEqual((alone.returncode, alone.stderr), (0, ""))
+        self.assertEqual((alone.returncode, alone.stdout), (2, ""), "a command is missing")
         for command in COMMANDS:
-            self.assertIn("\n  " + command + " ", alone.stdout)
+            self.assertIn("\n  " + command + " ", alone.stderr)
         for asked in (weir("--help"), weir("-h")):
-            self.assertEqual((asked.returncode, asked.stdout), (0, alone.stdout))
+            self.assertEqual((asked.returncode, asked.stdout, asked.stderr), (0, alone.stderr, ""))
 
     def test_every_command_has_one_with_examples(self):
         for command in COMMANDS:
@@ -67,10 +67,11 @@ class Help(ProgramTest):
                 self.assertLessEqual(max(map(len, done.stdout.splitlines())), 110)
 
     def test_a_group_lists_its_commands(self):
-        for done in (weir("config"), weir("config", "--help")):
-            self.assertEqual(done.returncode, 0)
-            self.assertIn("  config check ", done.stdout)
-            self.assertNotIn("simulate", done.stdout)
+        alone, asked = weir("config"), weir("config", "--help")
+        self.assertEqual((alone.returncode, alone.stdout, alone.stderr), (2, "", asked.stdout))
+        self.assertEqual((asked.returncode, asked.stderr), (0, ""))
+        self.assertIn("  config check ", asked.stdout)
+        self.assertNotIn("simulate", asked.stdout)
 
 
 class Usage(ProgramTest):

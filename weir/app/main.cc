@@ -179,8 +179,13 @@ Exit run(int argc, const char* const* argv, Console& console) {
   try {
     const Command* const command = line.parse(argc, argv);
     if (command != nullptr) return command->run(line.arguments(*command), console);
-    console.out.write(line.version() ? version_text() : line.help());
-    return kOk;
+    if (line.version()) {
+      console.out.write(version_text());
+      return kOk;
+    }
+    // Nobody asked for help, but a command is missing.
+    console.err.write(line.help());
+    return kUsage;
   } catch (const CLI::CallForHelp&) {
     console.out.write(line.help());
     return kOk;

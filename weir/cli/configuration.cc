@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "weir/base/text.h"
+#include "weir/net/tls.h"
 
 namespace weir::cli {
 namespace {
@@ -49,6 +51,35 @@ policy::Problems unbuilt(const policy::Loaded& loaded) {
     problems.push_back({setting.origin, 0, 0, what + " is not built yet, and the server must not ignore it"});
   }
   return problems;
+}
+
+std::vector<std::string> doubt_certificates(const policy::Loaded& loaded, const std::string& path) {
+  std::vector<std::string> sentences;
+  const auto doubt = [&](const std::string& section, const Error& error) {
+    const auto place = std::ranges::find_if(
+        loaded.origins, [&](const policy::Setting& setting) { return setting.path.starts_with(section + "."); });
+    sentences.push_back((place == loaded.origins.end() ? "" : place->origin + ": ") + error.detail +
+                        "; a server would not start with it");
+  };
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  for (std::size_t i = 0; i < loaded.settings.listen.size(); ++i) {
+    const std::vector<policy::Tls>& tls = loaded.settings.listen[i].tls;
+    for (std::size_t k = 0; k < tls.size(); ++k) {
+      const auto made = TlsServer::make({{{(folder / tls[k].cert).string(), (folder / tls[k].key).string()}},
+                                         {},
+                                         [&](LogLevel, std::string_view line) { sentences.emplace_back(line); }});
+      const std::string section = "listen[" + std::to_string(i) + "].tls";
+      const bool is_list = std::ranges::any_of(
+          loaded.origins, [&](const policy::Setting& setting) { return setting.path.starts_with(section + "["); });
+      if (!made) doubt(is_list ? section + "[" + std::to_string(k) + "]" : section, made.error());
+    }
+  }
+  const policy::RedisTls& redis = loaded.settings.redis.tls;
+  if (loaded.settings.store == policy::StoreKind::redis && redis.enabled) {
+    const auto made = TlsClient::make({redis.ca_file, {redis.cert_file, redis.key_file}, {}});
+    if (!made) doubt("redis.tls", made.error());
+  }
+  return sentences;
 }
 
 Result<Flags> read_flags(const Arguments& arguments) {

@@ -37,6 +37,10 @@ policy::Outcome load_to_serve(const std::string& path, const ServeOptions& optio
 // What a server refuses because nothing acts on it yet; everything else agrees with load().
 policy::Problems unbuilt(const policy::Loaded& loaded);
 
+// Sentences about certificates with which a server could not start here: those of listeners and of the Redis store. A
+// file may well be checked on a machine that does not have them.
+std::vector<std::string> doubt_certificates(const policy::Loaded& loaded, const std::string& path);
+
 // One line per problem on err, and a last one that counts them.
 void complain(const policy::Problems& problems, const std::string& path, Console& console);
 

@@ -13,7 +13,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace weir;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   policy::Options options;
-  options.environment = {{"WEIR_REDIS_MODE", "cluster"}, {"WEIR_LIMITS_A_BURST", "7"}, {"SECRET", "s"}};
+  options.environment = {{"WEIR_REDIS_MODE", "cluster"}, {"WEIR_HOME", "/"}, {"SECRET", "s"}};
+  // Both are refused where there is no limit of that name, so half of the texts go without.
+  if (size % 2 == 0) {
+    options.environment.emplace("WEIR_LIMITS_A_COUNT", "7");
+    options.flags = {{"limits.a.burst", "9"}, {"listen[0].address", "127.0.0.1:81"}};
+  }
   options.made_hash_key = "key";
   options.read = [&](const std::string&) -> Result<std::string> { return std::string(text.substr(text.size() / 2)); };
   const policy::Outcome outcome = policy::parse(text, "fuzz.yaml", options);

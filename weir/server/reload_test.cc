@@ -107,6 +107,16 @@ TEST_F(ReloaderTest, NamesWhatOnlyARestartChangesAndKeepsItsValue) {
   }
 }
 
+TEST_F(ReloaderTest, AsksForNoRestartWhenOnlyTheSpellingChanges) {
+  start();
+  file_ +=
+      "\nlisten: [{address: 'localhost:8080', speak: [grpc, http]}, {address: '127.0.0.1:6380', speak: resp, "
+      "password: ''}, {address: '127.0.0.1:9090', speak: admin}]\nmemory: {max_buckets: 50000000}\nredis: {timeout: "
+      "0.25s}";
+  EXPECT_THAT(reloader_->reload().needs_restart, ElementsAre());
+  EXPECT_THAT(log_, ElementsAre("info reloaded"));
+}
+
 TEST_F(ReloaderTest, TellsWhoKeepsACopy) {
   start();
   std::vector<int> codes;

@@ -98,6 +98,25 @@ class Overlay {
     }
   }
 
+  // `limits` and `names` may both give a limit its number and its id format: then the source that counts more wins.
+  void settle_identities(NodeId root) {
+    if (!mentions("limits") && !mentions("names")) return;
+    std::map<std::string, NodeId, std::less<>> names;
+    for (const NodeId entry : document_.children(document_.find(root, "names"))) {
+      names.emplace(document_.key(entry), entry);
+    }
+    for (const NodeId limit : document_.children(document_.find(root, "limits"))) {
+      const auto name = names.find(document_.key(limit));
+      if (name == names.end()) continue;
+      for (const std::string_view key : {"number", "id"}) {
+        const NodeId here = document_.find(limit, key);
+        const NodeId there = document_.find(name->second, key);
+        if (here == kNoNode || there == kNoNode || rank(here) == rank(there)) continue;
+        drop(document_, rank(here) < rank(there) ? limit : name->second, key);
+      }
+    }
+  }
+
   // A setting that lay_paths() lays.
   void know(std::string_view path) {
     known_[variable_name(path)].emplace_back(path);
@@ -181,6 +200,13 @@ class Overlay {
     if (found == options_.flags.end() || field.shape == Shape::map) return;
     flags_used_.push_back(path);
     set(parent, field, found->second, std::string(kFlag) + path);
+  }
+
+  // How much the source of a value counts: a flag more than a variable, and that more than a file.
+  int rank(NodeId id) const {
+    const std::string& file = document_.file(document_.node(id).file);
+    if (file.starts_with(kFlag)) return 2;
+    return document_.node(id).line == 0 && file.starts_with(kPrefix) ? 1 : 0;
   }
 
   // Entries of a list that there are, by flags alone: a variable's name has no brackets.
@@ -317,6 +343,7 @@ void lay_values(const Options& options, Document& document, NodeId root, Complai
   for (const std::string_view name : {"limits", "names"}) {
     overlay.lay_entries(root, *find_field(file_fields(), name));
   }
+  overlay.settle_identities(root);
   overlay.complain(complaints, warnings);
 }
 

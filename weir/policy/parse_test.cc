@@ -178,6 +178,19 @@ TEST(Parse, AVariableBeatsTheFileInAnySpellingOfANumber) {
       << "twice in one source";
 }
 
+TEST(Parse, AVariableBeatsTheFileWhereverItGivesALimitItsNumber) {
+  const auto number = [](Environment environment, Environment flags = {}) {
+    Options options = with_environment(std::move(environment));
+    options.flags = std::move(flags);
+    const Loaded made =
+        loaded(parse("limits: {a: {rate: 1/s, number: 6}}\nnames: {a: {number: 6}}", "t.yaml", options));
+    return made.policy == nullptr ? 0 : made.policy->limits()[0].number.value();
+  };
+  EXPECT_EQ(number({{"WEIR_LIMITS_A_NUMBER", "7"}}), 7u);
+  EXPECT_EQ(number({{"WEIR_NAMES_A_NUMBER", "7"}}), 7u);
+  EXPECT_EQ(number({{"WEIR_NAMES_A_NUMBER", "7"}}, {{"limits.a.number", "8"}}), 8u);
+}
+
 TEST(Parse, AVariableThatCouldMeanTwoLimitsIsRefused) {
   EXPECT_EQ(problems_of(parse("limits: {a-b: {rate: 5/s}, a.b: {rate: 5/s}}", "t.yaml",
                               with_environment({{"WEIR_LIMITS_A_B_BURST", "9"}}))),

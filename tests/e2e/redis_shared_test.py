@@ -90,6 +90,12 @@ class Sharing(unittest.TestCase):
         for _ in range(5):  # on any loop of either server: a denial was remembered on one of them
             self.assertEqual(check(two, "orders", "3"), 200)
         self.assertEqual(check(two, "orders", "3"), 429)
+        # A quota's window is of no concern to a reset.
+        self.assertEqual(admin(two, "POST", "/ratelimit/reset/daily:7"), (200, {"reset": 1}))
+        self.assertEqual(check(one, "daily", "7", 3), 200)
+        self.assertEqual(admin(two, "POST", "/ratelimit/reset/7"), (200, {"reset": 2}))
+        self.assertEqual((check(one, "daily", "7", 3), check(one, "orders", "7", 5)), (200, 200))
+        self.assertIn('weir_store_errors_total{kind="refused"} 0\n', two.get("admin", "/metrics"))
         self.assertEqual(admin(two, "POST", "/ratelimit/reset/all?confirm=all"), (200, {"reset": 12}))
         for _ in range(5):
             self.assertEqual(check(two, "orders", "3"), 200)
@@ -111,7 +117,8 @@ class Sharing(unittest.TestCase):
         server, = self.serve(redis.port, count=1)
         redis.kill()
         until("the server notices", lambda: "weir_store_up 0\n" in server.get("admin", "/metrics"))
-        for method, path in (("GET", "/ratelimit/clients"), ("POST", "/ratelimit/reset/all?confirm=all")):
+        for method, path in (("GET", "/ratelimit/clients"), ("GET", "/ratelimit/clients/orders/7"),
+                             ("POST", "/ratelimit/reset/all?confirm=all")):
             status, answer = admin(server, method, path)
             self.assertEqual((status, answer["error"]), (503, "store_unavailable"), answer)
         _, stats = admin(server, "GET", "/ratelimit/stats")

@@ -40,6 +40,9 @@ class ClientView final : public Work {
   void answered(std::size_t index, const Result<Answer>& answer) override {
     if (!answer) {
       error_ = answer.error();
+    } else if (answer->verdict.degraded) {
+      // Decided without the store: full buckets that nobody has seen.
+      error_ = Error{Fault::unavailable, "the store cannot be asked"};
     } else if (!answer->verdict.all.empty()) {
       answers_[index] = answer->verdict.all[answer->verdict.strictest];
     }

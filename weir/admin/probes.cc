@@ -18,8 +18,9 @@ Outcome healthz(Front&, const Request&) {
 }
 
 Outcome readyz(Front& front, const Request& request) {
-  if (!front.health.ready) return tell(false, {}, "not ready");
   const bool deep = query_value(request.query, "deep") == "true";
+  if (deep) front.health.deep_probes.fetch_add(1, std::memory_order_relaxed);
+  if (!front.health.ready) return tell(false, {}, "not ready");
   return tell(!deep || front.health.store_reachable, "ready", "store unavailable");
 }
 

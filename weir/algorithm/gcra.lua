@@ -165,7 +165,8 @@ end
 
 local quota = {}
 
--- The window to charge is picked by this clock: the server's may be a window ahead or behind.
+-- The window to charge is picked by this clock: the server's may be a window ahead or behind. An undo has the one that
+-- was charged, and a reset needs none: what is kept says when it ends.
 function quota.read(e, at)
   e.cost, e.size = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
   local first, current, next_end = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
@@ -176,7 +177,7 @@ function quota.read(e, at)
     e.state_end, e.state_used = tonumber(sub(state, 1, colon - 1)), tonumber(sub(state, colon + 1))
   end
   local minutes = floor(now_s / 60)
-  if mode ~= 'undo' and (minutes >= next_end or minutes < first - (current - first)) then
+  if mode ~= 'undo' and mode ~= 'reset' and (minutes >= next_end or minutes < first - (current - first)) then
     e.failure = 'WEIRCLOCK the clocks of the server and of Redis are more than a window of the quota apart'
     return at + 5
   end

@@ -55,7 +55,7 @@ Conversation admin_conversation() {
   talk.breaks = {
       {"TLS", "\x16\x03\x01\x02", last_words("400 Bad Request", "bad_request", "this is not an HTTP request")},
       {"long line", "GET /" + std::string(bounds::http_request_line_bytes_max, 'a'),
-       last_words("414 URI Too Long", "header_too_large", "the request line is longer than 8 KiB")},
+       last_words("431 Request Header Fields Too Large", "header_too_large", "the request line is longer than 63 KiB")},
       {"large content", "PUT /ratelimit/config HTTP/1.1\r\nHost: h\r\nContent-Length: 1048577\r\n\r\n",
        last_words("413 Content Too Large", "too_large", "the content is larger than this server takes")},
   };

@@ -111,9 +111,10 @@ function bucket.take(e)
   keep_tat(e.key, after_now(promised))
 end
 
--- Denied: what the denial said is kept, or the wait would begin anew with every request.
+-- Denied: what the denial said is kept, or the wait would begin anew with every request. A cost that can never pass was
+-- promised no wait.
 function bucket.settle(e)
-  if e.beyond then
+  if e.beyond and e.price >= 0 then
     keep_tat(e.key, after_now(e.window))
   end
 end

@@ -175,7 +175,7 @@ inline constexpr std::size_t zone_bytes_max = 64u << 10;
 
 // HTTP: a request line, a head and its fields, content, chunk lines, and what chunk extensions and trailers may take
 // all together.
-inline constexpr std::size_t http_request_line_bytes_max = 8u << 10;
+inline constexpr std::size_t http_request_line_bytes_max = 63u << 10;
 inline constexpr std::size_t http_head_bytes_max = 64u << 10;
 inline constexpr std::size_t http_headers_max = 100;
 inline constexpr std::size_t http_body_bytes_max = 1u << 20;

@@ -58,4 +58,18 @@ struct Answer {
   Now now;                   // the reading the decisions used
 };
 
+// A limit with numbers and a quota has two decisions, side by side: the stricter one is the limit's answer.
+inline bool speaks_for_its_limit(const Answer& answer, std::size_t i) noexcept {
+  const auto& all = answer.verdict.all;
+  const auto of_one = [&](std::size_t a, std::size_t b) {
+    const Label& first = answer.labels[a];
+    return !first.limit.empty() && first.limit == answer.labels[b].limit && first.id == answer.labels[b].id;
+  };
+  const bool second = i > 0 && of_one(i - 1, i);
+  if (!second && (i + 1 >= all.size() || !of_one(i, i + 1))) return true;
+  const std::size_t other = second ? i - 1 : i + 1;
+  if (i == answer.verdict.strictest || other == answer.verdict.strictest) return i == answer.verdict.strictest;
+  return second ? stricter(all[i], all[other]) : !stricter(all[other], all[i]);
+}
+
 }  // namespace weir

@@ -14,7 +14,9 @@ namespace {
 constexpr std::size_t kIdBytesMax = bounds::key_bytes_max - 2 * bounds::name_bytes_max - 2;
 
 Error refuse_id(const NamedLimit& limit, const Error& error) {
-  return Error{error.fault, "limit " + quote(limit.name) + ": " + error.detail};
+  // Too long for its format is as bad as any other mistake in an id.
+  const Fault fault = error.fault == Fault::too_large ? Fault::invalid : error.fault;
+  return Error{fault, "limit " + quote(limit.name) + ": " + error.detail};
 }
 
 // An address, or the prefix that lists show for IPv6 clients.

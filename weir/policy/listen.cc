@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "weir/base/bounds.h"
@@ -15,6 +16,13 @@ namespace {
 
 bool is_host_byte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
+}
+
+// Digits alone: "-0" is no port.
+std::optional<std::int64_t> read_port(std::string_view text) {
+  const Result<std::int64_t> port = parse_integer(text);
+  if (!port || text.starts_with('-') || *port > 65535) return std::nullopt;
+  return *port;
 }
 
 // "127.0.0.1:80", "[::1]:80", "localhost:80" and sockets in the file system cannot be reached from elsewhere.
@@ -137,8 +145,8 @@ Result<std::string> canonical_address(std::string_view text) {
   } else if (host.find(':') != std::string_view::npos) {
     return bad("is ambiguous: write an IPv6 address in brackets, [::1]:8080");
   }
-  const Result<std::int64_t> port = parse_integer(text.substr(colon + 1));
-  if (!port || *port < 0 || *port > 65535) return bad("needs a port from 0 to 65535");
+  const std::optional<std::int64_t> port = read_port(text.substr(colon + 1));
+  if (!port) return bad("needs a port from 0 to 65535");
   const Result<IpAddress> ip = IpAddress::parse(host == "localhost" ? "127.0.0.1" : host);
   if (!ip) return bad("needs an IP address before the port");
   return (ip->is_v4() ? ip->print() : "[" + ip->print() + "]") + ":" + std::to_string(*port);
@@ -149,8 +157,7 @@ Result<void> check_target(std::string_view text) {
   if (address) return {};
   const bool literal = text.starts_with("unix:") || text.starts_with('[') || text.find(':') != text.rfind(':');
   const std::size_t colon = text.rfind(':');
-  const Result<std::int64_t> port = parse_integer(text.substr(std::min(colon + 1, text.size())));
-  if (literal || colon == std::string_view::npos || !port || *port < 0 || *port > 65535) return address.error();
+  if (literal || colon == std::string_view::npos || !read_port(text.substr(colon + 1))) return address.error();
   const std::string_view host = text.substr(0, colon);
   const bool name = !host.empty() && host.size() <= bounds::domain_bytes_max && std::ranges::all_of(host, is_host_byte);
   if (name) return {};

@@ -129,7 +129,8 @@ Replay::Taken Replay::take(const Charge& charge, const Bucket& bucket, Now now) 
     return {step.decision, {bucket.tat, bucket.written, step.state}};
   }
   const Step step = gcra::spend(charge.limit, bucket.tat, charge.cost, now.time);
-  if (charge.cost == 0) return {step.decision, bucket};
+  // Nothing is taken, and a cost that can never pass was promised no wait.
+  if (charge.cost == 0 || charge.cost > charge.limit.burst()) return {step.decision, bucket};
   if (step.decision.allowed) return {step.decision, {step.tat, now.time, bucket.quota}};
   // A line out of order by less than a window is waited for, like any reading that is a little old: settling it would
   // give away what was spent in between. Beyond that the clock was set back.

@@ -278,7 +278,7 @@ HeadStep parse_request_head(std::string_view bytes, RequestHead& out) {
   // What does not even begin like a request (a TLS hello, say) is answered before there is a line.
   if (bytes[0] != '\r' && !all_are(bytes.substr(0, 1), in_token)) return {0, {400, "this is not an HTTP request"}};
   const std::size_t start = bytes.starts_with("\r\n") ? 2 : 0;
-  const Line line = take_first_line(bytes, start, {414, "the request line is longer than 8 KiB"});
+  const Line line = take_first_line(bytes, start, {431, "the request line is longer than 63 KiB"});
   if (!line.complete || line.problem) return {0, line.problem};
   out.path = out.query = out.host = out.content_type = out.accept = {};
   out.expects_continue = false;
@@ -297,7 +297,7 @@ HeadStep parse_request_head(std::string_view bytes, RequestHead& out) {
 }
 
 HeadStep parse_response_head(std::string_view bytes, bool to_head, ResponseHead& out) {
-  const Line line = take_first_line(bytes, 0, {502, "the status line is longer than 8 KiB"});
+  const Line line = take_first_line(bytes, 0, {502, "the status line is longer than 63 KiB"});
   if (!line.complete || line.problem) return {0, line.problem};
   out.framing = {};
   std::string_view rest = line.text;

@@ -181,9 +181,9 @@ TEST(HttpHead, BoundsTheRequestLine) {
     return text.append(size - text.size() - 9, 'a') + " HTTP/1.0\r\n\r\n";
   };
   EXPECT_GT(parse(line(bounds::http_request_line_bytes_max)).step.size, 0u);
-  EXPECT_EQ(parse(line(bounds::http_request_line_bytes_max + 1)).step.problem.status, 414);
+  EXPECT_EQ(parse(line(bounds::http_request_line_bytes_max + 1)).step.problem.status, 431);
   EXPECT_EQ(parse(std::string(bounds::http_request_line_bytes_max + 1, 'a')).step.problem.status, 0);
-  EXPECT_EQ(parse(std::string(bounds::http_request_line_bytes_max + 2, 'a')).step.problem.status, 414);
+  EXPECT_EQ(parse(std::string(bounds::http_request_line_bytes_max + 2, 'a')).step.problem.status, 431);
 }
 
 TEST(HttpHead, BoundsTheHead) {

@@ -114,13 +114,22 @@ void write_answer(const Answer& answer, bool explain, Denial denial, std::string
   TextWriter out(to);
   out.text(verdict.allowed ? "{\"allowed\":true" : "{\"allowed\":false");
   Said said;
+  bool as_decided = true;
   if (!verdict.all.empty()) {
-    said = write_speaker(verdict.all[verdict.strictest], answer.labels[verdict.strictest], out);
+    Decision speaker = verdict.all[verdict.strictest];
+    // Only a shadow denied: nobody waits.
+    as_decided = !verdict.allowed || speaker.allowed;
+    if (!as_decided) speaker.retry_after = Duration::zero();
+    said = write_speaker(speaker, answer.labels[verdict.strictest], out);
   }
   out.text(",\"decisions\":[");
+  bool first = true;
   for (std::size_t i = 0; i < verdict.all.size(); ++i) {
-    if (i > 0) out.character(',');
-    write_decision(verdict.all[i], answer.labels[i], i == verdict.strictest ? &said : nullptr, explain, out);
+    if (!speaks_for_its_limit(answer, i)) continue;
+    if (!first) out.character(',');
+    first = false;
+    const bool said_before = as_decided && i == verdict.strictest;
+    write_decision(verdict.all[i], answer.labels[i], said_before ? &said : nullptr, explain, out);
   }
   out.character(']');
   if (explain) write_explanation(answer, out);

@@ -44,7 +44,6 @@ constexpr std::string_view code_of(int status) noexcept {
       return "request_timeout";
     case 413:
       return "too_large";
-    case 414:
     case 431:
       return "header_too_large";
     case 417:

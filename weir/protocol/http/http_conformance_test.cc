@@ -88,7 +88,7 @@ void add_breaks(Conversation& talk) {
        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
        last_words("400 Bad Request", "bad_request", "Content-Length and Transfer-Encoding exclude each other")},
       {"long line", "GET /" + std::string(bounds::http_request_line_bytes_max, 'a'),
-       last_words("414 URI Too Long", "header_too_large", "the request line is longer than 8 KiB")},
+       last_words("431 Request Header Fields Too Large", "header_too_large", "the request line is longer than 63 KiB")},
       {"long head", "GET / HTTP/1.1\r\nA: " + std::string(bounds::http_head_bytes_max, 'a'),
        last_words("431 Request Header Fields Too Large", "header_too_large", "the head is longer than 64 KiB")},
       {"large content", "POST /v1/check HTTP/1.1\r\nHost: h\r\nContent-Length: 1048577\r\n\r\n",

@@ -217,11 +217,19 @@ void HttpSession::authorize(Slot& slot, Queries& queries, std::string& out) {
   ask(slot, query, queries);
 }
 
+namespace {
+
+// The cost of every charge, or 0 if there is not one for all.
+Count one_cost(const Query& query) {
+  return query.charges.size() <= 1 && (query.attributes.empty() || query.cost_said) ? query.cost : 0;
+}
+
+}  // namespace
+
 void HttpSession::ask_one(JsonValue value, Slot& slot, Queries& queries, std::string& out) {
   Query query;
   if (const auto error = decode(value, slot, queries, query)) return refuse(slot, *error, out);
-  const bool one_cost = query.charges.size() <= 1 && (query.attributes.empty() || query.cost_said);
-  slot.cost = one_cost ? query.cost : 0;
+  slot.cost = one_cost(query);
   ask(slot, query, queries);
 }
 
@@ -237,6 +245,7 @@ void HttpSession::ask_many(JsonValue array, Slot& slot, std::size_t& used, Queri
   }
   slot.many = std::make_unique<Many>();
   slot.many->answers.resize(size);
+  slot.many->costs.resize(size);
   ask_items(array, slot, queries);
   if (slot.many->read == size) {
     if (slot.many->missing == 0) finish_many(slot, out);
@@ -263,6 +272,7 @@ void HttpSession::ask_items(JsonValue array, Slot& slot, Queries& queries) {
       many.failed = true;
       continue;
     }
+    many.costs[index] = one_cost(query);
     ask(slot, query, queries);
     many.item_of.push_back(index);
     ++many.missing;
@@ -307,7 +317,7 @@ void HttpSession::reply(std::uint64_t sequence, const Result<Answer>& answer, st
 }
 
 // Why there are no numbers, if there are none.
-std::optional<ApiError> HttpSession::error_in(const Slot& slot, const Result<Answer>& answer) const {
+std::optional<ApiError> HttpSession::error_in(const Slot& slot, Count cost, const Result<Answer>& answer) const {
   if (!answer) {
     const Fault fault = answer.error().fault;
     FaultStatus status = status_of(fault);
@@ -325,10 +335,11 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, const Result<Ans
   const Decision& decision = verdict.all[verdict.strictest];
   // A blocked client waits for ever too; its bucket has no size.
   if (decision.retry_after != kNever || decision.burst == 0) return {};
-  std::string message = slot.cost > 0 ? "cost " + std::to_string(slot.cost) : "the cost";
+  std::string message = cost > 0 ? "cost " + std::to_string(cost) : "the cost";
+  message += " can never pass: burst is " + std::to_string(decision.burst);
   const std::string_view limit = answer->labels[verdict.strictest].limit;
-  message += limit.empty() ? " can never pass: burst is " : " can never pass " + quote(limit) + ": burst is ";
-  return ApiError{400, "cost_exceeds_burst", message + std::to_string(decision.burst)};
+  if (!limit.empty()) message += " in limit " + quote(limit);
+  return ApiError{400, "cost_exceeds_burst", message};
 }
 
 void HttpSession::answer_one(Slot& slot, const Result<Answer>& answer, std::string& out) {
@@ -337,7 +348,7 @@ void HttpSession::answer_one(Slot& slot, const Result<Answer>& answer, std::stri
     const int denied = answer->access == Access::deny_listed ? 403 : slot.denied;
     return send(slot, answer->verdict.allowed ? 200 : denied, {}, {}, out);
   }
-  if (const auto error = error_in(slot, answer)) return refuse(slot, *error, out);
+  if (const auto error = error_in(slot, slot.cost, answer)) return refuse(slot, *error, out);
   if (slot.route->mode == Mode::reset) return send(slot, 204, {}, {}, out);
   const bool denied = slot.route->mode == Mode::spend && !answer->verdict.allowed;
   const bool no_access = answer->access == Access::deny_listed;
@@ -356,7 +367,7 @@ void HttpSession::answer_item(Slot& slot, std::size_t item, const Result<Answer>
   Many& many = *slot.many;
   std::string& text = many.answers[item];
   --many.missing;
-  if (const auto error = error_in(slot, answer)) {
+  if (const auto error = error_in(slot, many.costs[item], answer)) {
     write_error(error->code, error->message, text);
     many.failed = true;
   } else if (slot.route->mode == Mode::reset) {

@@ -84,6 +84,7 @@ class HttpSession final : public Session {
     std::string content;                 // of the request, while not everything in it was asked
     std::vector<std::uint32_t> item_of;  // by question
     std::vector<std::string> answers;    // by item
+    std::vector<Count> costs;            // by item; 0: not one for all
     std::size_t read = 0;                // items
     std::size_t held_back = 0;           // bytes of the request the connection still holds
     std::size_t missing = 0;             // answers
@@ -125,7 +126,7 @@ class HttpSession final : public Session {
   void answer_one(Slot& slot, const Result<Answer>& answer, std::string& out);
   void answer_item(Slot& slot, std::size_t item, const Result<Answer>& answer);
   void finish_many(Slot& slot, std::string& out);
-  std::optional<ApiError> error_in(const Slot& slot, const Result<Answer>& answer) const;
+  std::optional<ApiError> error_in(const Slot& slot, Count cost, const Result<Answer>& answer) const;
 
   Slot& open_slot(const RequestHead* head);
   Slot* slot_of(std::uint64_t sequence) noexcept;

@@ -223,7 +223,7 @@ TEST_F(HttpSessionTest, TellsFaultsByTheirKind) {
 TEST_F(HttpSessionTest, RefusesACostThatCanNeverPass) {
   const std::string seven = R"({"limit":"per-ip","id":"203.0.113.9","cost":21})";
   const std::string content =
-      R"({"error":"cost_exceeds_burst","message":"cost 21 can never pass \"per-ip\": burst is 20"})";
+      R"({"error":"cost_exceeds_burst","message":"cost 21 can never pass: burst is 20 in limit \"per-ip\""})";
   for (const std::string_view target : {"/v1/check", "/v1/peek"}) {
     const Reply reply = ask(post(target, seven), never());
     EXPECT_EQ(reply.status, 400);
@@ -282,6 +282,25 @@ TEST_F(HttpSessionTest, TellsAllDecisionsAndExplainsThem) {
   EXPECT_EQ(explained["decisions"][0]["bucket"], "per-ip:203.0.113.9");
   EXPECT_EQ(explained["decisions"][1]["source"], "override");
   EXPECT_EQ(explained["decisions"][1]["shadow"], true);
+}
+
+TEST_F(HttpSessionTest, WhoPassesWaitsForNoShadow) {
+  Answer answer = denied();
+  answer.verdict.allowed = true;
+  answer.labels[0].shadow = true;
+  const json content = json::parse(ask(post("/v1/check", kCheck), answer).content);
+  EXPECT_EQ(content["allowed"], true);
+  EXPECT_EQ(content["retry_after"], 0);
+  EXPECT_EQ(content["decisions"][0]["retry_after"], 0.043);
+}
+
+TEST_F(HttpSessionTest, ALimitWithAQuotaHasOneAnswer) {
+  Answer answer = denied();
+  answer.verdict.all.push_back({true, 100, 60, 0ns, 36s});
+  answer.labels[1] = answer.labels[0];
+  const json content = json::parse(ask(post("/v1/check", kCheck), answer).content);
+  ASSERT_EQ(content["decisions"].size(), 1u);
+  EXPECT_EQ(content["decisions"][0]["burst"], 20);
 }
 
 TEST_F(HttpSessionTest, AVerdictWithoutDecisionsAllows) {

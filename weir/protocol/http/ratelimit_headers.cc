@@ -32,7 +32,7 @@ void each_known(const Answer& answer, TextWriter& out, Write write) {
   bool first = true;
   for (std::size_t i = 0; i < answer.verdict.all.size(); ++i) {
     const bool silent = answer.labels[i].shadow && i != answer.verdict.strictest;
-    if (silent || answer.verdict.all[i].burst == kUnbounded) continue;
+    if (silent || answer.verdict.all[i].burst == kUnbounded || !speaks_for_its_limit(answer, i)) continue;
     if (!first) out.text(", ");
     first = false;
     write_name(policy_name(answer.labels[i]), out);

@@ -40,6 +40,26 @@ TEST(RateLimitHeaders, AreThoseChosen) {
   EXPECT_EQ(written(answer, {false, false, true}), "");
 }
 
+TEST(RateLimitHeaders, NameALimitWithAQuotaOnceByItsStricterAnswer) {
+  Answer answer = one({true, 20, 19, 0ns, 50ms}, 1s, 50ms);
+  answer.verdict.all.push_back({true, 100, 3, 0ns, 1h});
+  answer.labels[1] = answer.labels[0];
+  answer.labels[1].window = 24h;
+  answer.labels[1].interval = 0ns;
+  answer.verdict.strictest = 1;
+  EXPECT_EQ(written(answer, {false, true, true}),
+            "RateLimit-Policy: \"per-ip\";q=100;w=86400\r\nRateLimit: \"per-ip\";r=3;t=3600\r\n");
+  // Beside a stricter limit too.
+  answer.verdict.all.push_back({false, 1, 0, 1h, 1h});
+  answer.labels[2] = answer.labels[0];
+  answer.labels[2].limit = "other";
+  answer.labels[2].window = answer.labels[2].interval = 1h;
+  answer.verdict.strictest = 2;
+  EXPECT_EQ(written(answer, {false, true, true}).find("q=20"), std::string::npos);
+  answer.verdict.all[0].remaining = 2;
+  EXPECT_EQ(written(answer, {false, true, true}).find("q=100"), std::string::npos);
+}
+
 TEST(RateLimitHeaders, RoundTowardsTheClient) {
   const auto retry = [](Duration wait) {
     return written(one({false, 5, 0, wait, 1h}, 1h, 12min), {false, false, true});

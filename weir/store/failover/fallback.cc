@@ -70,7 +70,8 @@ Charge Fallback::shared(const Charge& charge) const {
 Result<Verdict> Fallback::decide(const Question& question, Now now) {
   if (question.mode == Mode::reset) {
     (void)weir::charge(table_, question.charges, Mode::reset, question.order, now, clock_);
-    return Error{Fault::unavailable, "the store cannot be asked now: nothing was reset in it"};
+    const int code = question.charges.empty() ? 0 : question.charges.front().failure_code;
+    return Error{Fault::unavailable, "the store cannot be asked now: nothing was reset in it", code};
   }
   const auto closed = std::ranges::find_if(question.charges, enforces_refusal);
   if (closed != question.charges.end()) {

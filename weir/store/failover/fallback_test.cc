@@ -198,6 +198,9 @@ TEST_F(FallbackTest, PeekAndRefundFollowThePolicyAndAResetSaysThatItWasNotDone) 
   EXPECT_EQ(ask({of("a", kTwo, pass)}, Order::together, Mode::refund)->all[0].remaining, 2);
   EXPECT_TRUE(ask({of("a", kTwo, local)})->allowed);
   EXPECT_EQ(ask({of("a", kTwo, local)}, Order::together, Mode::reset).error().fault, Fault::unavailable);
+  Charge own = of("b", kTwo, local);
+  own.failure_code = 503;
+  EXPECT_EQ(ask({own}, Order::together, Mode::reset).error().code, 503);
   EXPECT_EQ(left("a", kTwo), 2);
 }
 

@@ -109,7 +109,8 @@ bool spend_together(Table& table, std::span<const Entry> entries, std::size_t be
     allowed &= found[i].allowed;
     const Limit& limit = entries[i].charge->limit;
     // Empty, or beyond: spend() would have seen to that.
-    if (!found[i].allowed && !is_quota(entries[i]) && found[i].reset_after == limit.window()) {
+    const bool waits = !found[i].allowed && found[i].retry_after != kNever;
+    if (waits && !is_quota(entries[i]) && found[i].reset_after == limit.window()) {
       table.settle(entries[i].h, limit, clock);
     }
   }

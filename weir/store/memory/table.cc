@@ -177,7 +177,8 @@ Decision Table::spend_at(Home home, std::uint64_t h, Key key, const Limit& limit
     const Step step = gcra::spend(limit, tat, cost, at.time);
     assign(decision, step.decision);
     if (step.decision.allowed) return Change{state_of(step.tat), cost != 0};
-    if (clock == nullptr || tat - at.time <= limit.window()) return Change{state, false};
+    // A cost that can never pass was promised no wait.
+    if (clock == nullptr || cost > limit.burst() || tat - at.time <= limit.window()) return Change{state, false};
     // Read after the state was loaded, so a spender with a newer reading than ours is not taken for a shrunk limit.
     const Time settled = gcra::settle(limit, tat, clock->now().time);
     return Change{state_of(settled), settled != tat};

@@ -191,6 +191,25 @@ TEST_P(StoreConformance, AShrunkLimitFreesASpentClientAfterItsNewInterval) {
   }
 }
 
+TEST_P(StoreConformance, ACostBeyondAShrunkBurstLeavesTheBucketAsItIs) {
+  using namespace conformance;
+  constexpr Limit kDaily = Limit::per_day(1000);
+  EXPECT_TRUE(ask({of("a", kDaily, 1000)}).allowed);
+  EXPECT_EQ(ask({of("a", kTwo, 3)}).all[0].retry_after, kNever);
+  EXPECT_EQ(ask({of("a", kTwo, 3), of("b", kFive)}).all[0].retry_after, kNever);
+  EXPECT_EQ(left("a", kDaily), 0);
+  EXPECT_EQ(ask({of("a", kDaily, 1500)}, Order::together, Mode::refund).all[0].remaining, 1000);
+}
+
+TEST_P(StoreConformance, ARefundGivesBackWhatWasTakenBeforeTheLimitShrank) {
+  using namespace conformance;
+  EXPECT_TRUE(ask({of("a", Limit::per_day(1000), 1000)}).allowed);
+  constexpr Limit kFast = Limit::per_second(10);
+  EXPECT_EQ(ask({of("a", kFast, 10)}, Order::together, Mode::refund).all[0].remaining, 0);
+  EXPECT_EQ(ask({of("a", kFast, std::numeric_limits<Count>::max())}, Order::together, Mode::refund).all[0].remaining,
+            10);
+}
+
 TEST_P(StoreConformance, ALimitWithAQuotaIsHeldToBothEvenInOrder) {
   using namespace conformance;
   for (const Order order : {Order::together, Order::in_order}) {

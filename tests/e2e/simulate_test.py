@@ -282,7 +282,8 @@ class Model:
             else:
                 allowed, remaining, retry, backlog, _ = self.look(now, name, id, cost)
                 answer = (allowed, remaining, retry, backlog)
-            if op == "spend" and not answer[0] and self.written.get((name, id), now) - now > self.window(name):
+            waits = op == "spend" and not answer[0] and answer[2] != -1
+            if waits and self.written.get((name, id), now) - now > self.window(name):
                 # The clock was set back by more than a window: the wait that was promised begins now.
                 self.tat[name, id] = min(self.tat[name, id], now + self.window(name))
                 self.written[name, id] = now

@@ -150,7 +150,7 @@ routes:
         self.assertEqual(self.admin("GET", "/ratelimit/stats")[1]["policy_version"], 11)
         self.assertEqual(self.admin("POST", "/ratelimit/reload")[0], 200)
         self.assertEqual(self.check("orders", "8", 6), 400)
-        yaml = "limits:\n  orders: {burst: 2, count: 2, period: 1h}\n"
+        yaml = "limits:\n  orders: {burst: 2, count: 2, period: 1h}\nlog: {level: error}\n"
         self.assertEqual(self.admin("PUT", "/ratelimit/config", yaml, kind="application/yaml")[0], 200)
         self.assertEqual(self.check("orders", "9", 3), 400)
         _, log = server.end()

@@ -127,6 +127,17 @@ class Sharing(unittest.TestCase):
         server.wait_for_metric("weir_store_up 1\n")
         until("buckets are listed again", lambda: admin(server, "GET", "/ratelimit/clients")[0] == 200)
 
+    def test_the_shared_key_of_hashed_limits_undoes_no_change(self):
+        redis = Redis(self)
+        redis.kill()
+        server = Server(self, POLICY.format(port=redis.port, mode="single").replace(
+            "limits:", "limits:\n  secret: {burst: 5, count: 5, period: 1h, hashed: true}"))
+        self.assertEqual(admin(server, "PUT", "/ratelimit/config", {"limits": {"orders": {"burst": 9}}})[0], 200)
+        redis.start()
+        until("the key is in force", lambda: admin(server, "GET", "/ratelimit/stats")[1]["policy_version"] == 3)
+        self.assertEqual(check(server, "orders", "7", 9), 200)
+        self.assertIn('weir_config_reloads_total{result="ok"} 0\n', server.get("admin", "/metrics"))
+
     def eventually(self, what, server, limit, client, status):
         """Looks only: spends nothing, and nobody is blocked for it."""
         until(what, lambda: check(server, limit, client, 0) == status, 10)

@@ -23,6 +23,12 @@ Reply no_such_list(std::string_view word) {
   return refuse(404, "not_found", "there is no list " + quote(word) + "; the lists are allow and deny");
 }
 
+// To the millisecond, and never before the end.
+std::string print_end(Wall end) {
+  using std::chrono::milliseconds;
+  return print_instant(end < Wall::max() - milliseconds{1} ? Wall{std::chrono::ceil<milliseconds>(end)} : end);
+}
+
 // Limits with the API key in their ids show it shortened, and so does an entry for the key itself.
 void write_entry(const Policy& policy, const AccessEntry& entry, JsonWriter& json) {
   json.begin_object().key("list").string(print(entry.list));
@@ -37,7 +43,7 @@ void write_entry(const Policy& policy, const AccessEntry& entry, JsonWriter& jso
     json.key("limit").string(entry.limit).key("id").string(secret ? shortened(entry.id) : entry.id);
   }
   json.key("reason").string(entry.reason).key("expires");
-  entry.expires ? json.string(print_instant(*entry.expires)) : json.null();
+  entry.expires ? json.string(print_end(*entry.expires)) : json.null();
   json.key("added_by").string(entry.added_by).end_object();
 }
 
@@ -84,7 +90,7 @@ std::optional<Error> read_end(JsonValue object, Wall wall, AccessEntry& entry) {
   if (*lasts && *expires) return Error{Fault::invalid, "for and expires exclude each other"};
   if (*lasts) {
     if (**lasts > bounds::window_max) return Error{Fault::invalid, "for must not be longer than 100 years"};
-    entry.expires = std::chrono::ceil<std::chrono::seconds>(wall + **lasts);
+    entry.expires = std::chrono::ceil<std::chrono::milliseconds>(wall + **lasts);
   }
   if (*expires) {
     const Result<Wall> instant = policy::parse_instant(**expires);

@@ -72,7 +72,7 @@ std::optional<Error> read_numbers(JsonValue object, Wall wall, Adjustment& adjus
   }
   const Duration time = lasts->value_or(kDefaultTime);
   if (time > bounds::window_max) return Error{Fault::invalid, "for must not be longer than 100 years"};
-  adjustment.expires = std::chrono::ceil<std::chrono::seconds>(wall + time);
+  adjustment.expires = std::chrono::ceil<std::chrono::milliseconds>(wall + time);
   return {};
 }
 

@@ -9,6 +9,7 @@
 namespace weir::admin {
 namespace {
 
+using namespace std::chrono_literals;
 using nlohmann::json;
 
 TEST(Adjust, IsSeenByTheVeryNextRequestAndOutlivesItsBucket) {
@@ -35,6 +36,17 @@ TEST(Adjust, IsSeenByTheVeryNextRequestAndOutlivesItsBucket) {
   EXPECT_EQ(desk.get("/ratelimit/adjust").json()["adjustments"].size(), 1u);
   desk.around.clock().advance(std::chrono::minutes{60});
   EXPECT_FALSE(desk.allowed("orders", "1", 50)) << "it ends by itself";
+  EXPECT_EQ(desk.get("/ratelimit/adjust").json()["adjustments"].size(), 0u);
+}
+
+TEST(Adjust, EndsToTheMillisecond) {
+  Desk desk;
+  desk.around.clock().advance(370ms + 1us);
+  const json adjusted = desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50,"for":"100ms"})").json();
+  EXPECT_EQ(adjusted["expires"], "2023-11-14T22:13:20.471Z") << "never early";
+  desk.around.clock().advance(100ms - 1us);
+  EXPECT_TRUE(desk.allowed("orders", "1", 50));
+  desk.around.clock().advance(1ms);
   EXPECT_EQ(desk.get("/ratelimit/adjust").json()["adjustments"].size(), 0u);
 }
 
@@ -125,6 +137,20 @@ TEST(Access, AllowsWithoutTakingATokenAndShortensApiKeys) {
   EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/allow?limit=orders&id=1").status, 200);
   EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/allow?apikey=key-abc-123").status, 200);
   for (const std::string& line : desk.around.log) EXPECT_EQ(line.find("key-abc"), line.npos) << line;
+}
+
+TEST(Access, EndsToTheMillisecond) {
+  Desk desk;
+  desk.around.clock().advance(370ms);
+  const Told told = desk.call("POST", "/ratelimit/access/deny", R"({"limit":"orders","id":"1","for":"1s"})");
+  EXPECT_EQ(told.json()["entries"][0]["expires"], "2023-11-14T22:13:21.370Z");
+  desk.around.clock().advance(999ms);
+  EXPECT_FALSE(desk.allowed("orders", "1"));
+  desk.around.clock().advance(1ms);
+  EXPECT_TRUE(desk.allowed("orders", "1"));
+  const std::string_view end = R"({"limit":"orders","id":"1","expires":"2023-11-14T22:13:21.371Z"})";
+  EXPECT_EQ(desk.call("POST", "/ratelimit/access/deny", end).status, 200) << "what is shown can be said";
+  EXPECT_FALSE(desk.allowed("orders", "1"));
 }
 
 TEST(Access, NobodyDeniesHisOwnAddress) {

@@ -30,8 +30,8 @@ struct Front {
   const Clock& clock;
   std::function<std::vector<const LoopMetrics*>()> loops;
   std::function<Gauges()> gauges;
-  std::function<void(std::string_view)> log;
-  bool loopback = true;  // the listener can be reached from this machine only
+  std::function<void(std::string_view)> log;  // of audit lines: written at every level
+  bool loopback = true;                       // the listener can be reached from this machine only
 
   // The sessions' workbench: nothing on it survives a call.
   RequestHead head{};

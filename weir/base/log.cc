@@ -78,6 +78,10 @@ void Log::configure(LogLevel least, LogFormat format) noexcept {
 
 void Log::write(LogLevel level, std::string_view message) {
   if (level < least_.load() || level == LogLevel::off) return;
+  always(level, message);
+}
+
+void Log::always(LogLevel level, std::string_view message) {
   const std::string line = log_line(format_.load(), level, BootClock::wall(), message);
   const std::lock_guard lock(writing_);
   sink_(line);

@@ -35,6 +35,8 @@ class Log {
   void configure(LogLevel least, LogFormat format) noexcept;
 
   void write(LogLevel level, std::string_view message);
+  // Whatever is configured: what must never go unwritten.
+  void always(LogLevel level, std::string_view message);
   void info(std::string_view message) { write(LogLevel::info, message); }
   void warn(std::string_view message) { write(LogLevel::warn, message); }
   void error(std::string_view message) { write(LogLevel::error, message); }

@@ -37,7 +37,8 @@ TEST(Log, WritesOnlyWhatIsGraveEnough) {
   log.error("four");
   log.configure(LogLevel::off, LogFormat::text);
   log.error("five");
-  EXPECT_EQ(seen, "info two\nerror four\n");
+  log.always(LogLevel::info, "six");
+  EXPECT_EQ(seen, "info two\nerror four\ninfo six\n");
 }
 
 TEST(Log, KnowsItsLevelsByName) {

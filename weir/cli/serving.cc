@@ -254,10 +254,10 @@ void Serving::announce() {
 
 std::shared_ptr<admin::Front> Serving::admin_front(Loop& loop) {
   if (desk_ != nullptr) rosters_.push_back(desk_->roster(loop));
-  return std::make_shared<admin::Front>(admin::Front{*reloader_, *keeper_, *rosters_.back(), events_, *errands_,
-                                                     health_, *clock_, [this] { return server_->metrics(); },
-                                                     [this] { return gauges(); },
-                                                     [this](std::string_view line) { log_.info(line); }});
+  return std::make_shared<admin::Front>(
+      admin::Front{*reloader_, *keeper_, *rosters_.back(), events_, *errands_, health_, *clock_,
+                   [this] { return server_->metrics(); }, [this] { return gauges(); },
+                   [this](std::string_view line) { log_.always(LogLevel::info, line); }});
 }
 
 Gauges Serving::gauges() const {
@@ -374,7 +374,11 @@ void Serving::watch_redis(std::uint64_t& probes) {
     const std::lock_guard lock(mutex_);
     shared_hash_key_ = *key;
   }
-  reloader_->reload();
+  const std::shared_ptr<const Policy> policy = reloader_->policy().current();
+  const bool hashed = std::ranges::any_of(policy->limits(), [](const NamedLimit& limit) { return limit.hashed; });
+  if (hashed && !reloader_->renew().ok()) {
+    log_.warn("the configuration cannot be read: until it can, hashed limits are this server's own");
+  }
 }
 
 void Serving::maintain() {

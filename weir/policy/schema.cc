@@ -146,7 +146,7 @@ void write_scalar(Writer& json, const Field& field) {
       return json.field("pattern", "^1/[1-9][0-9]*$");
     case Type::instant:
       json.field("type", "string");
-      return json.field("pattern", "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$");
+      return json.field("pattern", "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{3})?Z$");
     case Type::key_source:
       json.field("type", "string");
       return json.field(

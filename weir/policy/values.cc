@@ -165,18 +165,20 @@ Result<void> check_key_source(std::string_view text) {
 
 Result<Wall> parse_instant(std::string_view text) {
   const Error bad = refuse("time", text, "must read like 2027-01-01T00:00:00Z");
-  const bool shaped = text.size() == 20 && text[4] == '-' && text[7] == '-' && text[10] == 'T' && text[13] == ':' &&
-                      text[16] == ':' && text[19] == 'Z';
+  const bool fraction = text.size() == 24 && text[19] == '.';
+  const bool shaped = (text.size() == 20 || fraction) && text[4] == '-' && text[7] == '-' && text[10] == 'T' &&
+                      text[13] == ':' && text[16] == ':' && text.back() == 'Z';
   if (!shaped) return bad;
   const std::optional<int> year = digits(text, 0, 4), month = digits(text, 5, 2), day = digits(text, 8, 2);
   const std::optional<int> hour = digits(text, 11, 2), minute = digits(text, 14, 2), second = digits(text, 17, 2);
-  if (!year || !month || !day || !hour || !minute || !second) return bad;
+  const std::optional<int> thousandths = fraction ? digits(text, 20, 3) : 0;
+  if (!year || !month || !day || !hour || !minute || !second || !thousandths) return bad;
   const std::chrono::year_month_day date{std::chrono::year{*year}, std::chrono::month{static_cast<unsigned>(*month)},
                                          std::chrono::day{static_cast<unsigned>(*day)}};
   // Wall holds the years 1677 to 2262.
   if (!date.ok() || *year < 1970 || *year > 2261 || *hour > 23 || *minute > 59 || *second > 59) return bad;
   return Wall{std::chrono::sys_days{date} + std::chrono::hours{*hour} + std::chrono::minutes{*minute} +
-              std::chrono::seconds{*second}};
+              std::chrono::seconds{*second} + std::chrono::milliseconds{*thousandths}};
 }
 
 bool is_name(std::string_view text) noexcept {

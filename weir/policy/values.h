@@ -45,7 +45,7 @@ Result<Count> parse_share(std::string_view text);
 // "descriptor:KEY", "global".
 Result<void> check_key_source(std::string_view text);
 
-// "2027-01-01T00:00:00Z", to the second, in UTC.
+// "2027-01-01T00:00:00Z", or with milliseconds, "2027-01-01T00:00:00.250Z": in UTC.
 Result<Wall> parse_instant(std::string_view text);
 
 // A limit's or a route's name.

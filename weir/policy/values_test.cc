@@ -77,9 +77,10 @@ TEST(Values, InstantsAreExactAndInUtc) {
   using namespace std::chrono;
   EXPECT_EQ(*parse_instant("2027-01-01T00:00:00Z"), Wall{sys_days{year{2027} / 1 / 1}});
   EXPECT_EQ(*parse_instant("2024-02-29T23:59:59Z"), Wall{sys_days{year{2024} / 2 / 29} + 23h + 59min + 59s});
-  for (const char* bad :
-       {"", "2027-01-01", "2027-01-01T00:00:00", "2027-02-29T00:00:00Z", "2027-13-01T00:00:00Z", "2027-01-01T24:00:00Z",
-        "2027-01-01 00:00:00Z", "2027-01-01T00:00:60Z", "9999-01-01T00:00:00Z"}) {
+  EXPECT_EQ(*parse_instant("2027-01-01T00:00:00.250Z"), Wall{sys_days{year{2027} / 1 / 1} + 250ms});
+  for (const char* bad : {"", "2027-01-01", "2027-01-01T00:00:00", "2027-01-01T00:00:00.Z", "2027-01-01T00:00:00.25xZ",
+                          "2027-02-29T00:00:00Z", "2027-13-01T00:00:00Z", "2027-01-01T24:00:00Z",
+                          "2027-01-01 00:00:00Z", "2027-01-01T00:00:60Z", "9999-01-01T00:00:00Z"}) {
     EXPECT_FALSE(parse_instant(bad)) << bad;
   }
 }

@@ -165,6 +165,13 @@ Label& refuse(Duration wait, Answer& answer) {
   return label;
 }
 
+// By the client, or by the id of every limit that would have been asked.
+bool passes_by_list(const Resolved& resolved) {
+  if (resolved.allow_listed()) return true;
+  if (!resolved.charges().empty() || resolved.parts().empty()) return false;
+  return std::ranges::all_of(resolved.parts(), [](const Part& p) { return p.standing == Standing::allow_listed; });
+}
+
 // A list denies, not a limit.
 void refuse_access(const Resolved& resolved, Answer& answer) {
   answer.access = Access::deny_listed;
@@ -212,7 +219,7 @@ void Pipeline::label(const Pending& pending, Answer& answer) {
     }
   }
   const bool all_asked = answer.verdict.all.size() == charges.size();  // otherwise an earlier denial has answered
-  if (resolved.allow_listed()) answer.access = Access::allow_listed;
+  if (passes_by_list(resolved)) answer.access = Access::allow_listed;
   if (resolved.deny_listed()) {
     refuse_access(resolved, answer);
   } else if (resolved.blocked() != nullptr) {

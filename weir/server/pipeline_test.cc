@@ -237,7 +237,9 @@ access:
 
 TEST_F(ListedTest, TheAllowListTakesNoToken) {
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(ask("per-ip", "10.1.0.1").allowed);
+  EXPECT_EQ(metrics_.allow_listed.value(), 5u);
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(ask("orders", "vip").allowed);
+  EXPECT_EQ(metrics_.allow_listed.value(), 10u) << "by the id of a limit too";
   EXPECT_EQ(counted("per-ip"), (std::array<std::uint64_t, 4>{0, 0, 5, 0}));
   EXPECT_EQ(table_->stats().buckets, 0u);
 }

@@ -73,6 +73,11 @@ Reloader::Report Reloader::amend(policy::Amendment amendment) {
   return report;
 }
 
+Reloader::Report Reloader::renew() {
+  const std::lock_guard lock(mutex_);
+  return put_in_force(options_.load(amendments_));
+}
+
 Reloader::Report Reloader::put_in_force(policy::Outcome outcome) {
   if (auto* const problems = std::get_if<policy::Problems>(&outcome)) return {std::move(*problems), {}};
   Report report;

@@ -43,6 +43,9 @@ class Reloader {
   // policy takes the place of everything before it. Its values have the origin `api`.
   Report amend(policy::Amendment amendment);
 
+  // What is in force once more, with what load() now adds by itself; what the admin API changed stays. Not counted.
+  Report renew();
+
   // For the loops: what decides.
   const Published<Policy>& policy() const noexcept { return policy_; }
   // Everything in force; settings that need a restart have the value they started with.

@@ -141,6 +141,18 @@ TEST_F(ReloaderTest, KeepsWhatTheApiChangedUntilAReload) {
   EXPECT_EQ(numbers("a"), "1 per 1s, burst 1");
 }
 
+TEST_F(ReloaderTest, RenewsWithWhatTheApiChanged) {
+  start();
+  EXPECT_TRUE(reloader_->amend({Amendment::Kind::merge, "{limits: {a: {rate: 5/s}}}"}).ok());
+  EXPECT_TRUE(reloader_->renew().ok());
+  EXPECT_EQ(numbers(), "5 per 1s, burst 5");
+  EXPECT_EQ(reloader_->reloads_ok(), 0u);
+  file_ = "limits: {a: {rate: 1/s}, b: {rate: 0/s}}";
+  EXPECT_FALSE(reloader_->renew().ok());
+  EXPECT_EQ(numbers(), "5 per 1s, burst 5");
+  EXPECT_EQ(reloader_->reloads_failed(), 0u);
+}
+
 TEST_F(ReloaderTest, BoundsWhatTheApiPilesUp) {
   start();
   const Amendment merge{Amendment::Kind::merge, "{limits: {a: {rate: 5/s}}}"};

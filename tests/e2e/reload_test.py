@@ -131,6 +131,15 @@ class Triggers(unittest.TestCase):
         while burst(server) != 7:
             pass
 
+    def test_a_file_cut_off_by_its_writer_takes_no_limit_away(self):
+        server = Server(self)
+        server.write("")
+        wait_for_line(server, "weir.yaml:1:1: the file is empty")
+        self.assertEqual(burst(server), 5)
+        server.write("{}\n")
+        while burst(server) != 404:
+            pass
+
     def test_files_that_the_file_names_are_watched_too(self):
         server = Server(self, HEAD + "limits: limits.yaml\noverrides: more/overrides.yaml\n", files={
             "limits.yaml": "orders: {burst: 5, count: 5, period: 1h}\n",

@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -110,7 +111,7 @@ Exit Serving::run() {
   for (const std::string& warning : loaded_.warnings) log_.warn(warning);
   reloader_ = std::make_unique<Reloader>(
       std::move(loaded_),
-      Reloader::Options{.load = [this](const auto& amendments) { return load(amendments); },
+      Reloader::Options{.load = [this](const auto& amendments) { return load_again(amendments); },
                         .log = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); }});
   reloader_->on_change([this](const policy::Loaded& now) { apply(now); });
   errands_ = std::make_unique<admin::Errands>();
@@ -191,6 +192,15 @@ Result<void> Serving::open_known(const policy::State& state) {
     say("Redis could not be asked for adjustments and access lists: they will be in force when it can");
   }
   return {};
+}
+
+// To start with nothing is somebody's wish; to lose everything while running is a file that is being written.
+policy::Outcome Serving::load_again(const std::vector<policy::Amendment>& amendments) {
+  struct stat status {};
+  if (!path_.empty() && stat(path_.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0) {
+    return policy::Problems{{path_, 1, 1, "the file is empty; a configuration that has nothing is written as {}"}};
+  }
+  return load(amendments);
 }
 
 policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) {

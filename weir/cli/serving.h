@@ -50,6 +50,7 @@ class Serving {
   void watch_redis(std::uint64_t& probes);
   Result<void> open_known(const policy::State& state);
   policy::Outcome load(const std::vector<policy::Amendment>& amendments);
+  policy::Outcome load_again(const std::vector<policy::Amendment>& amendments);
   void apply(const policy::Loaded& now);
   Result<void> start_server(std::vector<Endpoint> endpoints);
   void announce();

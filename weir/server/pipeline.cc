@@ -197,6 +197,14 @@ void name_unlimited(std::span<const Part> parts, Answer& answer) {
   }
 }
 
+// Giving back is nothing that a block denies, but whoever asks is told how it stands.
+void name_blocked(std::span<const Part> parts, Answer& answer) {
+  for (const Part& part : parts) {
+    if (part.standing != Standing::blocked || part.mode != Enforcement::enforce) continue;
+    return describe(part, answer.route, refuse(kNever, answer));
+  }
+}
+
 }  // namespace
 
 void Pipeline::label(const Pending& pending, Answer& answer) {
@@ -227,6 +235,7 @@ void Pipeline::label(const Pending& pending, Answer& answer) {
     if (answer.verdict.allowed) describe(*resolved.blocked(), answer.route, refuse(kNever, answer));
   } else if (all_asked) {
     name_unlimited(resolved.parts(), answer);
+    if (pending.mode == Mode::refund && answer.verdict.all.empty()) name_blocked(resolved.parts(), answer);
   }
   answer.labelled = std::max(charges.size(), answer.verdict.all.size());
 }

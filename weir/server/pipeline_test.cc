@@ -99,6 +99,15 @@ TEST_F(PipelineTest, ChargesALimitByNameAndNamesItsBucket) {
   EXPECT_EQ(third.retry_after, 30min);
 }
 
+TEST_F(PipelineTest, GivingBackToABlockedIdSaysThatItIsBlocked) {
+  for (const Mode mode : {Mode::spend, Mode::peek, Mode::refund}) {
+    const Collect::Seen seen = ask("orders", "7", mode);
+    EXPECT_FALSE(seen.allowed);
+    EXPECT_EQ(seen.limit, "orders");
+    EXPECT_EQ(seen.retry_after, kNever);
+  }
+}
+
 TEST_F(PipelineTest, AnUnknownLimitIsAnErrorAtOnce) {
   EXPECT_TRUE(ask("nope", "1").failed);
   EXPECT_EQ(asker_.seen.at(0).fault, Fault::unknown);

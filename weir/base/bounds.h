@@ -131,9 +131,11 @@ inline constexpr std::size_t access_entries_max = 10'000;
 inline constexpr std::size_t reason_bytes_max = 256;
 inline constexpr std::size_t added_by_bytes_max = 256;
 
-// Clients blocked automatically at one time, and blocks that wait to be published together.
+// Clients blocked automatically at one time, and blocks that wait to be published together. While less than that is
+// known in all, blocks do not wait.
 inline constexpr std::size_t blocks_max = 16'384;
 inline constexpr std::size_t blocks_waiting_max = 4096;
+inline constexpr std::size_t known_at_once_max = 256;
 
 // Fields of one hash that servers share through Redis: adjustments, or entries and blocks, those that have ended not
 // yet removed among them.

@@ -238,24 +238,29 @@ std::vector<AccessEntry> KnownKeeper::entries(AccessEntry::List list, Wall now) 
 }
 
 void KnownKeeper::block(AccessEntry entry) {
-  const std::lock_guard lock(waiting_mutex_);
-  if (waiting_.size() >= bounds::blocks_waiting_max) {
-    blocks_refused_.fetch_add(1, std::memory_order_relaxed);
-    return;
+  {
+    const std::lock_guard lock(waiting_mutex_);
+    if (waiting_.size() >= bounds::blocks_waiting_max) {
+      blocks_refused_.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    waiting_.push_back(std::move(entry));
+    any_waiting_.store(true, std::memory_order_release);
   }
-  waiting_.push_back(std::move(entry));
-  any_waiting_.store(true, std::memory_order_release);
+  // Publishing costs what is known. And whoever holds the lock may be writing a file, which no loop waits for.
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  if (adjustments_.size() + entries_.size() + blocks_.size() < bounds::known_at_once_max) publish(take_waiting());
 }
 
-void KnownKeeper::tick(Wall now) {
+unsigned KnownKeeper::take_waiting() {
   std::vector<AccessEntry> fresh;
   if (any_waiting_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(waiting_mutex_);
     fresh.swap(waiting_);
     any_waiting_.store(false, std::memory_order_release);
   }
-  const std::lock_guard lock(mutex_);
-  unsigned changed = forget_ended(now);
+  unsigned changed = 0;
   for (AccessEntry& entry : fresh) {
     std::string key = selector_of(entry);
     if (blocks_.size() >= bounds::blocks_max && !blocks_.contains(key)) {
@@ -264,9 +269,15 @@ void KnownKeeper::tick(Wall now) {
     }
     if (share_ != nullptr) untold_.insert_or_assign(key, entry);
     blocks_.insert_or_assign(std::move(key), std::move(entry));
-    changed |= blocks_part;
+    changed = blocks_part;
   }
-  publish_and_save(changed);
+  return changed;
+}
+
+void KnownKeeper::tick(Wall now) {
+  const std::lock_guard lock(mutex_);
+  const unsigned ended = forget_ended(now);
+  publish_and_save(ended | take_waiting());
   if (unsaved_) save();
   if (!untold_.empty() && !telling_ && now >= tell_at_) tell_of_blocks();
 }

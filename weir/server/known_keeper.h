@@ -1,6 +1,6 @@
 // The one writer of what is Known: every change goes through here and is in force for every request that is read after
-// the call returned, on any loop. Automatic blocks are the exception: there may be many at once, so they are collected
-// and published together by the next tick().
+// the call returned, on any loop. Automatic blocks are the exception where much is known or a change is being made:
+// there may be many at once, so they are collected and published together by the next tick().
 //
 // Where several servers share what is known, a change is first told to the share and then in force, here at once and on
 // the others when they hear of it; one that the share does not take is not made. Automatic blocks are in force here in
@@ -77,7 +77,8 @@ class KnownKeeper {
   // What is in force here of one part, as the share has it.
   KnownShare::Texts texts(KnownShare::Part part, Wall now) const;
 
-  // From a loop's thread: a client to be denied from the next tick() on. Cheap; beyond bounds::blocks_waiting_max and
+  // From a loop's thread: a client to be denied from now on, or from the next tick() on if bounds::known_at_once_max is
+  // reached or somebody else is making a change. Cheap, and waits for nobody; beyond bounds::blocks_waiting_max and
   // bounds::blocks_max it is not blocked, and counted.
   void block(AccessEntry entry);
   std::uint64_t blocks_refused() const noexcept { return blocks_refused_.load(std::memory_order_relaxed); }
@@ -91,6 +92,7 @@ class KnownKeeper {
 
   // All of these: REQUIRES: mutex_ is held.
   unsigned forget_ended(Wall now);
+  unsigned take_waiting();
   void publish(unsigned changed);
   void publish_and_save(unsigned changed);
   void save();

@@ -77,17 +77,16 @@ TEST(KnownKeeper, RefusesWhatEndedOrSaysNothing) {
   EXPECT_EQ(keeper.known().version(), 0u);
 }
 
-TEST(KnownKeeper, BlocksArePublishedTogetherByTheNextTick) {
+TEST(KnownKeeper, ABlockIsInForceAtOnce) {
   KnownKeeper keeper;
   keeper.block(deny("192.0.2.1", kNow + 10min));
+  EXPECT_EQ(keeper.known().current()->blocks().entries().size(), 1u);
   keeper.block(deny("192.0.2.2", kNow + 10min));
   keeper.block(deny("192.0.2.1", kNow + 20min));
-  EXPECT_EQ(keeper.known().version(), 0u);
-  keeper.tick(kNow);
-  EXPECT_EQ(keeper.known().version(), 1u);
   EXPECT_EQ(keeper.entries(List::deny, kNow).size(), 2u);
+  EXPECT_EQ(keeper.known().version(), 3u);
   keeper.tick(kNow + 1s);
-  EXPECT_EQ(keeper.known().version(), 1u) << "nothing changed";
+  EXPECT_EQ(keeper.known().version(), 3u) << "nothing changed";
   EXPECT_TRUE(keeper.remove(deny("192.0.2.1"), kNow)) << "an operator ends a block like any entry";
   keeper.tick(kNow + 10min);
   EXPECT_TRUE(keeper.known().current()->blocks().empty());
@@ -157,7 +156,7 @@ TEST(KnownKeeper, HoldsSoManyAdjustmentsAndNoMore) {
   EXPECT_EQ(keeper.add(deny("192.0.2.2"), kNow).error().fault, Fault::too_large);
 }
 
-TEST(KnownKeeper, BlocksBeyondTheBoundsAreCounted) {
+TEST(KnownKeeper, BlocksBeyondTheBoundsWaitOrAreCounted) {
   KnownKeeper keeper;
   std::size_t made = 0;
   const auto block = [&](std::size_t many) {
@@ -168,17 +167,22 @@ TEST(KnownKeeper, BlocksBeyondTheBoundsAreCounted) {
       keeper.block(entry);
     }
   };
+  const auto published = [&] { return keeper.known().current()->blocks().entries().size(); };
+  block(bounds::known_at_once_max);
+  EXPECT_EQ(published(), bounds::known_at_once_max);
   block(bounds::blocks_waiting_max);
+  EXPECT_EQ(published(), bounds::known_at_once_max) << "the rest is published together";
   EXPECT_EQ(keeper.blocks_refused(), 0u);
   block(1);
   EXPECT_EQ(keeper.blocks_refused(), 1u);
-  for (std::size_t full = bounds::blocks_waiting_max; full < bounds::blocks_max; full += bounds::blocks_waiting_max) {
-    keeper.tick(kNow);
-    block(bounds::blocks_waiting_max);
-  }
   keeper.tick(kNow);
+  EXPECT_EQ(published(), bounds::known_at_once_max + bounds::blocks_waiting_max);
+  while (published() < bounds::blocks_max) {
+    block(std::min(bounds::blocks_waiting_max, bounds::blocks_max - published()));
+    keeper.tick(kNow);
+  }
   EXPECT_EQ(keeper.blocks_refused(), 1u);
-  EXPECT_EQ(keeper.known().current()->blocks().entries().size(), bounds::blocks_max);
+  EXPECT_EQ(published(), bounds::blocks_max);
   block(1);
   keeper.tick(kNow);
   EXPECT_EQ(keeper.blocks_refused(), 2u);

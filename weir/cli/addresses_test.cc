@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "weir/net/resolve.h"
 #include "weir/net/socket.h"
 #include "weir/policy/listen.h"
+#include "weir/policy/parse.h"
 
 namespace weir {
 namespace {
@@ -34,6 +36,15 @@ TEST(Addresses, ToListenOnAreTheSameToThePolicyAndToTheNetwork) {
     if (!checked && !parsed) {
       EXPECT_EQ(checked.error().detail, parsed.error().detail);
     }
+  }
+}
+
+TEST(Addresses, AreLoopbackToThePolicyAndToTheNetworkAlike) {
+  for (const std::string host : {"127.0.0.1", "127.9.8.7", "localhost", "[::1]", "[0::1]", "[0:0:0:0:0:0:0:1]",
+                                 "[::ffff:127.0.0.1]", "0.0.0.0", "10.0.0.1", "[::]", "[::2]", "[::ffff:10.0.0.1]"}) {
+    // Without tokens the admin API is for this machine only.
+    const auto checked = policy::parse("listen: [{address: \"" + host + ":9090\", speak: admin}]", "weir.yaml", {});
+    EXPECT_EQ(std::holds_alternative<policy::Loaded>(checked), Address::parse(host + ":9090")->is_loopback()) << host;
   }
 }
 

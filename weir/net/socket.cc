@@ -137,7 +137,11 @@ Result<Address> Address::parse(std::string_view text) {
 }
 
 bool Address::is_loopback() const noexcept {
-  return is_unix() || host == "::1" || host.starts_with("127.");
+  if (is_unix() || host.starts_with("127.")) return true;
+  // IPv6 has many spellings of one address.
+  in6_addr v6{};
+  if (inet_pton(AF_INET6, host.c_str(), &v6) != 1) return false;
+  return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
 }
 
 std::string Address::print() const {

@@ -259,8 +259,8 @@ class Weir final : public Contestant<K> {
                    std::array<Decision, kBatch>& decisions) noexcept {
     if constexpr (std::is_same_v<K, Text>) {
       std::array<Table::Spend, kBatch> asked;
-      for (std::size_t i = 0; i < kBatch; ++i)
-        asked[i] = {Key{std::string_view(keys[i].data(), keys[i].size())}, &limit, 1};
+      for (std::size_t i = 0; i < kBatch; ++i) asked[i] = {std::string_view(keys[i].data(), keys[i].size()), &limit, 1};
+      table_->hash(asked);
       table_->spend_batch(asked, now, decisions.data());
     } else {
       for (const K h : keys) table_->prefetch_group(h);

@@ -182,20 +182,19 @@ void Limiter::spend_batch(std::span<const std::string_view> keys, std::span<Deci
   Table& table = *buckets_.state_->table;
   const Time now = buckets_.state_->time();
   std::array<Room, kBatch> rooms;
-  std::array<Key, kBatch> whole;
-  std::array<std::uint64_t, kBatch> hashes;
+  std::array<Table::Spend, kBatch> batch;
+  std::array<std::optional<Limit>, kBatch> own;
   for (std::size_t done = 0; done < keys.size(); done += kBatch) {
-    const std::size_t count = std::min(kBatch, keys.size() - done);
-    for (std::size_t i = 0; i < count; ++i) {
-      whole[i] = rooms[i].join(prefix_, keys[done + i]);
-      hashes[i] = table.hash(whole[i]);
-      table.prefetch_group(hashes[i]);
+    const std::span<Table::Spend> part = std::span(batch).first(std::min(kBatch, keys.size() - done));
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      part[i] = {rooms[i].join(prefix_, keys[done + i]).text, &limit_, asked(cost)};
     }
-    for (std::size_t i = 0; i < count; ++i) table.prefetch_line(hashes[i]);
-    for (std::size_t i = 0; i < count; ++i) {
-      decisions[done + i] =
-          table.spend(hashes[i], whole[i], limit_of(hashes[i]), asked(cost), now, &buckets_.state_->again());
+    table.hash(part);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      own[i] = overrides_->find(part[i].h);
+      if (own[i]) part[i].limit = &*own[i];
     }
+    table.spend_batch(part, now, &decisions[done], &buckets_.state_->again());
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 namespace weir {
@@ -43,37 +44,61 @@ inline std::uint64_t load_rest(std::string_view text) noexcept {
   return little_endian(v);
 }
 
+template <class Word>
+void rotate(Word& x, int by) noexcept {
+  x = x << by | x >> (64 - by);
+}
+
+// Word: one text's word, or a vector of several texts' (siphash.cc).
+template <class Word>
 struct State {
-  std::uint64_t v0, v1, v2, v3;
+  Word v0, v1, v2, v3;
+
+  explicit State(HashKey key) noexcept
+      : v0(Word{} + (key.k0 ^ 0x736f6d6570736575)),
+        v1(Word{} + (key.k1 ^ 0x646f72616e646f6d)),
+        v2(Word{} + (key.k0 ^ 0x6c7967656e657261)),
+        v3(Word{} + (key.k1 ^ 0x7465646279746573)) {}
 
   template <int kRounds>
   void mix() noexcept {
     for (int i = 0; i < kRounds; ++i) {
-      v0 += v1, v1 = std::rotl(v1, 13) ^ v0, v0 = std::rotl(v0, 32);
-      v2 += v3, v3 = std::rotl(v3, 16) ^ v2;
-      v0 += v3, v3 = std::rotl(v3, 21) ^ v0;
-      v2 += v1, v1 = std::rotl(v1, 17) ^ v2, v2 = std::rotl(v2, 32);
+      v0 += v1, rotate(v1, 13), v1 ^= v0, rotate(v0, 32);
+      v2 += v3, rotate(v3, 16), v3 ^= v2;
+      v0 += v3, rotate(v3, 21), v3 ^= v0;
+      v2 += v1, rotate(v1, 17), v1 ^= v2, rotate(v2, 32);
     }
   }
 
   template <int kRounds>
-  void absorb(std::uint64_t word) noexcept {
+  void absorb(const Word& word) noexcept {
     v3 ^= word;
     mix<kRounds>();
     v0 ^= word;
   }
+
+  template <int kRounds>
+  void finish(Word& hash) noexcept {
+    v2 ^= 0xff;
+    mix<kRounds>();
+    hash = v0 ^ v1 ^ v2 ^ v3;
+  }
 };
+
+// What is left of the text behind its whole words, and its length.
+inline std::uint64_t last_word(std::string_view text) noexcept {
+  return std::uint64_t{text.size()} << 56 | load_rest(text);
+}
 
 template <int kWordRounds, int kFinalRounds>
 std::uint64_t hash(HashKey key, std::string_view text) noexcept {
-  State s{key.k0 ^ 0x736f6d6570736575, key.k1 ^ 0x646f72616e646f6d, key.k0 ^ 0x6c7967656e657261,
-          key.k1 ^ 0x7465646279746573};
+  State<std::uint64_t> s(key);
   const std::size_t whole = text.size() & ~std::size_t{7};
   for (std::size_t i = 0; i < whole; i += 8) s.absorb<kWordRounds>(load_word(text.data() + i));
-  s.absorb<kWordRounds>(std::uint64_t{text.size()} << 56 | load_rest(text));
-  s.v2 ^= 0xff;
-  s.mix<kFinalRounds>();
-  return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+  s.absorb<kWordRounds>(last_word(text));
+  std::uint64_t h;
+  s.finish<kFinalRounds>(h);
+  return h;
 }
 
 }  // namespace siphash
@@ -81,5 +106,9 @@ std::uint64_t hash(HashKey key, std::string_view text) noexcept {
 inline std::uint64_t siphash13(HashKey key, std::string_view text) noexcept {
   return siphash::hash<1, 3>(key, text);
 }
+
+// Of many texts, four at a time where the processor has AVX2 and the four have as many whole words: a third of the
+// time. REQUIRES: room for texts.size() hashes.
+void siphash13(HashKey key, std::span<const std::string_view> texts, std::uint64_t* hashes) noexcept;
 
 }  // namespace weir

@@ -75,6 +75,26 @@ TEST(Siphash, OneThreeAgreesWithTheDescriptionAtEveryLength) {
   }
 }
 
+TEST(Siphash, OfManyIsThatOfEach) {
+  // Runs of one length, of lengths with as many whole words, and of others, so that fours agree, and do not.
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < 200; ++i)
+    all.push_back(counting_bytes(i < 40 ? 16 : i < 100 ? i / 8 * 8 + i % 5 : i * 7 % 60));
+  for (std::size_t count = 0; count <= all.size(); count = count < 40 ? count + 1 : count + 20) {
+    for (std::size_t from = 0; from + count <= all.size(); from += 11) {
+      std::vector<std::vector<char>> blocks;  // of exactly the text's size: AddressSanitizer sees a read beyond it
+      std::vector<std::string_view> texts;
+      for (std::size_t i = from; i < from + count; ++i) blocks.emplace_back(all[i].begin(), all[i].end());
+      for (const std::vector<char>& block : blocks) texts.emplace_back(block.data(), block.size());
+      std::vector<std::uint64_t> hashes(count + 1, 42);
+      siphash13(kKey, texts, hashes.data());
+      for (std::size_t i = 0; i < count; ++i)
+        ASSERT_EQ(hashes[i], siphash13(kKey, texts[i])) << count << " from " << from;
+      ASSERT_EQ(hashes[count], 42u) << "wrote past the end";
+    }
+  }
+}
+
 TEST(Siphash, ReadsOnlyTheBytesOfTheTextAtAnyAlignment) {
   for (std::size_t offset = 0; offset < 8; ++offset) {
     for (std::size_t size = 0; size < 40; ++size) {

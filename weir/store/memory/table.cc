@@ -40,14 +40,35 @@ unsigned matching(const Slot* slots, std::uint64_t fingerprint) {
   return at(0) | at(1) | at(2) | at(3);
 }
 
+// 0 marks a slot that was never used.
+std::uint64_t never_zero(std::uint64_t h) {
+  return h != 0 ? h : 1;
+}
+
+// As many lines as a processor can wait for at once.
+constexpr std::size_t kAtOnce = 16;
+
 }  // namespace
 
 std::uint64_t Table::hash(Key key) const noexcept {
   HashKey seed = header_->seed;
   // A limit's bucket and its quota share one text and must not share a slot.
   if (key.kind == Kind::quota) seed.k1 = ~seed.k1;
-  const std::uint64_t h = siphash13(seed, key.text);
-  return h != 0 ? h : 1;
+  return never_zero(siphash13(seed, key.text));
+}
+
+void Table::hash(std::span<Spend> asked) const noexcept {
+  std::array<std::string_view, kAtOnce> texts;
+  std::array<std::uint64_t, kAtOnce> hashes;
+  for (std::size_t done = 0; done < asked.size(); done += kAtOnce) {
+    const std::span<Spend> part = asked.subspan(done, std::min(kAtOnce, asked.size() - done));
+    for (std::size_t i = 0; i < part.size(); ++i) texts[i] = part[i].key;
+    siphash13(header_->seed, std::span(texts).first(part.size()), hashes.data());
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      part[i].h = never_zero(hashes[i]);
+      prefetch_group(part[i].h);
+    }
+  }
 }
 
 std::size_t Table::index_of(std::uint64_t h) const noexcept {
@@ -169,9 +190,9 @@ bool Table::insert(std::uint64_t h, Key key, Now now, Step& step) noexcept {
   return true;
 }
 
-Decision Table::spend_at(Home home, std::uint64_t h, Key key, const Limit& limit, Count cost, Time now,
-                         const Clock* clock) noexcept {
-  Decision decision;
+// Into the caller's decision: one of our own would be copied, and read back before its parts have arrived in memory.
+void Table::spend_at(Home home, std::uint64_t h, Key key, const Limit& limit, Count cost, Time now, const Clock* clock,
+                     Decision& decision) noexcept {
   update(h, key, home, Now{now, Wall{}}, [&](State state, Now at) {
     const Time tat = tat_of(state);
     const Step step = gcra::spend(limit, tat, cost, at.time);
@@ -183,30 +204,24 @@ Decision Table::spend_at(Home home, std::uint64_t h, Key key, const Limit& limit
     const Time settled = gcra::settle(limit, tat, clock->now().time);
     return Change{state_of(settled), settled != tat};
   });
-  return decision;
 }
 
 Decision Table::spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now, const Clock* clock) noexcept {
-  return spend_at(home_of(h), h, key, limit, cost, now, clock);
+  Decision decision;
+  spend_at(home_of(h), h, key, limit, cost, now, clock, decision);
+  return decision;
 }
 
 void Table::spend_batch(std::span<const Spend> asked, Time now, Decision* out, const Clock* clock) noexcept {
-  // As many lines as a processor can wait for at once.
-  constexpr std::size_t kAtOnce = 16;
-  std::array<std::uint64_t, kAtOnce> h;
   std::array<Home, kAtOnce> home;
   for (std::size_t done = 0; done < asked.size(); done += kAtOnce) {
     const std::span<const Spend> part = asked.subspan(done, std::min(kAtOnce, asked.size() - done));
     for (std::size_t i = 0; i < part.size(); ++i) {
-      h[i] = hash(part[i].key);
-      prefetch_group(h[i]);
-    }
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      home[i] = home_of(h[i]);
+      home[i] = home_of(part[i].h);
       __builtin_prefetch(home[i].line, 1);
     }
     for (std::size_t i = 0; i < part.size(); ++i) {
-      out[done + i] = spend_at(home[i], h[i], part[i].key, *part[i].limit, part[i].cost, now, clock);
+      spend_at(home[i], part[i].h, Key{part[i].key}, *part[i].limit, part[i].cost, now, clock, out[done + i]);
     }
   }
 }

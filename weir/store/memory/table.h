@@ -118,13 +118,18 @@ class Table {
   // Of a quota: only while its bucket is still in the window that was charged.
   void undo(std::uint64_t h, Count cost, Wall window_end) noexcept;
 
-  // The decisions of `asked`, one after the other at one reading of the clock, into out[0], out[1], …: the same as that
-  // many spends, but the memory is asked for all the lines at once.
+  // One spend of a batch, from a limit's bucket. `h` is filled in by hash(): it must be done before spend_batch(), and
+  // the limit may be chosen by it.
   struct Spend {
-    Key key;
+    std::string_view key;
     const Limit* limit;
     Count cost;
+    std::uint64_t h = 0;
   };
+  // Hashes all the keys and asks the memory for their groups.
+  void hash(std::span<Spend> asked) const noexcept;
+  // The decisions, one after the other at one reading of the clock, into out[0], out[1], …: the same as that many
+  // spends, but the memory is asked for all the lines at once.
   void spend_batch(std::span<const Spend> asked, Time now, Decision* out, const Clock* clock = nullptr) noexcept;
 
   // Asks the memory for the key's line, so that a batch waits for all of them at once: first for every key, then again.
@@ -215,8 +220,8 @@ class Table {
   [[gnu::always_inline]] inline bool change(std::uint64_t h, Home home, Now now, Step&& step) noexcept;
   template <class Step>
   [[gnu::noinline]] bool insert(std::uint64_t h, Key key, Now now, Step& step) noexcept;
-  [[gnu::always_inline]] inline Decision spend_at(Home home, std::uint64_t h, Key key, const Limit& limit, Count cost,
-                                                  Time now, const Clock* clock) noexcept;
+  [[gnu::always_inline]] inline void spend_at(Home home, std::uint64_t h, Key key, const Limit& limit, Count cost,
+                                              Time now, const Clock* clock, Decision& decision) noexcept;
   void wait(std::uint64_t h) noexcept;
 
   // The group's lock is held in all of these.

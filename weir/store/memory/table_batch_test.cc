@@ -22,11 +22,13 @@ TEST(TableBatch, AnswersAsThatManySpendsWould) {
   for (const std::size_t size : {0u, 1u, 15u, 16u, 17u, 32u, 33u, 200u}) {
     std::vector<Table::Spend> asked;
     for (std::size_t i = 0; i < size; ++i)
-      asked.push_back({Key{texts[i * 7 % texts.size()]}, &kLimits[i % 2], static_cast<Count>(i % 4)});
+      asked.push_back({texts[i * 7 % texts.size()], &kLimits[i % 2], static_cast<Count>(i % 4)});
     std::vector<Decision> decisions(size + 1, Decision{.burst = -1});
+    (*batched)->hash(asked);
     (*batched)->spend_batch(asked, now, decisions.data());
     for (std::size_t i = 0; i < size; ++i) {
-      const Key key = asked[i].key;
+      const Key key{asked[i].key};
+      EXPECT_EQ(asked[i].h, (*single)->hash(key));
       EXPECT_EQ(decisions[i], (*single)->spend((*single)->hash(key), key, *asked[i].limit, asked[i].cost, now))
           << i << " of " << size;
     }
@@ -42,8 +44,9 @@ TEST(TableBatch, FindsKeysWhoseLinesOverflowed) {
   std::vector<std::string> texts;
   for (int i = 0; i < 50'000; ++i) texts.push_back("key:" + std::to_string(i));
   std::vector<Table::Spend> asked;
-  for (const std::string& text : texts) asked.push_back({Key{text}, &kOnce, 1});
+  for (const std::string& text : texts) asked.push_back({text, &kOnce, 1});
   std::vector<Decision> decisions(asked.size());
+  (*table)->hash(asked);
   (*table)->spend_batch(asked, kStart, decisions.data());
   for (const Decision& decision : decisions) ASSERT_TRUE(decision.allowed);
   (*table)->spend_batch(asked, kStart, decisions.data());

@@ -113,11 +113,13 @@ bool Pages::allocate_one(unsigned order, Line& page, bool& clean) noexcept {
 
 // Gives the lowest free chunk to `order`.
 bool Pages::take_chunk(unsigned order) noexcept {
-  const std::size_t at = free_.lowest(chunks_ready_);
+  std::size_t at = free_.lowest(chunks_ready_);
   if (at == chunks_ready_) {
-    if (at == chunks_max_ || !region_.extend(byte_offset(at + 1))) return false;
+    // Unless there is nothing behind: then rather wait for the page.
+    if (touching_from_ <= at && at < touching_to_ && touching_to_ < chunks_max_) at = touching_to_;
+    if (at >= chunks_max_ || !region_.extend(byte_offset(at + 1))) return false;
     chunk(at).clean = true;
-    ++chunks_ready_;
+    chunks_ready_ = at + 1;
   } else if (chunk(at).phase == Phase::given_back) {
     if (!region_.take_back(byte_offset(at), byte_offset(at + 1))) return false;
     given_back_ -= kChunkBytes;
@@ -238,11 +240,24 @@ bool Pages::maintain() noexcept {
     to = std::min(end, region_.bytes_max()) - begin_;
     if (to <= from) return false;
     grown_ = true;
+    if (huge_) {
+      touching_from_ = from / kChunkBytes;
+      touching_to_ = to / kChunkBytes;
+    }
   }
-  // Unlocked: touching pages takes milliseconds, and nobody else touches what is not ready.
+  // Unlocked: touching pages takes milliseconds.
   region_.populate(begin_ + from, begin_ + to, huge_);
   const std::lock_guard lock(mutex_);
   populated_ = to;
+  // What others passed over meanwhile is theirs now.
+  for (std::size_t i = touching_from_; i < std::min(touching_to_, chunks_ready_); ++i) {
+    if (chunk(i).phase != Phase::unready) continue;
+    chunk(i).phase = Phase::free;
+    chunk(i).clean = true;
+    chunk(i).idle = false;
+    free_.insert(i);
+  }
+  touching_from_ = touching_to_ = 0;
   return true;
 }
 

@@ -106,7 +106,10 @@ class Pages {
   std::size_t chunks_ready_ = 0;  // chunks below have been made ready at least once
   std::size_t given_back_ = 0;
   std::size_t populated_ = 0;  // bytes from begin_ that maintain() has touched
-  bool grown_ = false;         // a chunk was taken since the last maintain()
+  // Chunks that maintain() is touching in huge pages right now: whoever wants one of them takes one behind them.
+  std::size_t touching_from_ = 0;
+  std::size_t touching_to_ = 0;
+  bool grown_ = false;  // a chunk was taken since the last maintain()
 };
 
 }  // namespace weir

@@ -56,6 +56,9 @@ Result<Region> Region::anonymous(std::size_t bytes_max) {
   bytes_max = round_up(bytes_max, kHugePage);
   char* const data = reserve(bytes_max);
   if (data == nullptr) return no_space(bytes_max);
+  // Only populate() asks for huge pages, even where the system gives them to everyone: the first touch of one takes
+  // milliseconds, and elsewhere it is a request's.
+  madvise(data, bytes_max, MADV_NOHUGEPAGE);
   return Region(data, bytes_max, -1);
 }
 
@@ -116,7 +119,10 @@ bool Region::make_readable(std::size_t from, std::size_t to) const noexcept {
 }
 
 bool Region::give_back(std::size_t from, std::size_t to) noexcept {
-  if (fd_ < 0) return madvise(data_ + from, to - from, MADV_DONTNEED) == 0;
+  if (fd_ < 0) {
+    madvise(data_ + from, to - from, MADV_NOHUGEPAGE);  // a request will be the next to touch it
+    return madvise(data_ + from, to - from, MADV_DONTNEED) == 0;
+  }
   // A late reader must find zeros, not a hole of the file: touching a hole of a full tmpfs is a SIGBUS.
   void* const zeros = mmap(data_ + from, to - from, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

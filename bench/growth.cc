@@ -10,6 +10,7 @@
 #include "bench/workload.h"
 #include "weir/base/assert.h"
 #include "weir/base/clock.h"
+#include "weir/store/memory/region.h"
 
 namespace weir::bench {
 namespace {
@@ -53,11 +54,27 @@ class Histogram {
   std::uint64_t over_1ms_ = 0;
 };
 
+// What maintain() does for a growing table and nothing else: makes `bytes` ready, spread evenly over `total`.
+void make_ready(std::size_t bytes, Duration total) {
+  constexpr std::size_t kStep = std::size_t{4} << 20;
+  auto region = Region::anonymous(bytes);
+  WEIR_ASSERT(region);
+  const std::size_t steps = region->bytes_max() / kStep;
+  for (std::size_t i = 0; i < steps; ++i) {
+    region->populate(i * kStep, (i + 1) * kStep, true);
+    std::this_thread::sleep_for(total / static_cast<std::int64_t>(steps));
+  }
+}
+
 // The control: touches fresh pages, each timed alone, for as long as the growth took; returns the longest touch in ns.
-// As long, because what disturbs a thread of a shared machine comes by the second: half the time sees half of it.
-std::uint64_t touch_pages(Duration total) {
+// As long, because what disturbs a thread of a shared machine comes by the second: half the time sees half of it. And
+// beside as much memory made ready by another thread: that alone disturbs a thread that touches none of it.
+std::uint64_t touch_pages(Duration total, std::size_t ready_bytes) {
   constexpr std::size_t kPage = 4096;
   constexpr std::size_t kBytes = std::size_t{1} << 30;
+  std::thread neighbour([&] {
+    if (ready_bytes != 0) make_ready(ready_bytes, total);
+  });
   Duration longest{};
   for (const Duration start = thread_cpu_time(); thread_cpu_time() - start < total;) {
     void* const raw = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -72,6 +89,7 @@ std::uint64_t touch_pages(Duration total) {
     }
     munmap(raw, kBytes);
   }
+  neighbour.join();
   return static_cast<std::uint64_t>(longest.count());
 }
 
@@ -97,7 +115,7 @@ std::vector<double> grow(std::uint64_t keys, bool maintained) {
   }
   done = true;
   maintaining.join();
-  const std::uint64_t control = touch_pages(before - start);
+  const std::uint64_t control = touch_pages(before - start, maintained ? (*table)->stats().bytes : 0);
   return {histogram.quantile(0.999999) / 1e3, static_cast<double>(histogram.max()) / 1e3,
           static_cast<double>(histogram.over_1ms()), static_cast<double>(control) / 1e3,
           static_cast<double>((before - start).count()) / static_cast<double>(keys)};

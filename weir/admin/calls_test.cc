@@ -36,6 +36,32 @@ TEST(Metrics, TellHowManyClientsAreActive) {
   EXPECT_NE(text.find("weir_rate_limit_active_clients{limit=\"per-ip\",limiter_type=\"ip\"} 0\n"), text.npos);
 }
 
+// A store that was asked and never answers, as a Redis that is stopped.
+class SilentRoster final : public Roster {
+ public:
+  void visit(std::string_view, Look, Now, const Visit&, const Done&) override {}
+  void forget(std::string_view, Now, const Done&) override {}
+};
+
+TEST(Stats, DoNotWaitForAStoreThatHangs) {
+  SilentRoster roster;
+  Around around(roster);
+  for (const auto call : {stats, metrics}) {
+    const Outcome outcome = call(around.front(), Request{});
+    Work& work = *std::get<std::unique_ptr<Work>>(outcome);
+    EXPECT_FALSE(work.step(around.clock().now()));
+    around.clock().advance(std::chrono::milliseconds{499});
+    EXPECT_FALSE(work.step(around.clock().now()));
+    around.clock().advance(std::chrono::milliseconds{1});
+    const std::optional<Reply> reply = work.step(around.clock().now());
+    ASSERT_TRUE(reply);
+    EXPECT_EQ(reply->status, 200);
+    EXPECT_EQ(reply->content.find("active_clients{"), std::string::npos);
+    if (call == metrics) continue;
+    EXPECT_TRUE(json::parse(reply->content)["limits"][0]["active"].is_null()) << reply->content;
+  }
+}
+
 TEST(Clients, ShowsBucketsAsOfNowWithTheirNumbersAndWhy) {
   Desk desk;
   desk.ask("orders", "vip");

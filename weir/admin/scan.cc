@@ -3,6 +3,12 @@
 #include <utility>
 
 namespace weir::admin {
+namespace {
+
+// For one step. A store that answers does so in a fraction.
+constexpr Duration kPatience = std::chrono::milliseconds{500};
+
+}  // namespace
 
 Scan::Scan(Roster& roster, Roster::Look look, std::unique_ptr<Collector> collector, std::string cursor)
     : roster_(roster), look_(look), progress_(std::make_shared<Progress>()) {
@@ -16,9 +22,14 @@ Duration Scan::pause() const noexcept {
 }
 
 std::optional<Reply> Scan::step(Now now) {
-  if (progress_->waiting) return {};
+  if (progress_->waiting) {
+    // Whoever can do without does not wait until a store that hangs is given up.
+    if (now.time - progress_->asked < kPatience) return {};
+    return progress_->collector->reply_without();
+  }
   if (!progress_->over && !progress_->error) {
     progress_->waiting = true;
+    progress_->asked = now.time;
     const std::shared_ptr<Progress> progress = progress_;
     const auto filled = std::make_shared<bool>(false);
     roster_.visit(

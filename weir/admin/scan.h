@@ -41,6 +41,7 @@ class Scan final : public Work {
     std::string cursor;
     std::optional<Error> error;
     bool waiting = false;
+    Time asked{};  // when it began to wait
     bool over = false;
   };
 

@@ -140,17 +140,12 @@ Reply write_stats(Front& front, const Active* active) {
   return reply;
 }
 
-// The key's source; a composite has none.
-std::string limiter_type(const NamedLimit* limit) {
-  if (limit == nullptr || limit->key.size() != 1) return {};
-  return limit->key.front().substr(0, limit->key.front().find(':'));
-}
-
 Reply write_metrics(Front& front, const Active* active) {
   Gauges gauges = front.gauges();
   const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
   for (const auto& [name, count] : active == nullptr ? Active() : *active) {
-    gauges.active.push_back({name, limiter_type(policy->find(name)), count});
+    const NamedLimit* const limit = policy->find(name);
+    gauges.active.push_back({name, limit == nullptr ? std::string() : limit->limiter_type, count});
   }
   Reply reply;
   reply.content_type = "text/plain; version=0.0.4; charset=utf-8";

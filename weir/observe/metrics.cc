@@ -20,7 +20,7 @@ LimitCounters& LoopMetrics::of(const Label& label) {
   if (found != limits_.end()) return *found->second;
   auto fresh = std::make_unique<LimitCounters>();
   fresh->limit = std::string(label.limit);
-  fresh->limiter_type = std::string(label.key.substr(0, label.key.find(':')));
+  fresh->limiter_type = std::string(label.limiter_type);
   const std::lock_guard lock(growing_);
   return *limits_.emplace(fresh->limit, std::move(fresh)).first->second;
 }

@@ -57,7 +57,7 @@ class Histogram {
 
 struct LimitCounters {
   std::string limit;
-  std::string limiter_type;  // the key's source
+  std::string limiter_type;  // the key's sources
   Counter allowed;
   Counter denied;
   Counter shadow_denied;

@@ -27,7 +27,7 @@ TEST(Exposition, SumsTheLoopsAndNamesTheKey) {
   answer.verdict.all.push_back({false, 1, 0, 1s, 1s});
   answer.verdict.allowed = false;
   answer.labels[0].limit = "per-ip";
-  answer.labels[0].key = "ip";
+  answer.labels[0].limiter_type = "ip";
   a.record(answer);
   b.record(answer);
   const std::string text = exposition({&a, &b}, {});

@@ -116,7 +116,10 @@ class LimitReader {
     if (size == 0) complaints_.add(document_.mark(key), "key must name at least one source");
     if (kind == NodeKind::scalar) limit.key.emplace_back(document_.value(key));
     for (const NodeId part : document_.children(key)) limit.key.emplace_back(document_.value(part));
-    for (const std::string& source : limit.key) limit.sources.push_back(KeySource::of(source));
+    for (const std::string& source : limit.key) {
+      limit.sources.push_back(KeySource::of(source));
+      limit.limiter_type += (limit.limiter_type.empty() ? "" : "+") + source.substr(0, source.find(':'));
+    }
   }
 
   void read_lease(NamedLimit& limit) {

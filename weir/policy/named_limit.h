@@ -47,6 +47,7 @@ struct NamedLimit {
   std::optional<std::uint32_t> number;  // bucket keys begin with it instead of the name
   std::vector<std::string> key;         // key sources as written; empty: callers name the limit and give the id
   std::vector<KeySource> sources;       // the same, read
+  std::string limiter_type;             // the same for metrics, without names: "ip", "header+path"
   IdKind id_kind = IdKind::shaped;
   IdShape id{IdFormat::text};
   std::optional<Limit> numbers;  // absent: unlimited, or only ids with an override are limited

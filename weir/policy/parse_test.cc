@@ -69,6 +69,22 @@ TEST(Parse, SixVariablesMakeAWholeConfiguration) {
   EXPECT_EQ(origin(made, "memory.cleanup").origin, "WEIR_RATE_LIMIT_CLEANUP");
 }
 
+TEST(Parse, TheTypeOfALimitNamesEveryPartOfItsKey) {
+  const Loaded made =
+      loaded(parse("limits:\n"
+                   "  a: {key: ip, rate: 1/s}\n"
+                   "  b: {key: \"header:X-Tenant\", rate: 1/s}\n"
+                   "  c: {key: [ip, \"header:X-Tenant\"], rate: 1/s}\n"
+                   "  d: {rate: 1/s}\n",
+                   "weir.yaml", {}));
+  ASSERT_EQ(made.policy->limits().size(), 4u);
+  const auto type = [&](std::string_view name) { return made.policy->find(name)->limiter_type; };
+  EXPECT_EQ(type("a"), "ip");
+  EXPECT_EQ(type("b"), "header");
+  EXPECT_EQ(type("c"), "ip+header");
+  EXPECT_EQ(type("d"), "");
+}
+
 TEST(Parse, SwitchedOffByVariableLetsEverybodyThrough) {
   const Loaded made = loaded(load("", with_environment({{"WEIR_RATE_LIMIT_ENABLED", "false"}})));
   ASSERT_NE(made.policy->find("per-ip"), nullptr);

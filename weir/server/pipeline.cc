@@ -144,6 +144,7 @@ void describe(const Part& part, std::string_view route, Label& label) {
   label.route = route;
   // Of a composite no single part tells what is counted.
   label.key = part.limit->key.size() == 1 ? std::string_view(part.limit->key.front()) : std::string_view{};
+  label.limiter_type = part.limit->limiter_type;
   label.shadow = part.mode == Enforcement::shadow;
   label.secret = part.limit->holds_api_key();
 }
@@ -182,6 +183,7 @@ void refuse_access(const Resolved& resolved, Answer& answer) {
     label.shadow = false;
   } else {
     label.key = resolved.denied_client().name;
+    label.limiter_type = label.key;
     label.id = resolved.denied_client().value;
     label.secret = label.key == "apikey";
   }

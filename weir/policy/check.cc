@@ -179,6 +179,12 @@ void check_items(Document& document, NodeId list, const Field& field, Complaints
   }
 }
 
+std::string names_of(std::span<const Field> fields) {
+  std::string names;
+  for (const Field& field : fields) names.append(names.empty() ? "" : ", ").append(field.name);
+  return names;
+}
+
 }  // namespace
 
 std::string list_choices(std::string_view choices) {
@@ -288,7 +294,8 @@ void check_section(Document& document, NodeId section, std::span<const Field> fi
       if (!unknown.insert(key).second) continue;  // only written twice
       const std::string_view near = nearest(fields, key);
       complaints.add(document.key_mark(entry),
-                     "unknown key " + quote(key) + (near.empty() ? "" : "; did you mean " + quote(near) + "?"));
+                     "unknown key " + quote(key) + "; " +
+                         (near.empty() ? "known are " + names_of(fields) : "did you mean " + quote(near) + "?"));
       document.node(section).refused = true;
       continue;
     }

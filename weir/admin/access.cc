@@ -39,7 +39,7 @@ void write_entry(const Policy& policy, const AccessEntry& entry, JsonWriter& jso
     json.key("apikey").string(shortened(entry.apikey));
   } else {
     const NamedLimit* const limit = policy.find(entry.limit);
-    const bool secret = limit != nullptr && limit->holds_api_key();
+    const bool secret = limit == nullptr || limit->holds_api_key();  // of a limit that is gone nobody knows
     json.key("limit").string(entry.limit).key("id").string(secret ? shortened(entry.id) : entry.id);
   }
   json.key("reason").string(entry.reason).key("expires");

@@ -21,7 +21,7 @@ Reply bad_value(const Error& error) {
 // The numbers with which it is in force; what it leaves open comes from what holds without it.
 void write_adjustment(const Policy& policy, const Adjustment& adjustment, Wall wall, JsonWriter& json) {
   const NamedLimit* const limit = policy.find(adjustment.limit);
-  const bool secret = limit != nullptr && limit->holds_api_key();
+  const bool secret = limit == nullptr || limit->holds_api_key();  // of a limit that is gone nobody knows
   json.begin_object().key("limit").string(adjustment.limit);
   json.key("id").string(secret ? shortened(adjustment.id) : adjustment.id);
   std::optional<Limit> numbers;

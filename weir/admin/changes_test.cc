@@ -1,6 +1,8 @@
 // What operators change at run time: adjustments, access lists, the configuration.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
 #include <thread>
 
 #include "weir/admin/calls.h"
@@ -111,6 +113,42 @@ TEST(Adjust, RefusesAWindowThatRedisCannotHold) {
   EXPECT_NE(told.content.find("on Redis at most 104d is possible"), std::string::npos) << told.content;
 }
 
+TEST(Adjust, AnIdMayBeginWithItsLimitsName) {
+  Desk desk;
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/orders:x", R"({"burst":50})").json()["id"], "orders:x");
+  EXPECT_FALSE(desk.allowed("orders", "x", 50)) << "somebody else";
+  EXPECT_TRUE(desk.allowed("orders", "orders:x", 50));
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/orders:orders:x").json()["reset"], 1) << "its identifier in lists";
+}
+
+TEST(Reset, OfOneClientLeavesTheBucketOfAllAlone) {
+  Desk desk;
+  const std::string_view yaml =
+      "limits:\n  orders: {burst: 3, count: 1, period: 1h}\n  everybody: {key: global, burst: 3, count: 1, period: "
+      "1h}\n";
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n").status, 200);
+  EXPECT_TRUE(desk.allowed("everybody", "x", 3));
+  EXPECT_TRUE(desk.allowed("orders", "alice", 3));
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/alice").json()["reset"], 1);
+  EXPECT_TRUE(desk.allowed("orders", "alice", 3));
+  EXPECT_FALSE(desk.allowed("everybody", "x"));
+  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/global").json()["reset"], 1);
+  EXPECT_TRUE(desk.allowed("everybody", "x"));
+}
+
+TEST(Adjust, OfALimitThatIsGoneShowsNoKey) {
+  Desk desk;
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/per-apikey/mysecretkey", R"({"burst":50})").status, 200);
+  EXPECT_EQ(desk.call("POST", "/ratelimit/access/deny", R"({"limit":"per-apikey","id":"mysecretkey"})").status, 200);
+  const std::string_view yaml = "limits:\n  orders: {burst: 2, count: 2, period: 1h, number: 6}\n";
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n").status, 200);
+  for (const char* call : {"/ratelimit/adjust", "/ratelimit/access/deny"}) {
+    const std::string shown = desk.get(call).content;
+    EXPECT_NE(shown.find("mysecr"), std::string::npos) << shown;
+    EXPECT_EQ(shown.find("mysecretkey"), std::string::npos) << shown;
+  }
+}
+
 TEST(Access, DeniesAtOnceAndForgetsAgain) {
   Desk desk;
   const Told told = desk.call("POST", "/ratelimit/access/deny", R"({"ip":"10.0.0.0/24","reason":"abuse","for":"1h"})");
@@ -205,6 +243,8 @@ TEST(Config, MergesNumbersAtOnceAndShowsWhoSaidSo) {
     }
   }
   EXPECT_TRUE(found);
+  EXPECT_EQ(shown["overrides"], 1);
+  EXPECT_EQ(shown["settings"].back()["path"], "overrides.orders:vip");
   EXPECT_EQ(desk.call("POST", "/ratelimit/reload").status, 200);
   EXPECT_FALSE(desk.allowed("orders", "2", 6)) << "until the next reload";
   ASSERT_EQ(desk.around.log.size(), 2u);
@@ -219,6 +259,17 @@ TEST(Config, ReplacesThePolicyWithYaml) {
   EXPECT_EQ(told.status, 200) << told.content;
   EXPECT_FALSE(desk.allowed("orders", "1", 3));
   EXPECT_EQ(desk.get("/ratelimit/clients?limit=per-ip").error(), "unknown_limit");
+}
+
+TEST(Config, AnotherPolicyKeepsWhatItDoesNotSay) {
+  Desk desk("failure_policy: failClosed\nheaders: {reset: delta}\n");
+  const std::string_view yaml = "limits:\n  orders: {burst: 2, count: 2, period: 1h, number: 6}\n";
+  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n").status, 200);
+  std::map<std::string, std::string> values;
+  const json shown = desk.get("/ratelimit/config").json();
+  for (const json& setting : shown["settings"]) values[setting["path"]] = setting["value"];
+  EXPECT_EQ(values["failure_policy"], "failClosed") << "nobody asked to fail open";
+  EXPECT_EQ(values["headers.reset"], "delta");
 }
 
 TEST(Config, ABadOneChangesNothing) {

@@ -5,10 +5,14 @@
 #include "weir/admin/audit.h"
 #include "weir/admin/calls.h"
 #include "weir/base/text.h"
+#include "weir/policy/describe.h"
 #include "weir/policy/diff.h"
 
 namespace weir::admin {
 namespace {
+
+// Of millions a reply has some, and their number.
+constexpr std::size_t kOverridesShown = 1000;
 
 std::string version_text(std::uint64_t version, const std::vector<policy::Change>& changes) {
   std::string text;
@@ -89,11 +93,11 @@ Outcome show_config(Front& front, const Request&) {
   JsonWriter json(reply.content);
   json.begin_object().key("policy_version").number(static_cast<std::int64_t>(front.reloader.version() + 1));
   json.key("settings").begin_array();
-  for (const policy::Setting& setting : loaded->origins) {
+  for (const policy::Setting& setting : policy::in_force(*loaded, kOverridesShown)) {
     json.begin_object().key("path").string(setting.path).key("value").string(setting.value);
     json.key("source").string(setting.origin).end_object();
   }
-  json.end_array().end_object();
+  json.end_array().key("overrides").number(static_cast<std::int64_t>(loaded->policy->override_count())).end_object();
   return reply;
 }
 

@@ -11,15 +11,13 @@ bool keyed_by(const NamedLimit& limit, std::string_view source) {
   return limit.key.size() == 1 && limit.key.front() == source;
 }
 
-// The part of an identifier behind "ip:" and the like, if the limit is one it is an identifier of.
+// The part of an identifier behind "ip:" and "apikey:", if the limit is one it is an identifier of. Not behind the
+// limit's own name: an id may begin with that.
 std::string_view id_within(const NamedLimit& limit, std::string_view id) {
   for (const std::string_view source : {"ip", "apikey"}) {
     if (keyed_by(limit, source) && id.starts_with(source) && id.substr(source.size()).starts_with(':')) {
       return id.substr(source.size() + 1);
     }
-  }
-  if (id.starts_with(limit.name) && id.substr(limit.name.size()).starts_with(':')) {
-    return id.substr(limit.name.size() + 1);
   }
   return id;
 }
@@ -65,6 +63,7 @@ std::variant<std::vector<Target>, Reply> targets_of(const Policy& policy, std::s
   if (policy.find(before) != nullptr) return targets_of(policy, id.substr(colon + 1), before);
   std::vector<Target> all{{nullptr, std::string(id)}};
   for (const NamedLimit& each : policy.limits()) {
+    if (keyed_by(each, "global")) continue;  // everybody's: only its own name means it
     if (auto bucket_id = policy.bucket_id(each.name, id)) all.push_back({&each, std::move(*bucket_id)});
   }
   return all;

@@ -159,7 +159,7 @@ void RedisStores::fill(Gauges& gauges) const {
   }
 }
 
-Result<std::string> RedisStores::shared_hash_key() {
+Result<std::string> RedisStores::shared_hash_key(const std::string& known) {
   const auto fresh = random_bytes(kHashKeyBytes);
   if (!fresh) return fresh.error();
   const BootClock clock;
@@ -167,7 +167,8 @@ Result<std::string> RedisStores::shared_hash_key() {
   if (!loop) return loop.error();
   redis::Health silent([](LogLevel, std::string_view) {});
   redis::RedisStore store(**loop, options_, silent, topology());
-  HashKeyQuestion question(**loop, store, options_.key_prefix + "hash_key", hexadecimal(*fresh));
+  HashKeyQuestion question(**loop, store, options_.key_prefix + "hash_key",
+                           known.empty() ? hexadecimal(*fresh) : known);
   (*loop)->at((*loop)->now().time + kHashKeyPatience, [&] { (*loop)->stop(); });
   question.ask();
   (*loop)->run();

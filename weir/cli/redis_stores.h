@@ -39,9 +39,9 @@ class RedisStores {
   // For what is not on the way of requests. The stores must outlive it.
   Result<std::unique_ptr<RedisDesk>> desk() const;
 
-  // The key of hashed limits that all servers on this Redis share; made if there is none. `unavailable`: Redis cannot
-  // be asked now. Blocks for a second at most.
-  Result<std::string> shared_hash_key();
+  // The key of hashed limits that all servers on this Redis share. If there is none, because nobody made one or Redis
+  // lost it, `known` becomes it, or a fresh one. `unavailable`: Redis cannot be asked now. Blocks for a second at most.
+  Result<std::string> shared_hash_key(const std::string& known = {});
 
   bool is_up() const noexcept { return health_.is_up(); }
   // Has every loop find out whether Redis answers. While the loops live.

@@ -31,6 +31,7 @@ namespace {
 
 // How often memory is made ready and given back, and expired buckets are looked for.
 constexpr std::chrono::milliseconds kMaintainEvery{50};
+constexpr std::chrono::seconds kHashKeyEvery{5};
 
 // How long the start waits for what other servers know.
 constexpr std::chrono::milliseconds kKnownPatience{1000};
@@ -374,18 +375,25 @@ void Serving::watch_redis(std::uint64_t& probes) {
   }
   const bool up = redis_->is_up();
   health_.store_reachable = up;
+  const std::shared_ptr<const Policy> policy = reloader_->policy().current();
+  const bool hashed = std::ranges::any_of(policy->limits(), [](const NamedLimit& limit) { return limit.hashed; });
+  std::string known;
   {
     const std::lock_guard lock(mutex_);
-    if (!up || !shared_hash_key_.empty()) return;
+    known = shared_hash_key_;
   }
-  auto key = redis_->shared_hash_key();
-  if (!key) return;
+  // Asked again now and then: a Redis that lost everything gets it back, or all servers take what one of them made
+  // anew.
+  const Time now = clock_->time();
+  if (!up || (!known.empty() && (!hashed || now - hash_key_asked_ < kHashKeyEvery))) return;
+  hash_key_asked_ = now;
+  auto key = redis_->shared_hash_key(known);
+  if (!key || *key == known) return;
   {
     const std::lock_guard lock(mutex_);
     shared_hash_key_ = *key;
   }
-  const std::shared_ptr<const Policy> policy = reloader_->policy().current();
-  const bool hashed = std::ranges::any_of(policy->limits(), [](const NamedLimit& limit) { return limit.hashed; });
+  if (hashed && !known.empty()) log_.warn("Redis has another key of hashed limits: their buckets begin anew");
   if (hashed && !reloader_->renew().ok()) {
     log_.warn("the configuration cannot be read: until it can, hashed limits are this server's own");
   }

@@ -9,8 +9,9 @@ std::string version_text() {
 #else
   constexpr std::string_view compiler = "g++ " __VERSION__;
 #endif
-  return "weir " WEIR_VERSION " (" + std::string(compiler.substr(0, compiler.find_last_not_of(' ') + 1)) +
-         ", " WEIR_BUILD ")\n";
+  constexpr std::string_view build = WEIR_BUILD;
+  return "weir " WEIR_VERSION " (" + std::string(compiler.substr(0, compiler.find_last_not_of(' ') + 1)) + ", " +
+         std::string(build.empty() ? "plain" : build) + ")\n";
 }
 
 Command version() {

@@ -18,12 +18,12 @@ struct Label {
   std::string_view bucket;  // the bucket's key
   std::string_view source;  // where the numbers came from: limit, schedule, override, …
   std::string_view key;     // what kind of client it counts: ip, apikey, header, …; empty: ids that callers name
-  std::string_view limiter_type = {};  // the same for metrics; of several kinds "ip+path"
   bool shadow = false;
   bool secret = false;                   // the id holds an API key: only its owner sees it in full
   Duration window = Duration::zero();    // from empty to full, or a quota's whole window
   Duration interval = Duration::zero();  // one token's time; zero: everything comes back at once, as a quota does
   std::string_view route = {};           // whose limit this is; empty: none, or the limit was named
+  std::string_view limiter_type = {};    // `key` for metrics; of several parts "ip+path"
 };
 
 // What the access lists said before any limit was asked.

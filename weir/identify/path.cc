@@ -27,6 +27,11 @@ bool is_unreserved(char c) noexcept {
          c == '_' || c == '~';
 }
 
+// May stand in a segment as it is (RFC 3986 §3.3, pchar).
+bool is_plain(char c) noexcept {
+  return is_unreserved(c) || std::string_view("!$&'()*+,;=:@").find(c) != std::string_view::npos;
+}
+
 char upper(char c) noexcept {
   return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
 }
@@ -41,16 +46,20 @@ std::string_view without_authority(std::string_view target) noexcept {
 }
 
 void append_segment(std::string_view segment, std::string& out) {
-  if (segment.find('%') == std::string_view::npos) {
+  if (std::all_of(segment.begin(), segment.end(), is_plain)) {
     out += segment;
     return;
   }
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
   for (std::size_t i = 0; i < segment.size(); ++i) {
     const std::optional<char> byte = segment[i] == '%' ? escaped(segment.substr(i)) : std::nullopt;
     if (segment[i] == '%' && !byte) {
       out += "%25";  // or the bytes behind it, once decoded, would make an escape of it
-    } else if (!byte) {
+    } else if (!byte && is_plain(segment[i])) {
       out += segment[i];
+    } else if (!byte) {
+      const auto raw = static_cast<unsigned char>(segment[i]);
+      out.append({'%', kDigits[raw >> 4], kDigits[raw & 15]});
     } else if (is_unreserved(*byte)) {
       out += *byte;
       i += 2;

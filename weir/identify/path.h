@@ -9,8 +9,9 @@
 namespace weir {
 
 // Writes the path of a target into `out` (cleared first): scheme, authority, query and fragment cut off, escapes of
-// unreserved characters decoded (RFC 3986 §2.3), other escapes in upper case, a '%' that begins none as %25, doubled
-// slashes merged, then dot segments removed. Always begins with '/'. Idempotent; linear.
+// unreserved characters decoded (RFC 3986 §2.3), other escapes in upper case, bytes that no path may have as they are
+// escaped, a '%' that begins no escape as %25, doubled slashes merged, then dot segments removed. Always begins with
+// '/'. Idempotent; linear.
 void normalise_path(std::string_view target, std::string& out);
 
 // The n-th segment, counted from 1; empty if there is none. REQUIRES: `path` is normalised.

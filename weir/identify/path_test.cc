@@ -21,6 +21,13 @@ TEST(Path, DecodesEscapesOfUnreservedCharactersOnly) {
   EXPECT_EQ(normal("/%2561"), "/%2561") << "once, never twice";
 }
 
+TEST(Path, EscapesWhatNoPathMayHaveAsItIs) {
+  EXPECT_EQ(normal("/\xc3\xbc"), "/%C3%BC");
+  EXPECT_EQ(normal("/%c3%bc"), "/%C3%BC") << "one path, however it is written";
+  EXPECT_EQ(normal("/x y/\"<>\\^`{|}\x7f"), "/x%20y/%22%3C%3E%5C%5E%60%7B%7C%7D%7F");
+  EXPECT_EQ(normal("/!$&'()*+,;=:@"), "/!$&'()*+,;=:@");
+}
+
 TEST(Path, RemovesDotSegmentsAndDoubledSlashes) {
   EXPECT_EQ(normal("/a/./b"), "/a/b");
   EXPECT_EQ(normal("/a/../signin"), "/signin");

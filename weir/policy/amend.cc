@@ -14,10 +14,9 @@
 namespace weir::policy {
 namespace {
 
-// What a policy is made of; the rest of a configuration is about the process it runs in.
-constexpr std::array<std::string_view, 10> kPolicyFields = {"limits",       "names",  "overrides", "routes",
-                                                            "access",       "envoy",  "external",  "failure_policy",
-                                                            "failure_code", "headers"};
+// What a policy is made of. The rest of a configuration stays as it is unless the body says otherwise: whoever sends
+// other limits does not mean to fail open.
+constexpr std::array<std::string_view, 5> kPolicyFields = {"limits", "names", "overrides", "routes", "access"};
 
 class Amender {
  public:

@@ -104,14 +104,20 @@ std::vector<DescribedRoute> describe_routes(const Policy& policy) {
   return rows;
 }
 
-std::vector<Setting> in_force(const Loaded& loaded) {
+std::string shown_id(const NamedLimit& limit, std::string_view id) {
+  return limit.hides_ids() ? "(hidden)" : std::string(id);
+}
+
+std::vector<Setting> in_force(const Loaded& loaded, std::size_t overrides_max) {
   std::vector<Setting> all = loaded.origins;
-  all.reserve(all.size() + loaded.policy->override_count());
+  const std::size_t most = all.size() + std::min(loaded.policy->override_count(), overrides_max);
+  all.reserve(most);
   const std::string& file = loaded.policy->overrides_file();
   for (const NamedLimit& limit : loaded.policy->limits()) {
-    for (std::uint32_t i = 0; i < limit.overrides.size(); ++i) {
+    for (std::uint32_t i = 0; i < limit.overrides.size() && all.size() < most; ++i) {
       const OverrideTable::Place place = limit.overrides.place(i);
-      all.push_back({"overrides." + limit.name + ":" + std::string(limit.overrides.id(i)), print(limit.overrides[i]),
+      all.push_back({"overrides." + limit.name + ":" + shown_id(limit, limit.overrides.id(i)),
+                     print(limit.overrides[i]),
                      file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column)});
     }
   }

@@ -1,6 +1,8 @@
 // What a configuration was understood to say, as plain data for `config check` and `config show`.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -47,8 +49,12 @@ std::vector<DescribedRoute> describe_routes(const Policy& policy);
 std::string print(const Limit& limit);
 std::string print(const Override& value);
 
+// An id of the limit as people may see it: "(hidden)" where ids are hashed or API keys.
+std::string shown_id(const NamedLimit& limit, std::string_view id);
+
 // The effective configuration with where each value came from, secrets hidden: Loaded::origins, and overrides.
-std::vector<Setting> in_force(const Loaded& loaded);
+// At most that many overrides: there may be millions.
+std::vector<Setting> in_force(const Loaded& loaded, std::size_t overrides_max = SIZE_MAX);
 
 // The same as text, one value a line: `redis.mode: single  # default`.
 std::string show(const Loaded& loaded);

@@ -55,6 +55,25 @@ TEST(Show, NamesTheOriginOfEveryValue) {
   }
 }
 
+TEST(Show, HidesIdsThatOnlyTheirOwnersMayRead) {
+  const std::string yaml =
+      "limits: {h: {rate: 1/s, hashed: true}, k: {rate: 1/s, key: apikey}, o: {rate: 1/s}}\n"
+      "overrides: {h:SECRET1: {blocked: true}, k:SECRET2: {blocked: true}, o:open: {blocked: true}}\n"
+      "access: {deny: [{limit: h, id: SECRET3}, {limit: k, id: SECRET4}, {limit: o, id: open}]}\n"
+      "hash_key: abc\n";
+  const std::string shown = show(loaded(yaml));
+  EXPECT_EQ(shown.find("SECRET"), std::string::npos) << shown;
+  for (const char* line : {"overrides.h:(hidden): blocked", "access.deny[1].id: (hidden)", "access.deny[2].id: open",
+                           "overrides.o:open: blocked"}) {
+    EXPECT_NE(shown.find(line), std::string::npos) << line << " is not in\n" << shown;
+  }
+  const std::string changed = changes(
+      "limits: {h: {rate: 1/s, hashed: true}, k: {rate: 1/s, key: apikey}, o: {rate: 1/s}}\n"
+      "hash_key: abc\n",
+      yaml);
+  EXPECT_EQ(changed.find("SECRET"), std::string::npos) << changed;
+}
+
 TEST(Diff, OfTheSameIsEmpty) {
   const char* yaml = "limits: {a: {rate: 5/s}}\noverrides: {a:x: {blocked: true}}\nhash_key: k\n";
   EXPECT_EQ(changes(yaml, yaml), "");

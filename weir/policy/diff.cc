@@ -68,10 +68,11 @@ void diff_limits(const Policy& before, const Policy& after, std::vector<Change>&
 }
 
 // Overrides of one limit; either table may be that of a limit that is not there.
-void diff_overrides(const std::string& name, const OverrideTable& before, const OverrideTable& after,
+void diff_overrides(const NamedLimit& limit, const OverrideTable& before, const OverrideTable& after,
                     std::vector<Change>& changes) {
+  const auto named = [&](std::string_view id) { return "override " + limit.name + ":" + shown_id(limit, id); };
   for (std::uint32_t i = 0; i < before.size(); ++i) {
-    const std::string what = "override " + name + ":" + std::string(before.id(i));
+    const std::string what = named(before.id(i));
     const Override* now = after.find(before.id(i));
     if (now == nullptr) {
       changes.push_back({Kind::removed, what, "", print(before[i]), "", true});
@@ -81,8 +82,7 @@ void diff_overrides(const std::string& name, const OverrideTable& before, const 
   }
   for (std::uint32_t i = 0; i < after.size(); ++i) {
     if (before.find(after.id(i)) != nullptr) continue;
-    changes.push_back(
-        {Kind::added, "override " + name + ":" + std::string(after.id(i)), "", "", print(after[i]), true});
+    changes.push_back({Kind::added, named(after.id(i)), "", "", print(after[i]), true});
   }
 }
 
@@ -90,10 +90,10 @@ void diff_all_overrides(const Policy& before, const Policy& after, std::vector<C
   const OverrideTable none;
   for (const NamedLimit& limit : before.limits()) {
     const NamedLimit* now = after.find(limit.name);
-    diff_overrides(limit.name, limit.overrides, now == nullptr ? none : now->overrides, changes);
+    diff_overrides(limit, limit.overrides, now == nullptr ? none : now->overrides, changes);
   }
   for (const NamedLimit& limit : after.limits()) {
-    if (before.find(limit.name) == nullptr) diff_overrides(limit.name, none, limit.overrides, changes);
+    if (before.find(limit.name) == nullptr) diff_overrides(limit, none, limit.overrides, changes);
   }
 }
 
@@ -144,10 +144,12 @@ void diff_routes(const Policy& before, const Policy& after, std::vector<Change>&
 }
 
 // Whom an entry is about; an API key is a secret.
-std::string whom(const AccessEntry& entry) {
+std::string whom(const Policy& policy, const AccessEntry& entry) {
   std::string out = "access " + std::string(print(entry.list)) + " ";
   if (entry.ip) return out + entry.ip->print();
-  return out + (entry.limit.empty() ? "apikey (hidden)" : entry.limit + ":" + entry.id);
+  if (entry.limit.empty()) return out + "apikey (hidden)";
+  const NamedLimit* const limit = policy.find(entry.limit);
+  return out + entry.limit + ":" + (limit != nullptr && limit->holds_api_key() ? "(hidden)" : entry.id);
 }
 
 std::string words(const AccessEntry& entry) {
@@ -168,13 +170,14 @@ void diff_access(const Policy& before, const Policy& after, std::vector<Change>&
   for (const auto& [selector, entry] : old_entries) {
     const auto now = new_entries.find(selector);
     if (now == new_entries.end()) {
-      changes.push_back({Kind::removed, whom(*entry), "", words(*entry), "", true});
+      changes.push_back({Kind::removed, whom(before, *entry), "", words(*entry), "", true});
     } else if (words(*now->second) != words(*entry)) {
-      changes.push_back({Kind::changed, whom(*entry), "", words(*entry), words(*now->second), true});
+      changes.push_back({Kind::changed, whom(before, *entry), "", words(*entry), words(*now->second), true});
     }
   }
   for (const auto& [selector, entry] : new_entries) {
-    if (!old_entries.contains(selector)) changes.push_back({Kind::added, whom(*entry), "", "", words(*entry), true});
+    if (!old_entries.contains(selector))
+      changes.push_back({Kind::added, whom(after, *entry), "", "", words(*entry), true});
   }
 }
 

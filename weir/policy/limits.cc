@@ -214,8 +214,19 @@ void check_numbers(const Document& document, const Limits& limits, const Identit
 
 // How ids are read follows from the key and the id format together.
 void settle_id_kind(const Document& document, NamedLimit& limit, const Identities& seen, Complaints& complaints) {
-  if (limit.key != std::vector<std::string>{"ip"}) return;
   const auto id = seen.ids.find(limit.name);
+  const bool given = id != seen.ids.end() && limit.id != IdShape(IdFormat::text);
+  if (given && limit.key == std::vector<std::string>{"global"}) {
+    return complaints.add(
+        document.mark(id->second),
+        "a limit whose key is global has one id and no format for it, not " + quote(document.value(id->second)));
+  }
+  if (given && limit.key.size() > 1 && limit.id.parts().size() != limit.key.size()) {
+    return complaints.add(document.mark(id->second), "id " + quote(document.value(id->second)) + " has " +
+                                                         std::to_string(limit.id.parts().size()) + " of the key's " +
+                                                         std::to_string(limit.key.size()) + " parts");
+  }
+  if (limit.key != std::vector<std::string>{"ip"}) return;
   if (id == seen.ids.end()) {
     limit.id_kind = IdKind::address;
   } else if (limit.id == IdShape(IdFormat::ip_address)) {

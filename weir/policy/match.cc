@@ -80,6 +80,13 @@ Result<HostPattern> HostPattern::parse(std::string_view text) {
   if (name.find('*') != std::string_view::npos) {
     return refuse("host", text, "may have one *, alone or as *. at the start");
   }
+  const auto beyond_ascii = [](char c) { return static_cast<unsigned char>(c) >= 0x80; };
+  if (std::ranges::any_of(name, beyond_ascii)) {
+    return refuse("host", text, "must be written in ASCII, as requests write it: xn--…");
+  }
+  if (name.starts_with('.') || name.ends_with('.') || name.find("..") != std::string_view::npos) {
+    return refuse("host", text, "has an empty label: no request's host has one");
+  }
   const bool bracketed = name.starts_with('[') && name.ends_with(']');
   if ((!bracketed && name.find(':') != std::string_view::npos) || name.find_first_of("/ ") != std::string_view::npos) {
     return refuse("host", text, "must be a name or an address without a port");

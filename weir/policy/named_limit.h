@@ -71,6 +71,9 @@ struct NamedLimit {
     return !hashed && std::any_of(key.begin(), key.end(), [](const std::string& part) { return part == "apikey"; });
   }
 
+  // Its ids are not for everybody to read, as configured: what is stored of them is a hash, or they are API keys.
+  bool hides_ids() const { return hashed || holds_api_key(); }
+
   // What bucket keys begin with, before the ':'.
   std::string prefix() const { return number ? std::to_string(*number) : name; }
 };

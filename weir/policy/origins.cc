@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -226,6 +227,23 @@ class OriginList {
   bool are_parts_ = false;
 };
 
+// access.deny[3].id, where access.deny[3].limit has ids that nobody may read.
+void hide_listed_ids(const std::vector<NamedLimit>& limits, std::vector<Setting>& all) {
+  constexpr std::string_view kLimit = "].limit";
+  constexpr std::string_view kId = "].id";
+  std::set<std::string> secret;
+  for (const Setting& setting : all) {
+    if (!setting.path.starts_with("access.") || !setting.path.ends_with(kLimit)) continue;
+    const auto named = [&](const NamedLimit& limit) { return limit.name == setting.value; };
+    const auto limit = std::ranges::find_if(limits, named);
+    if (limit == limits.end() || !limit->hides_ids()) continue;
+    secret.insert(setting.path.substr(0, setting.path.size() - kLimit.size()) + std::string(kId));
+  }
+  for (Setting& setting : all) {
+    if (secret.contains(setting.path)) setting.value = "(hidden)";
+  }
+}
+
 }  // namespace
 
 std::vector<Setting> list_origins(const Document& document, NodeId root, const Settings& settings,
@@ -247,7 +265,9 @@ std::vector<Setting> list_origins(const Document& document, NodeId root, const S
   for (const NodeId entry : document.children(document.find(root, "names"))) {
     list.add_section(entry, "names." + std::string(document.key(entry)), name_fields(), Defaults::none);
   }
-  return list.take();
+  std::vector<Setting> all = list.take();
+  hide_listed_ids(limits, all);
+  return all;
 }
 
 }  // namespace weir::policy

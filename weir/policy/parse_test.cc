@@ -318,6 +318,14 @@ TEST(Parse, AMissingSecretIsAnErrorThatNamesIt) {
             "t.yaml:2:21: read_token: cannot read the file \"/nope\"\n");
 }
 
+TEST(Parse, AnEmptySecretIsNoneAndRefused) {
+  EXPECT_EQ(problems_of(parse("hash_key: env:EMPTY\nadmin: {read_token: file:/empty, write_token: file:/line}\n",
+                              "t.yaml", with_files({{"/empty", ""}, {"/line", "\n"}}, {{"EMPTY", ""}}))),
+            "t.yaml:1:11: hash_key: the variable \"EMPTY\" is empty\n"
+            "t.yaml:2:21: read_token: the file \"/empty\" is empty\n"
+            "t.yaml:2:47: write_token: the file \"/line\" is empty\n");
+}
+
 TEST(Parse, ASecretFileHoldsAtItsBoundAndNotOnePastIt) {
   const std::string most(bounds::secret_bytes_max, 's');
   EXPECT_EQ(loaded(parse("hash_key: file:/k", "t.yaml", with_files({{"/k", most}}))).settings.hash_key, most);

@@ -18,28 +18,26 @@ constexpr std::string_view kEnv = "env:";
 constexpr std::string_view kFile = "file:";
 
 void resolve_one(const Options& options, Document& document, NodeId id, const Field& field, Complaints& complaints) {
+  const auto refuse = [&](const std::string& why) {
+    document.node(id).refused = true;
+    complaints.add(document.mark(id), std::string(field.name) + ": " + why);
+  };
   const std::string text(document.value(id));
-  std::string secret;
+  std::string secret;  // an empty one would be none: whoever asked for one would be let in without
   if (text.starts_with(kEnv)) {
     const std::string name = text.substr(kEnv.size());
     const auto found = options.environment.find(name);
-    if (found == options.environment.end()) {
-      document.node(id).refused = true;
-      complaints.add(document.mark(id), std::string(field.name) + ": the variable " + quote(name) + " is not set");
-      return;
-    }
+    if (found == options.environment.end()) return refuse("the variable " + quote(name) + " is not set");
     secret = found->second;
+    if (secret.empty()) return refuse("the variable " + quote(name) + " is empty");
   } else if (text.starts_with(kFile)) {
     const Result<std::string> read = read_file(options, text.substr(kFile.size()), bounds::secret_bytes_max);
-    if (!read) {
-      document.node(id).refused = true;
-      complaints.add(document.mark(id), std::string(field.name) + ": " + read.error().detail);
-      return;
-    }
+    if (!read) return refuse(read.error().detail);
     secret = *read;
     // Editors and `echo` end a file with a line feed that is not meant.
     if (secret.ends_with('\n')) secret.pop_back();
     if (secret.ends_with('\r')) secret.pop_back();
+    if (secret.empty()) return refuse("the file " + quote(text.substr(kFile.size())) + " is empty");
   } else {
     return;
   }

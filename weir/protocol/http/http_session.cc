@@ -331,7 +331,7 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, Count cost, cons
     return ApiError{status.status, status.code, answer.error().detail};
   }
   const Verdict& verdict = answer->verdict;
-  if (verdict.allowed || verdict.all.empty()) return {};
+  if (verdict.allowed || verdict.all.empty() || slot.route->mode == Mode::reset) return {};
   const Decision& decision = verdict.all[verdict.strictest];
   // A blocked client waits for ever too; its bucket has no size.
   if (decision.retry_after != kNever || decision.burst == 0) return {};

@@ -255,6 +255,11 @@ TEST_F(HttpSessionTest, AResetHasNoContent) {
   EXPECT_EQ(send(post("/v1/reset", kCheck)), "HTTP/1.1 204 No Content\r\n\r\n");
 }
 
+TEST_F(HttpSessionTest, ACostMeansNothingToAReset) {
+  EXPECT_EQ(ask(post("/v1/reset", R"({"limit":"per-ip","id":"203.0.113.9","cost":21})"), never()).status, 204)
+      << "an error would say that nothing was done";
+}
+
 TEST_F(HttpSessionTest, NamesTheKeyOfAThrottle) {
   Answer own = denied();
   own.labels[0] = {"", "user:42", "*:user:42", "caller", "", false, false, 1s, 50ms};

@@ -26,12 +26,17 @@ void write_x_ratelimit(const Answer& answer, bool epoch, TextWriter& out) {
   out.text("\r\nX-RateLimit-Reset: ").integer(ceil_seconds(since + decision.reset_after).count()).text("\r\n");
 }
 
-// Calls `write` for each decision a client should know: those that enforce, or the one that speaks.
+// Of a blocked id: there is no bucket whose numbers could be told, and no time at which to come back.
+bool is_blocked(const Decision& decision) noexcept {
+  return decision.burst == 0 && decision.retry_after == kNever;
+}
+
+// Calls `write` for each decision a client should know: those that enforce.
 template <class Write>
 void each_known(const Answer& answer, TextWriter& out, Write write) {
   bool first = true;
   for (std::size_t i = 0; i < answer.verdict.all.size(); ++i) {
-    const bool silent = answer.labels[i].shadow && i != answer.verdict.strictest;
+    const bool silent = answer.labels[i].shadow || is_blocked(answer.verdict.all[i]);
     if (silent || answer.verdict.all[i].burst == kUnbounded || !speaks_for_its_limit(answer, i)) continue;
     if (!first) out.text(", ");
     first = false;
@@ -71,8 +76,9 @@ Duration next_token_after(const Decision& decision, const Label& label) noexcept
 void write_rate_headers(const Answer& answer, const HeaderFamilies& families, std::string& out) {
   const Verdict& verdict = answer.verdict;
   if (verdict.all.empty() || verdict.all[verdict.strictest].burst == kUnbounded) return;
+  if (answer.labels[verdict.strictest].shadow) return;  // nothing enforces
   // Who is denied by a list has met no limit whose numbers could be told.
-  const bool limited = answer.access != Access::deny_listed;
+  const bool limited = answer.access != Access::deny_listed && !is_blocked(verdict.all[verdict.strictest]);
   TextWriter writer(out);
   if (families.x_ratelimit && limited) write_x_ratelimit(answer, families.reset_is_epoch, writer);
   if (families.ietf && limited) write_ietf(answer, writer);

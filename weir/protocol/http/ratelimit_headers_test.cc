@@ -97,6 +97,17 @@ TEST(RateLimitHeaders, ListEveryLimitThatEnforces) {
             "RateLimit: \"per-ip\";r=19;t=1, \"q\\\"\\\\?\";r=6;t=1\r\n");
 }
 
+TEST(RateLimitHeaders, OfABlockedClientWouldBringItBackAtOnce) {
+  EXPECT_EQ(written(one({false, 0, 0, kNever, 0ns}, 0ns, 0ns)), "");
+}
+
+TEST(RateLimitHeaders, OfAShadowLimitAloneWouldSlowClientsDownForNothing) {
+  Answer answer = one({false, 1, 0, 1h, 1h}, 1h, 1h);
+  answer.verdict.allowed = true;
+  answer.labels[0].shadow = true;
+  EXPECT_EQ(written(answer), "");
+}
+
 TEST(Identifier, NamesWhoIsMeant) {
   const auto named = [](std::string_view limit, std::string_view id, std::string_view key) {
     Label label;

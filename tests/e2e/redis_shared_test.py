@@ -138,6 +138,27 @@ class Sharing(unittest.TestCase):
         self.assertEqual(check(server, "orders", "7", 9), 200)
         self.assertIn('weir_config_reloads_total{result="ok"} 0\n', server.get("admin", "/metrics"))
 
+    def test_a_redis_that_lost_the_key_of_hashed_limits_gets_it_back(self):
+        """Or the next server would make another, and each would count the same client in a bucket of its own."""
+        redis = Redis(self)
+        policy = POLICY.format(port=redis.port, mode="single").replace(
+            "limits:", "limits:\n  secret: {burst: 5, count: 5, period: 1h, hashed: true}")
+        first = Server(self, policy)
+        self.assertEqual(check(first, "secret", "a@b.c", 1), 200)
+        key = redis("GET", "weir:hash_key")
+        redis.kill()
+        until("it is missed", lambda: (check(first, "orders", "x", 0), "weir_store_up 0\n" in first.get("admin", "/metrics"))[1])
+        redis.start()
+        until("it is back", lambda: redis("GET", "weir:hash_key") == key)
+        second = Server(self, policy)
+        for server in (first, second):
+            server.wait_for_metric("weir_store_up 1\n")
+        self.assertEqual(check(second, "secret", "a@b.c", 5), 200)
+
+        def left(server):
+            return json.loads(server.post("/v1/peek", {"limit": "secret", "id": "a@b.c"})[2])["remaining"]
+        until("both count in one bucket", lambda: left(first) == 0)
+
     def eventually(self, what, server, limit, client, status):
         """Looks only: spends nothing, and nobody is blocked for it."""
         until(what, lambda: check(server, limit, client, 0) == status, 10)

@@ -31,7 +31,7 @@ namespace {
 
 // How often memory is made ready and given back, and expired buckets are looked for.
 constexpr std::chrono::milliseconds kMaintainEvery{50};
-constexpr std::chrono::seconds kHashKeyEvery{5};
+constexpr std::chrono::seconds kHashKeyEvery{30};
 
 // How long the start waits for what other servers know.
 constexpr std::chrono::milliseconds kKnownPatience{1000};
@@ -158,6 +158,7 @@ Result<void> Serving::open_redis(const policy::Settings& settings) {
   clock_ = std::make_unique<BootClock>();
   started_ = clock_->time();
   if (auto key = redis_->shared_hash_key()) shared_hash_key_ = *key;
+  hash_key_asked_ = started_;
   return {};
 }
 
@@ -374,6 +375,7 @@ void Serving::watch_redis(std::uint64_t& probes) {
     redis_->look();
   }
   const bool up = redis_->is_up();
+  const bool back = up && !health_.store_reachable;
   health_.store_reachable = up;
   const std::shared_ptr<const Policy> policy = reloader_->policy().current();
   const bool hashed = std::ranges::any_of(policy->limits(), [](const NamedLimit& limit) { return limit.hashed; });
@@ -382,10 +384,11 @@ void Serving::watch_redis(std::uint64_t& probes) {
     const std::lock_guard lock(mutex_);
     known = shared_hash_key_;
   }
-  // Asked again now and then: a Redis that lost everything gets it back, or all servers take what one of them made
-  // anew.
+  // Asked again when Redis comes back, and now and then: one that lost everything gets the key again, or all servers
+  // take what one of them made anew.
   const Time now = clock_->time();
-  if (!up || (!known.empty() && (!hashed || now - hash_key_asked_ < kHashKeyEvery))) return;
+  const bool due = hashed && (back || now - hash_key_asked_ >= kHashKeyEvery);
+  if (!up || (!known.empty() && !due)) return;
   hash_key_asked_ = now;
   auto key = redis_->shared_hash_key(known);
   if (!key || *key == known) return;

@@ -27,6 +27,7 @@ class ClientView final : public Work {
       : policy_(std::move(policy)), clients_(front), target_(std::move(target)) {
     const auto in_force = policy_->in_force(*target_.limit, target_.id, clients_.known(), now.wall);
     sourced_ = in_force.source != Source::limit && in_force.source != Source::schedule;
+    if (in_force.standing == Standing::blocked || in_force.standing == Standing::unlimited) return;
     for (const std::string_view route : routes_of(*policy_, *target_.limit)) {
       const BucketOwner owner{target_.limit, route, target_.id};
       if (in_force.numbers) look(owner, Kind::bucket, in_force.numbers, {});

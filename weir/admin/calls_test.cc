@@ -62,6 +62,17 @@ TEST(Stats, DoNotWaitForAStoreThatHangs) {
   }
 }
 
+TEST(Client, BlockedAndUnlimitedOnesHaveNoNumbers) {
+  Desk desk;
+  const json blocked = desk.get("/ratelimit/clients/orders/bad").json();
+  EXPECT_EQ(blocked["source"], "override");
+  EXPECT_EQ(blocked["remaining"], 0);
+  EXPECT_TRUE(blocked["burst"].is_null()) << "the limit's own would say that it may pass";
+  const json unlimited = desk.get("/ratelimit/clients/orders/friend").json();
+  EXPECT_EQ(unlimited["remaining"], -1);
+  EXPECT_TRUE(unlimited["burst"].is_null());
+}
+
 TEST(Clients, ShowsBucketsAsOfNowWithTheirNumbersAndWhy) {
   Desk desk;
   desk.ask("orders", "vip");

@@ -69,6 +69,10 @@ ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket
   const Policy& policy = owners_.policy();
   const Policy::InForce in_force = policy.in_force(*owner.limit, owner.id, *known_, now.wall);
   row.source = print(in_force.source);
+  // No bucket stands for these, whatever it may still hold: 0 and -1 as requests are told.
+  if (in_force.standing == Standing::blocked) row.remaining = 0;
+  if (in_force.standing == Standing::unlimited) row.remaining = kUnbounded;
+  if (row.remaining) return row;
   if (row.kind == Kind::bucket) {
     if (!in_force.numbers) return row;  // unlimited meanwhile
     Charge counted;

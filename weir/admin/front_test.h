@@ -22,6 +22,8 @@ limits:
   monthly: {quota: 100/month}
 overrides:
   orders:vip: {burst: 50, count: 50, period: 1h}
+  orders:bad: {blocked: true}
+  orders:friend: {unlimited: true}
 )";
 
 inline policy::Outcome load_test_policy(std::string_view more, const std::vector<policy::Amendment>& amendments) {

@@ -189,13 +189,17 @@ void refuse_access(const Resolved& resolved, Answer& answer) {
   }
 }
 
-// Those that nothing limits are named too, behind the others, as far as there is room.
-void name_unlimited(std::span<const Part> parts, Answer& answer) {
+// Those that nothing limits are named too, behind the others, as far as there is room; and those that a shadow limit
+// would have blocked.
+void name_uncharged(std::span<const Part> parts, Answer& answer) {
   constexpr Decision free{true, kUnbounded, kUnbounded, Duration::zero(), Duration::zero()};
+  constexpr Decision blocked{false, 0, 0, kNever, Duration::zero()};
   for (const Part& part : parts) {
-    if (part.standing != Standing::unlimited || answer.verdict.all.size() == bounds::charges_max) continue;
+    const bool would_block = part.standing == Standing::blocked && part.mode == Enforcement::shadow;
+    if (part.standing != Standing::unlimited && !would_block) continue;
+    if (answer.verdict.all.size() == bounds::charges_max) return;
     describe(part, answer.route, answer.labels[answer.verdict.all.size()]);
-    answer.verdict.all.push_back(free);
+    answer.verdict.all.push_back(would_block ? blocked : free);
   }
 }
 
@@ -236,7 +240,7 @@ void Pipeline::label(const Pending& pending, Answer& answer) {
     // No wait helps: the override says so.
     if (answer.verdict.allowed) describe(*resolved.blocked(), answer.route, refuse(kNever, answer));
   } else if (all_asked) {
-    name_unlimited(resolved.parts(), answer);
+    name_uncharged(resolved.parts(), answer);
     if (pending.mode == Mode::refund && answer.verdict.all.empty()) name_blocked(resolved.parts(), answer);
   }
   answer.labelled = std::max(charges.size(), answer.verdict.all.size());

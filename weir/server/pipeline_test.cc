@@ -27,6 +27,7 @@ limits:
 overrides:
   orders:7: {blocked: true}
   orders:8: {unlimited: true}
+  trial:7: {blocked: true}
 )";
 
 struct Collect final : Asker {
@@ -122,6 +123,17 @@ TEST_F(PipelineTest, ABlockedIdIsDeniedForEverAnUnlimitedOneNever) {
 TEST_F(PipelineTest, AnUnlimitedIdIsNamedWithNumbersThatHaveNoBound) {
   EXPECT_EQ(ask("orders", "8").limit, "orders");
   EXPECT_EQ(asker_.seen.at(0).remaining, kUnbounded);
+}
+
+TEST_F(PipelineTest, AShadowLimitTellsAndCountsWhomItWouldBlock) {
+  const Collect::Seen seen = ask("trial", "7");
+  EXPECT_TRUE(seen.allowed);
+  EXPECT_EQ(seen.limit, "trial");
+  EXPECT_EQ(seen.retry_after, kNever);
+  std::uint64_t counted = 0;
+  metrics_.visit(
+      [&](const LimitCounters& limit) { counted += limit.limit == "trial" ? limit.shadow_denied.value() : 0; });
+  EXPECT_EQ(counted, 1u);
 }
 
 TEST_F(PipelineTest, ACostThatCanNeverPassTakesNothingFromThoseBeforeIt) {

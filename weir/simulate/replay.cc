@@ -181,6 +181,10 @@ Answer Replay::speak(bool allowed) const noexcept {
     for (const Part& part : resolved_.parts()) {
       if (part.standing == Standing::blocked && part.mode == Enforcement::enforce) return refused(part, kNever);
     }
+    for (const Part& part : resolved_.parts()) {
+      if (part.standing != Standing::blocked) continue;
+      return {part.limit->name, part.id, Decision{true, 0, 0, kNever, Duration::zero()}, true};  // by a shadow limit
+    }
     const Part& part = resolved_.parts().front();
     return {part.limit->name, part.id, {}, false};
   }

@@ -174,6 +174,11 @@ TEST_F(Replays, ABlockedIdStaysBlockedWhateverIsGivenBack) {
   }
 }
 
+TEST_F(Replays, AShadowLimitTellsWhomItWouldBlock) {
+  with("{limits: {a: {rate: 3/s, mode: shadow}}, overrides: {'a:y': {blocked: true}}}");
+  EXPECT_EQ(spend("a", 0s).decision, (Decision{true, 0, 0, kNever, Duration::zero()}));
+}
+
 TEST_F(Replays, AQuotaThatIsSpentFollowsAClockSetBack) {
   with("limits: {a: {quota: 1/hour}}");
   EXPECT_TRUE(spend("a", 100h).decision.allowed);

@@ -132,9 +132,8 @@ void print_footprints(const Report& report, std::ostream& out) {
 void print_growths(const Report& report, std::ostream& out) {
   if (report.growths.empty()) return;
   out << "\n### Longest request while growing from empty\n\nThread CPU time of one inserting thread, reading the time "
-         "included; the control only touches fresh pages, one after the other, for as long as the growth took and "
-         "beside as "
-         "much memory made ready by another thread.\n\n"
+         "included; the control only touches fresh pages, one after the other, for as long as the growth took; where "
+         "maintain() ran, beside as much memory made ready by another thread.\n\n"
          "| buckets | maintain() | mean | p99.9999 | longest | over 1 ms | control's longest |\n"
          "|---|---|---|---|---|---|---|\n";
   for (const Growth& growth : report.growths) {

@@ -107,8 +107,8 @@ inline std::uint64_t siphash13(HashKey key, std::string_view text) noexcept {
   return siphash::hash<1, 3>(key, text);
 }
 
-// Of many texts, four at a time where the processor has AVX2 and the four have as many whole words: a third of the
-// time. REQUIRES: room for texts.size() hashes.
+// Of many texts, four at a time where the processor has AVX2 and the four have as many whole words. REQUIRES: room for
+// texts.size() hashes.
 void siphash13(HashKey key, std::span<const std::string_view> texts, std::uint64_t* hashes) noexcept;
 
 }  // namespace weir

@@ -93,7 +93,7 @@ class Serving {
   bool stopping_ = false;
   std::optional<std::vector<SeenFile>> read_;  // by the last load, if nobody has looked since
   std::string shared_hash_key_;                // of all servers on one Redis; empty: not known
-  Time hash_key_asked_{};                      // when Redis was last asked for it; only maintain() touches it
+  Time hash_key_asked_{};  // when Redis was last asked for it; while serving only maintain() touches it
 };
 
 }  // namespace weir::cli

@@ -221,10 +221,11 @@ void settle_id_kind(const Document& document, NamedLimit& limit, const Identitie
         document.mark(id->second),
         "a limit whose key is global has one id and no format for it, not " + quote(document.value(id->second)));
   }
+  // With fewer no request has an id; with more, two pairs of values could be joined to one.
   if (given && limit.key.size() > 1 && limit.id.parts().size() != limit.key.size()) {
-    return complaints.add(document.mark(id->second), "id " + quote(document.value(id->second)) + " has " +
-                                                         std::to_string(limit.id.parts().size()) + " of the key's " +
-                                                         std::to_string(limit.key.size()) + " parts");
+    return complaints.add(document.mark(id->second),
+                          "id " + quote(document.value(id->second)) +
+                              " must have as many parts as the key: " + std::to_string(limit.key.size()));
   }
   if (limit.key != std::vector<std::string>{"ip"}) return;
   if (id == seen.ids.end()) {

@@ -175,7 +175,9 @@ Result<void> Serving::open_table(const policy::Settings& settings) {
        {.buckets_max = static_cast<std::uint64_t>(settings.memory.max_buckets), .names = settings.memory.names}});
   if (!state) return state.error();
   state_ = std::move(*state);
-  for (const std::string& sentence : state_.report) log_.info(sentence);
+  for (const std::string& sentence : state_.report) {
+    log_.write(state_.forgetful ? LogLevel::warn : LogLevel::info, sentence);
+  }
   clock_ = std::make_unique<BootClock>(state_.boot_offset);
   rosters_.push_back(std::make_unique<MemoryRoster>(*state_.table));
   started_ = clock_->time();

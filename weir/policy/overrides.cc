@@ -143,6 +143,10 @@ class OverrideReader {
   void add(NodeId entry, std::size_t index, std::string_view id, const Override& value) {
     NamedLimit& limit = limits_.made[index];
     if (limit.id_kind != IdKind::shaped) return add_prefix(entry, index, id, value);
+    if (limit.key == std::vector<std::string>{"global"} && id != "global") {
+      return refuse(entry, "override " + quote(document_.key(entry)) + " is for nobody: a limit whose key is global " +
+                               "counts everyone as " + quote(limit.name + ":global"));
+    }
     const Result<std::string> canonical = limit.id.canonical(id);
     if (!canonical) return refuse_id(entry, limit, canonical.error());
     put(entry, index, *canonical, value);

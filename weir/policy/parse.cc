@@ -102,7 +102,7 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   check_listeners(document, root, loaded.settings.admin, complaints);
   Limits limits = read_limits(document, root, complaints, loaded.warnings);
   read_overrides(document, root, loaded.settings.ipv6_prefix, limits, complaints);
-  std::vector<Route> routes = read_routes(document, root, limits, complaints);
+  std::vector<Route> routes = read_routes(document, root, limits, complaints, loaded.warnings);
   const Result<TrustedProxies> trusted = read_trusted(loaded.settings.trusted_proxies);
   if (!trusted) complaints.add(document.mark(document.find(root, "access")), trusted.error().detail);
   const std::string& hash_key = loaded.settings.hash_key.empty() ? options.made_hash_key : loaded.settings.hash_key;

@@ -316,6 +316,8 @@ TEST(Parse, AMissingSecretIsAnErrorThatNamesIt) {
   EXPECT_EQ(problems_of(parse("hash_key: env:NOPE\nadmin: {read_token: file:/nope}\n", "t.yaml", with_files({}))),
             "t.yaml:1:11: hash_key: the variable \"NOPE\" is not set\n"
             "t.yaml:2:21: read_token: cannot read the file \"/nope\"\n");
+  EXPECT_EQ(problems_of(parse("access: {allow: [{apikey: env:NOPE}]}", "t.yaml", with_files({}))),
+            "t.yaml:1:27: apikey: the variable \"NOPE\" is not set\n");
 }
 
 TEST(Parse, AnEmptySecretIsNoneAndRefused) {
@@ -365,6 +367,21 @@ TEST(Parse, ALimitWithAKeyButNoNumbersIsAWarning) {
   const Loaded made = loaded(parse("limits: {a: {key: ip}}", "t.yaml", {}));
   EXPECT_EQ(made.warnings, std::vector<std::string>{
                                "t.yaml:1:10: limit \"a\" has no numbers: only ids that have an override are limited"});
+}
+
+TEST(Parse, ARouteThatCostsMoreThanItsLimitEverLetsPassIsAWarning) {
+  const std::string limits = "limits: {a: {key: ip, rate: 5/s}, q: {key: ip, quota: 9/day}}\n";
+  const Loaded at =
+      loaded(parse(limits + "routes: [{name: r, match: {path: /x}, limits: [a, q], cost: 5}]", "t.yaml", {}));
+  EXPECT_EQ(at.warnings, std::vector<std::string>{});
+  const Loaded past =
+      loaded(parse(limits + "routes: [{name: r, match: {path: /x}, limits: [a, q], cost: 6}]", "t.yaml", {}));
+  EXPECT_EQ(past.warnings,
+            std::vector<std::string>{"t.yaml:2:61: route \"r\" costs 6, more than the limit \"a\" ever lets pass (5): "
+                                     "such requests are refused"});
+  const Loaded both =
+      loaded(parse(limits + "routes: [{name: r, match: {path: /x}, limits: [a, q], cost: 10}]", "t.yaml", {}));
+  EXPECT_EQ(both.warnings.size(), 2u);
 }
 
 TEST(Parse, SettingsHaveTheirDefaults) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "weir/base/bounds.h"
@@ -167,6 +168,29 @@ class RouteReader {
   Complaints& complaints_;
 };
 
+// The most that its default numbers let pass at once, or nothing where there are none.
+std::optional<Count> most_at_once(const NamedLimit& limit) {
+  std::optional<Count> most;
+  if (limit.numbers) most = limit.numbers->burst();
+  if (limit.quota) most = std::min(most.value_or(limit.quota->size), limit.quota->size);
+  return most;
+}
+
+// Overrides and schedules may allow it nevertheless, so it is not refused.
+void warn_of_cost(const Document& document, NodeId entry, const Route& route, const Limits& limits,
+                  std::vector<std::string>& warnings) {
+  if (!route.cost_header.empty() || route.cost == 1) return;
+  const NodeId cost = document.find(entry, "cost");
+  for (const std::uint32_t index : route.limits) {
+    const NamedLimit& limit = limits.made[index];
+    const std::optional<Count> most = most_at_once(limit);
+    if (!most || route.cost <= *most) continue;
+    warnings.push_back(document.where(document.mark(cost)) + ": route " + quote(route.name) + " costs " +
+                       std::to_string(route.cost) + ", more than the limit " + quote(limit.name) + " ever lets pass (" +
+                       std::to_string(*most) + "): such requests are refused");
+  }
+}
+
 using Names = std::map<std::string, NodeId, std::less<>>;
 
 void check_name(const Document& document, NodeId name, Names& names, Complaints& complaints) {
@@ -184,7 +208,8 @@ void check_name(const Document& document, NodeId name, Names& names, Complaints&
 
 }  // namespace
 
-std::vector<Route> read_routes(const Document& document, NodeId root, const Limits& limits, Complaints& complaints) {
+std::vector<Route> read_routes(const Document& document, NodeId root, const Limits& limits, Complaints& complaints,
+                               std::vector<std::string>& warnings) {
   std::vector<Route> routes;
   Names names;
   const NodeId section = document.find(root, "routes");
@@ -194,6 +219,7 @@ std::vector<Route> read_routes(const Document& document, NodeId root, const Limi
     const NodeId name = document.find(entry, "name");
     if (name != kNoNode && !document.node(name).refused) check_name(document, name, names, complaints);
     routes.push_back(RouteReader(document, entry, limits, complaints).read());
+    warn_of_cost(document, entry, routes.back(), limits, warnings);
   }
   if (routes.size() > bounds::routes_max) {
     complaints.add(document.mark(section),

@@ -11,6 +11,7 @@
 namespace weir::policy {
 
 // `root` is the whole file's node. What a route names must be there and fit.
-std::vector<Route> read_routes(const Document& document, NodeId root, const Limits& limits, Complaints& complaints);
+std::vector<Route> read_routes(const Document& document, NodeId root, const Limits& limits, Complaints& complaints,
+                               std::vector<std::string>& warnings);
 
 }  // namespace weir::policy

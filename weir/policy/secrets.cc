@@ -93,6 +93,7 @@ void resolve_secrets(const Options& options, Document& document, NodeId section,
         resolve_secrets(options, document, value, field.fields, complaints);
       } else if (field.type == Type::secret && kind == NodeKind::scalar) {
         resolve_one(options, document, value, field, complaints);
+        if (document.node(value).refused) document.node(section).refused = true;
       }
     };
     if (document.node(id).kind != NodeKind::sequence) {

@@ -176,7 +176,10 @@ Result<Wall> parse_instant(std::string_view text) {
   const std::chrono::year_month_day date{std::chrono::year{*year}, std::chrono::month{static_cast<unsigned>(*month)},
                                          std::chrono::day{static_cast<unsigned>(*day)}};
   // Wall holds the years 1677 to 2262.
-  if (!date.ok() || *year < 1970 || *year > 2261 || *hour > 23 || *minute > 59 || *second > 59) return bad;
+  if (*year < 1970 || *year > 2261) return refuse("time", text, "must be in a year from 1970 to 2261");
+  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 59) {
+    return refuse("time", text, "must be a day and a time of day that there are");
+  }
   return Wall{std::chrono::sys_days{date} + std::chrono::hours{*hour} + std::chrono::minutes{*minute} +
               std::chrono::seconds{*second} + std::chrono::milliseconds{*thousandths}};
 }

@@ -351,13 +351,13 @@ TEST_F(Recovery, AtEveryStoreOfCleaningShrinkingAndGivingBack) {
 // The file cannot grow: the group is filled to the brim and then forgets.
 TEST_F(Recovery, AtEveryStoreOfAGroupThatCannotGrow) {
   auto table = make(1000, false);
-  for (int i = 0; i < 21; ++i) spend(*table, i, kSlow, kNow, i % 6 + 1);
+  for (int i = 0; i < 20; ++i) spend(*table, i, kSlow, kNow, i % 6 + 1);
   std::vector<Operation> operations{[](Table& t) {
     std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{t.region().ready(), t.region().ready()};
     WEIR_ASSERT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
   }};
-  for (int i = 21; i < 29; ++i) operations.emplace_back([i](Table& t) { spend(t, i, kSlow, kNow); });
+  for (int i = 20; i < 28; ++i) operations.emplace_back([i](Table& t) { spend(t, i, kSlow, kNow); });
   operations.emplace_back([](Table& t) { WEIR_ASSERT(t.stats().refused_growth > 0 && t.stats().evicted > 0); });
   step_through(*table, operations, kNow);
 }

@@ -15,9 +15,9 @@ constexpr Duration kHorizonLag = std::chrono::seconds{1};
 // How often, at most, a horizon is raised: it is one shared word.
 constexpr Duration kHorizonStep = std::chrono::milliseconds{10};
 
-// A group grows when 13 of 16 slots are used. Fuller, and searches run long; emptier, and memory is wasted.
+// A group grows when 23 of 32 slots are used. Fuller, and searches run long; emptier, and memory is wasted.
 constexpr std::uint32_t full_at(Shape shape) {
-  return shape.slots() * 13 / 16;
+  return shape.slots() * 23 / 32;
 }
 // When it cannot grow it fills up to this and evicts from then on. Searches end at a slot that was never used, so some
 // stay.
@@ -26,7 +26,7 @@ constexpr std::uint32_t crammed_at(Shape shape) {
 }
 // After a rebuild at most this much is live, so that the next one is some way off.
 constexpr std::uint32_t roomy_at(Shape shape) {
-  return shape.slots() * 11 / 16;
+  return shape.slots() * 19 / 32;
 }
 
 constexpr Shape kSmallest = Shape::of(Shape::kPagesMin, 0);

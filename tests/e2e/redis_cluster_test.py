@@ -6,6 +6,7 @@ import json
 import subprocess
 import threading
 import unittest
+import urllib.request
 
 from redis_failover_test import Failing
 from redis_servers import Redis, free_port, until
@@ -53,7 +54,7 @@ listen:
   - {{address: "127.0.0.1:0", speak: admin}}
 threads: 1
 store: redis
-redis: {{endpoints: ["127.0.0.1:{port}"], timeout: 2s, wait_replicas: 1}}
+redis: {{endpoints: ["127.0.0.1:{port}"], timeout: {timeout}, wait_replicas: 1}}
 limits:
   open: {{burst: 100, count: 1, period: 1h}}
 """
@@ -64,7 +65,7 @@ class WaitReplicas(Failing):
         master = Redis(self)
         replica = replica_of(self, master)
         until("the master counts it", lambda: "state=online" in master("INFO", "replication"))
-        server = Server(self, WAITING.format(port=master.port))
+        server = Server(self, WAITING.format(port=master.port, timeout="2s"))
         server.wait_for_metric("weir_store_up 1\n")
         for left in range(99, 89, -1):
             self.assertEqual(self.ask(server, "open", "x")[1]["remaining"], left)
@@ -78,6 +79,27 @@ class WaitReplicas(Failing):
             self.assertNotIn("degraded", answer)
         self.assertNotIn("\nweir_store_unreplicated_total 0\n", server.get("admin", "/metrics"))
         replica.resume()
+
+    def test_without_a_replica_reads_do_not_wait_and_changes_are_made(self):
+        master = Redis(self)
+        policy = WAITING.format(port=master.port, timeout="1s")
+        server = Server(self, policy)
+        server.wait_for_metric("weir_store_up 1\n")
+
+        def admin(method, path, body=None):
+            request = urllib.request.Request(f"http://127.0.0.1:{server.ports['admin']}{path}", method=method,
+                                             data=json.dumps(body or {}).encode(), headers={"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return json.loads(answer.read())
+        for i in range(3):
+            admin("POST", "/ratelimit/access/deny", {"limit": "open", "id": f"bad-{i}"})
+            admin("PUT", "/ratelimit/adjust/open/x", {"burst": 50})
+            self.ask(server, "open", f"good-{i}")
+        self.assertEqual(admin("POST", "/ratelimit/reset/all?confirm=all"), {"reset": 3})
+        self.assertIn("\nweir_store_up 1\n", server.get("admin", "/metrics"))
+        self.assertNotIn("of no use", server.end()[1])
+        second = Server(self, policy)
+        self.assertEqual(self.ask(second, "open", "bad-2")[0], 403, "known before the first request")
 
 
 class Sentinels(Failing):

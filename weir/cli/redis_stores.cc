@@ -90,6 +90,7 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const policy::Redis& sett
   options.link.client.db = settings.db;
   options.link.client.wait_replicas = settings.wait_replicas;
   options.link.timeout = settings.timeout;
+  options.link.replicas_timeout = settings.timeout / 2;
   options.link.connect_timeout = std::max<Duration>(settings.timeout, std::chrono::seconds{1});
   options.link.stream.resolver = &stores->resolver_;
   options.pool_size = static_cast<std::size_t>(std::max<std::int64_t>(settings.pool_size, 1));

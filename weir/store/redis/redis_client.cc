@@ -42,7 +42,7 @@ void RedisClient::push(Purpose purpose, std::span<const std::string_view> argume
 
 // Deadlines come in the order sent, but for what was sent elsewhere or before.
 void RedisClient::push(Entry entry) {
-  unsealed_ = true;
+  if (!entry.reads) seal_by_ = std::min(seal_by_, entry.deadline);
   entry.early = entry.deadline < latest_deadline_;
   if (entry.early) ++early_;
   latest_deadline_ = std::max(latest_deadline_, entry.deadline);
@@ -54,7 +54,7 @@ bool RedisClient::has_room(std::size_t bytes) const noexcept {
          bytes_.size() - head_ + bytes <= bounds::redis_unanswered_bytes_max;
 }
 
-bool RedisClient::send(Tag tag, std::span<const std::string_view> arguments, Time deadline) {
+bool RedisClient::send(Tag tag, std::span<const std::string_view> arguments, Time deadline, Effect effect) {
   if (!has_room(0)) return false;
   const std::size_t before = bytes_.size();
   resp::write_command(arguments, bytes_);
@@ -66,6 +66,7 @@ bool RedisClient::send(Tag tag, std::span<const std::string_view> arguments, Tim
   entry.tag = tag;
   entry.size = bytes_.size() - before;
   entry.deadline = deadline;
+  entry.reads = effect == Effect::reads;
   push(entry);
   return true;
 }
@@ -86,14 +87,18 @@ bool RedisClient::send_encoded(Tag tag, std::string_view bytes, Time deadline, b
   return true;
 }
 
-// It is given up with the last of those that it is for.
-void RedisClient::seal(Duration patience) {
-  if (options_.wait_replicas == 0 || !is_ready() || !std::exchange(unsealed_, false)) return;
+// It is given up with the last of those that it is for. Half of the time left, so that its reply comes before that:
+// what had to wait for the one before has less of it.
+void RedisClient::seal(Time now, Duration patience) {
+  if (options_.wait_replicas == 0 || !is_ready() || sealed_ != 0) return;
+  const Time by = std::exchange(seal_by_, Time::max());
+  if (by == Time::max() || patience <= Duration::zero()) return;
+  patience = std::min(patience, (by - now) / 2);
   const std::string replicas = std::to_string(options_.wait_replicas);
   const std::string milliseconds = std::to_string(std::max<std::int64_t>(patience / std::chrono::milliseconds{1}, 1));
   push(Purpose::wait, std::array<std::string_view, 3>{"WAIT", replicas, milliseconds});
   entries_.back().deadline = latest_deadline_;
-  ++waits_;
+  sealed_ = bytes_.size();
 }
 
 void RedisClient::wrote(std::size_t bytes) noexcept {
@@ -139,7 +144,7 @@ Result<void> RedisClient::take(std::string_view text) {
   const Entry entry = entries_.front();
   if (entry.purpose == Purpose::wait) {
     const bool enough = reply_.root().type == resp::Type::integer && reply_.root().integer >= options_.wait_replicas;
-    --waits_;
+    sealed_ = 0;
     drop_front();
     if (entry.given_up) return {};
     if (!enough) replies_.unreplicated();
@@ -154,7 +159,7 @@ Result<void> RedisClient::take(std::string_view text) {
   const bool forgotten = is_error(reply_) && parse_refusal(reply_.root().text).refusal == Refusal::no_script;
   if (!entry.given_up && forgotten && !entry.again && !options_.script.text.empty()) {
     load_and_repeat(entry);
-  } else if (!entry.given_up && waits_ > 0 && !is_error(reply_)) {
+  } else if (!entry.given_up && sealed_ != 0 && !entry.reads && !is_error(reply_)) {
     held_.push_back({entry.tag, text.size()});
     held_bytes_ += text;
   } else if (!entry.given_up) {
@@ -200,6 +205,7 @@ void RedisClient::drop_front() {
   if (head_ < kCutBytes || head_ * 2 < bytes_.size()) return;
   bytes_.erase(0, head_);
   written_ -= head_;
+  if (sealed_ != 0) sealed_ -= head_;
   head_ = 0;
 }
 
@@ -331,8 +337,8 @@ void RedisClient::close(std::size_t unwritten_bytes) {
   }
   bytes_.clear();
   in_.clear();
-  head_ = written_ = early_ = to_agree_ = command_at_ = command_size_ = waits_ = 0;
-  unsealed_ = false;
+  head_ = written_ = early_ = to_agree_ = command_at_ = command_size_ = sealed_ = 0;
+  seal_by_ = Time::max();
   latest_deadline_ = Time{};
 }
 

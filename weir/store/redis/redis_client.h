@@ -4,7 +4,8 @@
 //   send()      queues a command under a tag; everything queued goes out as one piece, unwritten()
 //   receive()   replies, in the order of the commands, each handed to Replies under its tag
 //   expire()    commands whose time is over are given up; their replies are dropped when they come
-//   seal()      what was sent so far is answered once enough replicas have it, or that takes too long
+//   seal()      what was written so far is answered once enough replicas have it, or that takes too long; what is sent
+//               meanwhile goes out behind that, as one piece
 //   close()     the connection is gone: everything without a reply is lost, and it is known which of it Redis never saw
 //
 // A script that Redis has forgotten is loaded and asked again without anybody noticing. Every tag ends exactly once.
@@ -34,6 +35,9 @@ struct Script {
   std::string_view text{};
   std::string_view sha{};  // 40 hexadecimal digits
 };
+
+// What a command does on Redis: replicas have nothing to confirm of one that only reads.
+enum class Effect : unsigned char { writes, reads };
 
 // How a command ended without a reply.
 enum class Lost : unsigned char {
@@ -77,16 +81,19 @@ class RedisClient {
   std::string_view maxmemory_policy() const noexcept { return maxmemory_policy_; }
 
   // False: not ready, or too much waits already; then nothing was queued. `deadline` is when to give up.
-  bool send(Tag tag, std::span<const std::string_view> arguments, Time deadline);
+  bool send(Tag tag, std::span<const std::string_view> arguments, Time deadline, Effect effect = Effect::writes);
   // The same for a command already encoded (another client's command()), perhaps behind an ASKING.
   bool send_encoded(Tag tag, std::string_view bytes, Time deadline, bool asking = false);
 
-  // Replies to what was sent since the last time are held until the replicas have it, or `patience` is over. Once for
-  // everything that is written together: it holds up the connection.
-  void seal(Duration patience);
+  // Replies to what writes and was sent since the last time are held until the replicas have it, or `patience` is over,
+  // or half of what is left until the first deadline; no patience: they are not held. Once for everything that is
+  // written together: it holds up the connection, so there is never more than one.
+  void seal(Time now, Duration patience);
 
   // What is to be written next, and how much of it was.
-  std::string_view unwritten() const noexcept { return std::string_view(bytes_).substr(written_); }
+  std::string_view unwritten() const noexcept {
+    return std::string_view(bytes_).substr(0, sealed_ == 0 ? bytes_.size() : sealed_).substr(written_);
+  }
   void wrote(std::size_t bytes) noexcept;
 
   // An Error: what comes makes no sense, or the handshake was refused; close the connection.
@@ -118,6 +125,7 @@ class RedisClient {
     bool given_up = false;
     bool again = false;  // sent a second time
     bool early = false;  // its deadline lies before that of one ahead of it
+    bool reads = false;
   };
 
   struct Held {
@@ -161,8 +169,8 @@ class RedisClient {
   // Replies that wait for the replicas, and their bytes.
   std::deque<Held> held_;
   std::string held_bytes_;
-  std::size_t waits_ = 0;  // entries that are one
-  bool unsealed_ = false;
+  std::size_t sealed_ = 0;       // where the WAIT that has no reply ends in bytes_; 0: there is none
+  Time seal_by_ = Time::max();  // the first deadline of what writes and is not sealed; Time::max(): there is nothing
 };
 
 }  // namespace weir::redis

@@ -51,9 +51,10 @@ class Client : public testing::Test {
     client_.wrote(out.size());
     return out;
   }
-  bool send(Tag tag, const std::vector<std::string>& arguments, Time deadline = Time{1s}) {
+  bool send(Tag tag, const std::vector<std::string>& arguments, Time deadline = Time{1s},
+            Effect effect = Effect::writes) {
     const std::vector<std::string_view> views(arguments.begin(), arguments.end());
-    return client_.send(tag, views, deadline);
+    return client_.send(tag, views, deadline, effect);
   }
   void agree() {
     client_.open();
@@ -292,7 +293,7 @@ class WaitingClient : public Client {
   // One script of a batch that is sealed.
   void ask(Tag tag, Time deadline = Time{1s}) {
     send(tag, {"PING"}, deadline);
-    client_.seal(125ms);
+    client_.seal(Time{}, 125ms);
     written();
   }
   using Lines = std::vector<std::string>;
@@ -300,22 +301,68 @@ class WaitingClient : public Client {
 
 TEST_F(WaitingClient, SealsABatchWithOneWait) {
   agree();
-  client_.seal(125ms);
+  client_.seal(Time{}, 125ms);
   EXPECT_EQ(written(), "") << "nothing was sent";
   send(1, {"A"});
   send(2, {"B"});
-  client_.seal(125ms);
-  client_.seal(125ms);
+  client_.seal(Time{}, 125ms);
+  client_.seal(Time{}, 125ms);
   EXPECT_EQ(written(), encode({"A"}) + encode({"B"}) + encode({"WAIT", "2", "125"}));
+}
+
+TEST_F(WaitingClient, WhatOnlyReadsIsNeitherSealedNorHeld) {
+  agree();
+  send(1, {"GET", "a"}, Time{1s}, Effect::reads);
+  client_.seal(Time{}, 125ms);
+  EXPECT_EQ(written(), encode({"GET", "a"}));
+  ASSERT_TRUE(client_.receive("+one\r\n"));
+  EXPECT_EQ(journal_.lines, (Lines{"1 one"}));
+  send(2, {"A"});
+  send(3, {"GET", "a"}, Time{1s}, Effect::reads);
+  client_.seal(Time{}, 125ms);
+  written();
+  ASSERT_TRUE(client_.receive("+two\r\n+three\r\n"));
+  EXPECT_EQ(journal_.lines, (Lines{"1 one", "3 three"}));
+}
+
+// Redis would take up a second WAIT only after the first: together they would take longer than anybody waits.
+TEST_F(WaitingClient, WhatIsSentMeanwhileGoesOutTogetherBehindTheWait) {
+  agree();
+  send(1, {"A"});
+  client_.seal(Time{}, 125ms);
+  const std::string first = encode({"A"}) + encode({"WAIT", "2", "125"});
+  EXPECT_EQ(client_.unwritten(), first);
+  client_.wrote(5);
+  for (const Tag tag : {2u, 3u}) {
+    send(tag, {"B"}, Time{1s});
+    client_.seal(Time{800ms}, 125ms);
+  }
+  EXPECT_EQ(written(), first.substr(5)) << "the rest of what could not be written at once";
+  ASSERT_TRUE(client_.receive("+one\r\n:2\r\n"));
+  client_.seal(Time{800ms}, 125ms);
+  EXPECT_EQ(written(), encode({"B"}) + encode({"B"}) + encode({"WAIT", "2", "100"})) << "half of the time left";
+  ASSERT_TRUE(client_.receive("+two\r\n+three\r\n:0\r\n"));
+  EXPECT_EQ(journal_.lines, (Lines{"1 one", "unreplicated", "2 two", "3 three"}));
+}
+
+TEST_F(WaitingClient, WithoutPatienceNothingIsSealedLaterEither) {
+  agree();
+  send(1, {"A"});
+  client_.seal(Time{}, 0ms);
+  EXPECT_EQ(written(), encode({"A"}));
+  client_.seal(Time{}, 125ms);
+  EXPECT_EQ(written(), "");
 }
 
 TEST_F(WaitingClient, RepliesAreHeldUntilTheReplicasHaveThem) {
   agree();
   ask(1);
   ASSERT_TRUE(client_.receive("+one\r\n"));
-  ask(2);
   EXPECT_EQ(journal_.lines, Lines{});
-  ASSERT_TRUE(client_.receive(":2\r\n+two\r\n"));
+  ASSERT_TRUE(client_.receive(":2\r\n"));
+  EXPECT_EQ(journal_.lines, (Lines{"1 one"}));
+  ask(2);
+  ASSERT_TRUE(client_.receive("+two\r\n"));
   EXPECT_EQ(journal_.lines, (Lines{"1 one"}));
   ASSERT_TRUE(client_.receive(":3\r\n"));
   EXPECT_EQ(journal_.lines, (Lines{"1 one", "2 two"}));
@@ -354,7 +401,7 @@ TEST_F(WaitingClient, AReplyThatCameIsGivenWhenTheConnectionIsLost) {
   ASSERT_TRUE(client_.receive("+one\r\n"));
   ask(2);
   client_.close();
-  EXPECT_EQ(journal_.lines, (Lines{"unreplicated", "1 one", "2 unknown 14"}));
+  EXPECT_EQ(journal_.lines, (Lines{"unreplicated", "1 one", "2 unsent 14"}));
 }
 
 }  // namespace

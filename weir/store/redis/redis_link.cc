@@ -75,8 +75,8 @@ bool RedisLink::queue(bool queued, Time deadline) {
   return queued;
 }
 
-bool RedisLink::send(Tag tag, std::span<const std::string_view> arguments, Time deadline) {
-  return up_ && queue(client_.send(tag, arguments, deadline), deadline);
+bool RedisLink::send(Tag tag, std::span<const std::string_view> arguments, Time deadline, Effect effect) {
+  return up_ && queue(client_.send(tag, arguments, deadline, effect), deadline);
 }
 
 bool RedisLink::send_encoded(Tag tag, std::string_view bytes, Time deadline, bool asking) {
@@ -90,7 +90,8 @@ void RedisLink::unreplicated() {
 
 void RedisLink::flush() {
   if (stream_ == nullptr) return;
-  if (loop_.now().time >= seals_from_) client_.seal(options_.timeout / 2);
+  const Time now = loop_.now().time;
+  client_.seal(now, now >= seals_from_ ? options_.replicas_timeout : Duration::zero());
   // Usually one. Full: the rest waits in the client until Redis is heard again or its time is over.
   for (std::string_view bytes = client_.unwritten(); !bytes.empty(); bytes = client_.unwritten()) {
     bytes = bytes.substr(0, kPieceBytes);

@@ -48,6 +48,7 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
     RedisClient::Options client;
     Duration timeout = std::chrono::milliseconds{250};   // of a command
     Duration connect_timeout = std::chrono::seconds{1};  // of connecting and the handshake together
+    Duration replicas_timeout = std::chrono::milliseconds{125};  // of waiting for replicas, if the client does
     Stream::Options stream;                              // TLS, and who looks up names
   };
 
@@ -67,12 +68,12 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   std::string_view maxmemory_policy() const noexcept { return client_.maxmemory_policy(); }
 
   // Queued until flush(); false: not up, or full. After the deadline it is given up; usually `timeout` from now.
-  bool send(Tag tag, std::span<const std::string_view> arguments, Time deadline);
-  bool send(Tag tag, std::span<const std::string_view> arguments) {
-    return send(tag, arguments, loop_.now().time + options_.timeout);
+  bool send(Tag tag, std::span<const std::string_view> arguments, Time deadline, Effect effect = Effect::writes);
+  bool send(Tag tag, std::span<const std::string_view> arguments, Effect effect = Effect::writes) {
+    return send(tag, arguments, loop_.now().time + options_.timeout, effect);
   }
   bool send_encoded(Tag tag, std::string_view bytes, Time deadline, bool asking = false);
-  // Everything queued, in one write.
+  // Everything queued, in one write: now, or when the replicas that are waited for have confirmed the one before.
   void flush();
   // Of the command that replied() or lost() is about.
   std::string_view command() const noexcept { return client_.command(); }

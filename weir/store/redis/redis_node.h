@@ -79,7 +79,7 @@ class RedisNode final : private RedisLink::Owner {
     constexpr std::array<std::string_view, 1> kCommand = {"PING"};
     suspicious_since_ = loop_.now().time;
     for (const auto& link : links_) {
-      if (link->is_up() && link->send(kPing, kCommand)) link->flush();
+      if (link->is_up() && link->send(kPing, kCommand, Effect::reads)) link->flush();
     }
   }
 

@@ -44,6 +44,12 @@ constexpr Duration kUsefulForLong = std::chrono::minutes{1};
 // many as it is busy with. With 50 connections 4 and 16 are slower than 8 (script/bench redis).
 constexpr std::size_t kFewQuestions = 8;
 
+// Of commands that are no questions, what replicas need not hear of.
+bool is_read(std::string_view command) noexcept {
+  constexpr std::array<std::string_view, 6> kReads = {"GET", "HGET", "HSCAN", "PING", "SCAN", "TIME"};
+  return std::ranges::find(kReads, command) != kReads.end();
+}
+
 Tag tag_of(std::size_t index, std::size_t part) noexcept {
   return Tag{index} | Tag{part} << kPartShift;
 }
@@ -167,6 +173,7 @@ void RedisStore::send_stage(Pending& pending) {
   Asked& asked = pending.asked;
   const std::size_t first = asked.first_part();
   const std::size_t end = asked.end_part();
+  const Effect effect = asked.mode() == Mode::peek ? Effect::reads : Effect::writes;
   pending.parts_left = end - first;
   for (std::size_t part = first; part < end; ++part) {
     RedisNode* const node = topology_->node_of(asked.slot(part));
@@ -174,7 +181,7 @@ void RedisStore::send_stage(Pending& pending) {
     if (link == nullptr) {
       fail_part(pending, Trouble::unreachable, {Fault::unavailable, "Redis cannot be reached"});
     } else if (!link->send(tag_of(pending.index, part), asked.command(part, options_.script, test_time()),
-                           pending.deadline)) {
+                           pending.deadline, effect)) {
       fail_part(pending, Trouble::overloaded, {Fault::unavailable, "too many questions wait for Redis"});
     } else {
       touch(*link);
@@ -408,7 +415,8 @@ void RedisStore::send_command(RedisNode* node, bool anywhere, std::span<const st
   pending.anywhere = anywhere;
   pending.heard = std::move(heard);
   if (link == nullptr) return hear(pending, Error{Fault::unavailable, "Redis cannot be reached"});
-  if (!link->send(tag_of(pending.index, 0), arguments, pending.deadline)) {
+  const Effect effect = is_read(arguments.front()) ? Effect::reads : Effect::writes;
+  if (!link->send(tag_of(pending.index, 0), arguments, pending.deadline, effect)) {
     return hear(pending, Error{Fault::unavailable, "too many questions wait for Redis"});
   }
   touch(*link);

@@ -10,7 +10,7 @@ Scout::Scout(Loop& loop, Owner& owner, RedisLink::Options options, std::vector<s
 }
 
 bool Scout::ask() {
-  if (asked_ || !link_.send(0, command_)) return false;
+  if (asked_ || !link_.send(0, command_, Effect::reads)) return false;
   asked_ = true;
   link_.flush();
   return true;

@@ -5,7 +5,8 @@
 -- number (windows beyond 104 days are refused before they get here), and an instant is two: whole seconds since 1970
 -- and nanoseconds. The clock is Redis's own, read once.
 --
--- KEYS   one state each, every state once: a TAT as seconds and nine digits of nanoseconds, or a quota's minutes:used
+-- KEYS   one state each, every state once: a TAT as seconds and nine digits of nanoseconds, or a quota's minutes:used.
+--        What is there and no such thing counts as no state: a spend overwrites it, a reset deletes it.
 -- ARGV   mode: spend, peek, refund, reset or undo; for undo then the spend's seconds and microseconds. Then per key:
 --        b price window interval             a bucket, in nanoseconds; price -1: the cost exceeds the burst
 --        w cost size start end next          a quota; the window by the server's clock and the end of the one after it,
@@ -22,8 +23,8 @@
 --        return b price window interval holder serial: that much of that lease was not spent; too late, it is lost.
 -- Reply  seconds, microseconds, 1 if others hold too many leases; asks that pass, remaining, retry of the next, reset,
 --        tokens leased
-local fmod, floor, ceil, max, min, format, sub = math.fmod, math.floor, math.ceil, math.max, math.min, string.format,
-  string.sub
+local fmod, floor, ceil, max, min, format, sub, match = math.fmod, math.floor, math.ceil, math.max, math.min,
+  string.format, string.sub, string.match
 local time = redis.call('TIME')
 local now_s, now_n = tonumber(time[1]), tonumber(time[2]) * 1000
 local second = 1000000000
@@ -33,6 +34,19 @@ local forgotten = 0
 -- fmod is exact; a / b is rounded, so its floor may be one too many.
 local function whole(a, b)
   return (a - fmod(a, b)) / b
+end
+
+-- What a key holds, false if there is none; for a list or the like an empty text, which is no state.
+local function get(key)
+  local found = redis.pcall('GET', key)
+  if type(found) ~= 'table' then
+    return found
+  end
+  if string.find(found.err, 'WRONGTYPE', 1, true) then
+    return ''
+  end
+  -- Refused: as the version at hand ends a script for it.
+  return redis.call('GET', key)
 end
 
 -- Kept until full and not longer. PXAT, because a script may begin before the TIME it reads: counted from its
@@ -77,9 +91,11 @@ local bucket = {}
 
 function bucket.read(e, at)
   e.price, e.window, e.interval = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local state = redis.call('GET', e.key)
-  if state then
-    e.s, e.n = tonumber(sub(state, 1, -10)), tonumber(sub(state, -9))
+  local state = get(e.key)
+  local s, n = match(state or '', '^(%d+)(%d%d%d%d%d%d%d%d%d)$')
+  e.foreign = state and (not s or #state > 19)
+  if state and not e.foreign then
+    e.s, e.n = tonumber(s), tonumber(n)
     e.owed = ahead(e.s, e.n, e.window)
     -- Further ahead than an empty bucket: the numbers shrank or the clock was set back.
     e.beyond = e.owed == e.window and ahead(e.s, e.n, e.window + 1) > e.window
@@ -141,7 +157,7 @@ function bucket.refund(e)
 end
 
 function bucket.reset_state(e)
-  if not bucket.is_full(e) then
+  if e.foreign or not bucket.is_full(e) then
     forgotten = forgotten + 1
     redis.call('DEL', e.key)
     e.s, e.n, e.owed = nil, nil, 0
@@ -171,11 +187,12 @@ local quota = {}
 function quota.read(e, at)
   e.cost, e.size = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
   local first, current, next_end = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
-  local state = redis.call('GET', e.key)
+  local state = get(e.key)
+  local ends, used = match(state or '', '^(%d+):(%d+)$')
+  e.foreign = state and (not ends or #ends > 8 or #used > 11)
   e.state_end, e.state_used = 0, 0
-  if state then
-    local colon = string.find(state, ':', 1, true)
-    e.state_end, e.state_used = tonumber(sub(state, 1, colon - 1)), tonumber(sub(state, colon + 1))
+  if state and not e.foreign then
+    e.state_end, e.state_used = tonumber(ends), tonumber(used)
   end
   local minutes = floor(now_s / 60)
   if mode ~= 'undo' and mode ~= 'reset' and (minutes >= next_end or minutes < first - (current - first)) then
@@ -245,7 +262,10 @@ function quota.refund(e)
 end
 
 function quota.reset_state(e)
-  if e.state_used ~= 0 and e.state_end * 60 > now_s then
+  if e.foreign then
+    forgotten = forgotten + 1
+    redis.call('DEL', e.key)
+  elseif e.state_used ~= 0 and e.state_end * 60 > now_s then
     forgotten = forgotten + 1
     quota.write(e, e.state_end, 0)
   end
@@ -307,7 +327,7 @@ if leasing then
   -- than one that begins now: the clock may have been set back.
   local function read_leases(holder, latest)
     local others, count, own = '', 0, nil
-    for who, serial, till in string.gmatch(redis.call('GET', KEYS[2]) or '', '(%w+) (%d+) (%d+);') do
+    for who, serial, till in string.gmatch(get(KEYS[2]) or '', '(%w+) (%d+) (%d+);') do
       if tonumber(till) > milliseconds then
         if who == holder then
           own = serial

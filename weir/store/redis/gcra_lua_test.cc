@@ -58,6 +58,10 @@ std::string state_text(std::int64_t instant) {
   return seconds(instant) + std::string(9 - rest.size(), '0') + rest;
 }
 
+std::int64_t until_minute(std::int64_t instant) {
+  return 60 * kSecond - instant % (60 * kSecond);
+}
+
 class GcraLua : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -147,6 +151,56 @@ TEST_F(GcraLua, TheLongestWindowIsExactToTheNanosecond) {
   EXPECT_EQ(run({"k"}, one, now), "[" + seconds(now) + ", 999999, 0, 1, 0, 0, " + std::to_string(window) + "]");
   EXPECT_EQ(connection_.ask({"GET", "k"}), state_text(now + window));
   EXPECT_EQ(run({"k"}, one, now), "[" + seconds(now) + ", 999999, 0, 0, 0, 1, " + std::to_string(window) + "]");
+}
+
+// Under our names, and not ours: it limits nobody, and refuses nobody either.
+TEST_F(GcraLua, WhatIsNoStateCountsAsNoneAndIsOverwrittenOrReset) {
+  const std::int64_t now = kBase;
+  const std::string head = "[" + seconds(now) + ", 0, ";
+  const std::string minute = std::to_string(now / kSecond / 60 + 1);
+  const std::string after = std::to_string(now / kSecond / 60 + 2);
+  const std::vector<std::string> bucket = {"b", "10", "100", "10"};
+  const std::vector<std::string> quota = {"w", "2", "5", std::to_string(now / kSecond / 60), minute, after};
+  const std::string left = std::to_string(until_minute(now));
+  const auto with = [](const std::string& mode, std::vector<std::string> rest) {
+    rest.insert(rest.begin(), mode);
+    return rest;
+  };
+  std::vector<std::vector<std::string>> all = {{"LPUSH", "k", "x"}, {"HSET", "k", "a", "1"}};
+  for (const char* const text : {"", "abc", "-5", "nan", "inf", "1e400", "0x10", " 1", "12345", "1:2:3", ":", "1:", ":1",
+                                 "1:-1", "1:1e9", "10000000000000000000", "999999999:1", "1:999999999999"}) {
+    all.push_back({"SET", "k", text});
+  }
+  for (const std::vector<std::string>& command : all) {
+    const auto put = [&] {
+      connection_.ask({"DEL", "k"});
+      connection_.ask(command);
+    };
+    const std::string& what = command.back();
+    put();
+    EXPECT_EQ(run({"k"}, with("peek", bucket), now), head + "0, 1, 10, 0, 0]") << what;
+    EXPECT_EQ(run({"k"}, with("refund", bucket), now), head + "0, 1, 10, 0, 0]") << what;
+    EXPECT_EQ(run({"k"}, with("spend", bucket), now), head + "0, 1, 9, 0, 10]") << what;
+    EXPECT_EQ(connection_.ask({"GET", "k"}), state_text(now + 10)) << what;
+    put();
+    EXPECT_EQ(run({"k"}, with("reset", bucket), now), head + "1, 1, 10, 0, 0]") << what;
+    EXPECT_EQ(connection_.ask({"EXISTS", "k"}), "0") << what;
+    put();
+    EXPECT_EQ(run({"k"}, with("peek", quota), now), head + "0, 1, 5, 0, 0]") << what;
+    EXPECT_EQ(run({"k"}, with("spend", quota), now), head + "0, 1, 3, 0, " + left + "]") << what;
+    EXPECT_EQ(connection_.ask({"GET", "k"}), minute + ":2") << what;
+    put();
+    EXPECT_EQ(run({"k"}, with("reset", quota), now), head + "1, 1, 5, 0, 0]") << what;
+    EXPECT_EQ(connection_.ask({"EXISTS", "k"}), "0") << what;
+  }
+}
+
+TEST_F(GcraLua, WhatIsNoListOfLeasesIsNone) {
+  connection_.ask({"DEL", "k", "l"});
+  connection_.ask({"LPUSH", "l", "x"});
+  const std::vector<std::string> lease = {"lease", "b", "10", "100", "10", "1", "4", "me", "1", "2", "250"};
+  EXPECT_EQ(run({"k", "l"}, lease, kBase), "[" + seconds(kBase) + ", 0, 0, 1, 5, 0, 50, 4]");
+  EXPECT_TRUE(connection_.ask({"GET", "l"}).starts_with("me 1 "));
 }
 
 TEST_F(GcraLua, AServersClockMoreThanAWindowAwayIsRefused) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -211,7 +212,9 @@ void RedisRoster::scan(const std::shared_ptr<Page>& page) {
   }
   const std::string from = std::to_string(page->place.scan);
   const std::string count = std::to_string(page->place.few ? bounds::redis_scan_keys_few : bounds::redis_scan_keys);
-  const std::array<std::string_view, 8> command = {"SCAN", from, "MATCH", pattern_, "COUNT", count, "TYPE", "string"};
+  // What is under our names and no string is nobody's bucket: it is not shown, and goes with the others.
+  const std::array<std::string_view, 8> words = {"SCAN", from, "MATCH", pattern_, "COUNT", count, "TYPE", "string"};
+  const std::span<const std::string_view> command(words.data(), words.size() - (page->forgetting ? 2 : 0));
   store_.ask(*page->node, command, [this, page](const Result<const resp::Reply*>& reply) {
     if (reply) return scanned(page, **reply);
     // Of very long keys a page may be more than we take: then the connection is given up. Again, with fewer of them.

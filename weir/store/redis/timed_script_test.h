@@ -12,6 +12,7 @@ inline std::string timed_script() {
   return std::string(R"lua(
 local redis = {
   error_reply = redis.error_reply,
+  pcall = redis.pcall,
   call = function(name, ...)
     if name == 'TIME' then return {ARGV[#ARGV - 1], ARGV[#ARGV]} end
     if name == 'SET' then return redis.call(name, (select(1, ...)), (select(2, ...))) end

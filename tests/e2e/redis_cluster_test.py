@@ -99,6 +99,7 @@ class WaitReplicas(Failing):
         self.assertIn("\nweir_store_up 1\n", server.get("admin", "/metrics"))
         self.assertNotIn("of no use", server.end()[1])
         second = Server(self, policy)
+        self.assertNotIn("could not be asked", second.said)
         self.assertEqual(self.ask(second, "open", "bad-2")[0], 403, "known before the first request")
 
 

@@ -159,6 +159,21 @@ class Sharing(unittest.TestCase):
             return json.loads(server.post("/v1/peek", {"limit": "secret", "id": "a@b.c"})[2])["remaining"]
         until("both count in one bucket", lambda: left(first) == 0)
 
+    def test_what_is_no_key_of_hashed_limits_is_replaced_by_one_for_all(self):
+        redis = Redis(self)
+        policy = POLICY.format(port=redis.port, mode="single").replace(
+            "limits:", "limits:\n  secret: {burst: 5, count: 5, period: 1h, hashed: true}")
+        for wrong in (("LPUSH", "weir:hash_key", "x"), ("SET", "weir:hash_key", "short")):
+            redis("FLUSHALL")
+            redis(*wrong)
+            servers = [Server(self, policy) for _ in range(2)]
+            self.assertRegex(redis("GET", "weir:hash_key"), "^[0-9a-f]{64}$")
+            for server, left in zip(servers, (4, 3)):
+                server.wait_for_metric("weir_store_up 1\n")
+                answer = server.post("/v1/check", {"limit": "secret", "id": "a@b.c"})[2]
+                self.assertEqual(json.loads(answer)["remaining"], left)
+            self.assertEqual(["was no key of hashed limits" in server.said for server in servers], [True, False])
+
     def eventually(self, what, server, limit, client, status):
         """Looks only: spends nothing, and nobody is blocked for it."""
         until(what, lambda: check(server, limit, client, 0) == status, 10)

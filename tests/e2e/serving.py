@@ -54,10 +54,12 @@ class Server:
                                         env=self.environment)
         self.test.addCleanup(self.end)
         self.ports = {}
+        self.said = ""  # before it was ready
         while not self.ports:
             line = self.process.stderr.readline()
             if not line:
                 raise AssertionError("the server ended before it was ready")
+            self.said += line
             if "ready:" in line:
                 self.ports = {speak: int(port) for speak, port in re.findall(r"(\w+) on 127\.0\.0\.1:(\d+)", line)}
 

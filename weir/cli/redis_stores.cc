@@ -10,6 +10,7 @@
 #include "weir/base/siphash.h"
 #include "weir/net/tls.h"
 #include "weir/store/redis/cluster_topology.h"
+#include "weir/store/redis/hash_key_script.h"
 #include "weir/store/redis/master_topology.h"
 #include "weir/store/redis/topology.h"
 
@@ -17,6 +18,10 @@ namespace weir::cli {
 namespace {
 
 constexpr std::size_t kHashKeyBytes = 32;
+// Characters of a key: as many as we write, or a longer one that an operator brought along.
+constexpr std::string_view kHashKeyMin = "64";
+constexpr std::string_view kHashKeyMax = "1024";
+static_assert(2 * kHashKeyBytes == 64);
 constexpr std::size_t kHolderBytes = 8;  // no two servers have the same
 constexpr Duration kHashKeyPatience = std::chrono::seconds{1};
 
@@ -37,7 +42,7 @@ std::string hexadecimal(std::string_view bytes) {
   return out;
 }
 
-// Asks once Redis is there: SET NX, so that the first server's key stays, then GET.
+// Asks once Redis is there.
 class HashKeyQuestion {
  public:
   HashKeyQuestion(Loop& loop, redis::RedisStore& store, std::string key, std::string fresh)
@@ -48,16 +53,18 @@ class HashKeyQuestion {
       loop_.at(loop_.now().time + std::chrono::milliseconds{2}, [this] { ask(); });
       return;
     }
-    const std::array<std::string_view, 4> set = {"SET", key_, fresh_, "NX"};
-    store_.command(key_, set, [this](const resp::Reply*) {
-      const std::array<std::string_view, 2> get = {"GET", key_};
-      store_.command(key_, get, [this](const resp::Reply* reply) {
-        if (reply != nullptr && !reply->root().text.empty()) found_ = std::string(reply->root().text);
-        loop_.stop();
-      });
+    const std::array<std::string_view, 7> command = {"EVALSHA", redis::kHashKeyScript.sha, "1",        key_,
+                                                     fresh_,    kHashKeyMin,               kHashKeyMax};
+    store_.command(key_, command, [this](const resp::Reply* reply) {
+      if (reply != nullptr && reply->values().size() == 3) {
+        found_ = std::string(reply->values()[1].text);
+        replaced_ = reply->values()[2].integer != 0;
+      }
+      loop_.stop();
     });
   }
   const std::optional<std::string>& found() const noexcept { return found_; }
+  bool replaced() const noexcept { return replaced_; }
 
  private:
   Loop& loop_;
@@ -65,6 +72,7 @@ class HashKeyQuestion {
   std::string key_;
   std::string fresh_;
   std::optional<std::string> found_;
+  bool replaced_ = false;
 };
 
 }  // namespace
@@ -167,12 +175,19 @@ Result<std::string> RedisStores::shared_hash_key(const std::string& known) {
   auto loop = Loop::make(clock);
   if (!loop) return loop.error();
   redis::Health silent([](LogLevel, std::string_view) {});
-  redis::RedisStore store(**loop, options_, silent, topology());
-  HashKeyQuestion question(**loop, store, options_.key_prefix + "hash_key",
-                           known.empty() ? hexadecimal(*fresh) : known);
+  redis::RedisStore::Options options = options_;
+  options.script = redis::kHashKeyScript;
+  options.pool_size = 1;
+  options.link.client.wait_replicas = 0;  // a Redis that loses the key gets it again
+  redis::RedisStore store(**loop, std::move(options), silent, topology());
+  const std::string name = options_.key_prefix + "hash_key";
+  HashKeyQuestion question(**loop, store, name, known.empty() ? hexadecimal(*fresh) : known);
   (*loop)->at((*loop)->now().time + kHashKeyPatience, [&] { (*loop)->stop(); });
   question.ask();
   (*loop)->run();
+  if (question.replaced()) {
+    health_.warn(name + " on Redis was no key of hashed limits, and is replaced: their buckets begin anew");
+  }
   if (question.found()) return *question.found();
   return Error{Fault::unavailable, "Redis cannot be asked for the key of hashed limits"};
 }

@@ -109,6 +109,8 @@ inline constexpr std::size_t redis_unanswered_max = 16'384;
 inline constexpr std::size_t redis_unanswered_bytes_max = 16u << 20;
 inline constexpr int redis_sends_max = 5;
 inline constexpr std::size_t denials_remembered_max = 65'536;
+// Causes of one outage that are logged.
+inline constexpr std::size_t redis_causes_max = 8;
 // Hot buckets that one server leases at a time, and servers that lease one bucket.
 inline constexpr std::size_t leases_max = 4'096;
 inline constexpr std::int64_t lease_servers_max = 1'000;

@@ -1,5 +1,8 @@
 #include "weir/store/redis/health.h"
 
+#include <algorithm>
+
+#include "weir/base/bounds.h"
 #include "weir/base/text.h"
 
 namespace weir::redis {
@@ -33,9 +36,15 @@ void Health::left(bool was_up) {
 void Health::went_down(bool was_up, std::string_view why, Time now) {
   const std::lock_guard lock(mutex_);
   if (was_up) down_.fetch_add(1, std::memory_order_relaxed);
-  if (told_down_) return;
+  if (told_down_) {
+    if (causes_.size() >= bounds::redis_causes_max || std::ranges::find(causes_, why) != causes_.end()) return;
+    causes_.emplace_back(why);
+    log_(LogLevel::warn, "Redis is still of no use: " + std::string(why));
+    return;
+  }
   told_down_ = true;
   down_since_ = now;
+  causes_.assign(1, std::string(why));
   log_(LogLevel::warn, "Redis is of no use: " + std::string(why) + "; the failure policy decides until it is back");
 }
 

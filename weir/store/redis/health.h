@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weir/base/log.h"
 #include "weir/base/time.h"
@@ -31,7 +32,8 @@ class Health {
 
   // A loop has joined: until it says otherwise, its store is down.
   void joined();
-  // A loop's store is down: it was up before, or it never was. The first sentence of an outage is the one logged.
+  // A loop's store is down: it was up before, or it was not. Each cause of an outage is logged once, up to
+  // bounds::redis_causes_max of them.
   void went_down(bool was_up, std::string_view why, Time now);
   // A loop's store that was down is up.
   void came_up(Time now);
@@ -63,6 +65,7 @@ class Health {
   bool told_down_ = false;
   bool told_up_ = false;
   Time down_since_{};
+  std::vector<std::string> causes_;  // of this outage, those that were told
   std::string warned_;
   std::array<std::atomic<std::uint64_t>, kTroubles> troubles_{};
   std::atomic<std::uint64_t> denial_hits_{0};

@@ -131,7 +131,13 @@ void RedisLink::fail(std::string_view why) {
     retry_ = 0;
     connect();
   });
-  if (was_up || !std::exchange(told_, true)) owner_.changed(*this, why);
+  const bool other = failed_why_ != why;
+  failed_why_ = why;
+  if (was_up || !std::exchange(told_, true)) {
+    owner_.changed(*this, failed_why_);
+  } else if (other) {
+    owner_.still_down(*this, failed_why_);
+  }
 }
 
 void RedisLink::update(std::string_view why) {

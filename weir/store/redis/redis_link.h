@@ -41,6 +41,8 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
     // is_up() has changed, or is known for the first time; `why` is empty when it is up. Commands on the way were lost
     // before.
     virtual void changed(RedisLink& link, std::string_view why) = 0;
+    // It is down as before, and the last try failed for another reason than the one before.
+    virtual void still_down(RedisLink& link, std::string_view why) { (void)link, (void)why; }
   };
 
   struct Options {
@@ -107,6 +109,7 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   bool told_ = false;       // the owner knows whether it is up
   bool receiving_ = false;  // then giving up waits until it is over
   std::string reset_why_;   // not empty: it is to be given up
+  std::string failed_why_;  // the last time
   Time ready_since_{};      // Time{}: not ready
   Time overdue_since_{};    // Time{}: nothing is
   Time heard_at_{};

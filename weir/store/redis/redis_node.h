@@ -27,6 +27,7 @@ class RedisNode final : private RedisLink::Owner {
     virtual void unreplicated() {}
     // A link has come up or gone down; is_up() tells what that means for the node.
     virtual void changed(RedisNode& node, RedisLink& link, std::string_view why) = 0;
+    virtual void still_down(RedisLink& link, std::string_view why) { (void)link, (void)why; }
   };
 
   // Loop and owner must outlive the node.
@@ -75,6 +76,7 @@ class RedisNode final : private RedisLink::Owner {
     if (link.is_stalled()) suspect();
     owner_.changed(*this, link, why);
   }
+  void still_down(RedisLink& link, std::string_view why) override { owner_.still_down(link, why); }
   void suspect() {
     constexpr std::array<std::string_view, 1> kCommand = {"PING"};
     suspicious_since_ = loop_.now().time;

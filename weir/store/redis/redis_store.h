@@ -80,6 +80,7 @@ class RedisStore final : public Store, private RedisNode::Owner {
   void replied(RedisNode& node, RedisLink& link, Tag tag, const resp::Reply& reply) override;
   void lost(RedisNode& node, RedisLink& link, Tag tag, Lost how) override;
   void changed(RedisNode& node, RedisLink& link, std::string_view why) override;
+  void still_down(RedisLink& link, std::string_view why) override;
   void unreplicated() override { health_.count_unreplicated(); }
 
   void begin(const Question& question, Now now, Answers& answers);

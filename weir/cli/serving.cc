@@ -33,7 +33,7 @@ namespace {
 constexpr std::chrono::milliseconds kMaintainEvery{50};
 constexpr std::chrono::seconds kHashKeyEvery{30};
 
-// How long the start waits for what other servers know.
+// How long the start waits for Redis, for the key of hashed limits and what other servers know together.
 constexpr std::chrono::milliseconds kKnownPatience{1000};
 
 // How long files must be quiet before they are read, and how long they may take to be.
@@ -192,7 +192,8 @@ Result<void> Serving::open_known(const policy::State& state) {
   keeper_ = std::make_unique<KnownKeeper>(known_file_.get(), say);
   watch_ = std::make_unique<DenialWatch>(*keeper_);
   if (auto loaded = keeper_->load(clock_->wall()); !loaded || desk_ == nullptr) return loaded;
-  if (!desk_->share(*keeper_, say, kKnownPatience)) {
+  const Duration left = kKnownPatience - (clock_->time() - started_);
+  if (!desk_->share(*keeper_, say, std::max(left, Duration::zero()))) {
     say("Redis could not be asked for adjustments and access lists: they will be in force when it can");
   }
   return {};

@@ -258,6 +258,15 @@ class Sharing(unittest.TestCase):
         self.assertEqual(check(three, "per-ip", "203.0.113.1"), 403)
         self.assertIn("they are put back", one.end()[1] + two.end()[1])
 
+    def wait_for_looks(self, redis, count):
+        """Until a server has looked at both hashes that often."""
+        redis("CONFIG", "RESETSTAT")
+
+        def looked():
+            calls = re.search(r"cmdstat_hget:calls=(\d+)", redis("INFO", "commandstats"))
+            return calls is not None and int(calls[1]) >= 2 * count
+        until("both were looked at", looked)
+
     def test_what_is_damaged_is_skipped_and_what_has_ended_is_removed(self):
         redis = Redis(self)
         server, = self.serve(redis.port, count=1)
@@ -272,8 +281,15 @@ class Sharing(unittest.TestCase):
         status, answer = admin(server, "PUT", "/ratelimit/adjust/orders/9", {"burst": 9})
         self.assertEqual((status, answer["error"]), (503, "store_unavailable"), answer)
         self.assertEqual(check(server, "orders", "9"), 200)
+        # The access lists are read all the while.
+        until("the other is read", lambda: admin(server, "POST", "/ratelimit/access/deny", {"ip": "203.0.113.9"})[0] == 200)
+        self.wait_for_looks(redis, 2)
+        redis("DEL", "weir:adjust")
+        until("changes are made again", lambda: admin(server, "PUT", "/ratelimit/adjust/orders/9", {"burst": 9})[0] == 200)
+        self.wait_for_looks(redis, 4)
         log = server.end()[1]
         self.assertEqual(log.count("are skipped"), 1, log)
+        self.assertEqual((log.count("are not shared"), log.count("are shared through Redis again")), (1, 1), log)
 
     def test_the_documented_acl_is_enough_and_less_costs_no_decision(self):
         with open(os.path.join(os.environ["WEIR_SOURCE"], "docs", "redis.md"), encoding="utf-8") as page:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "weir/base/bounds.h"
 #include "weir/base/clock.h"
 #include "weir/base/text.h"
 
@@ -14,6 +15,8 @@ using redis::SharedHash;
 constexpr Duration kLookEvery = std::chrono::milliseconds{500};
 // How often everything is read although nothing has changed: then what has ended is removed.
 constexpr Duration kDoubtEvery = std::chrono::seconds{60};
+// How long everything must have been shared until the log says so again: a master that goes and comes is one trouble.
+constexpr Duration kWellFor = std::chrono::seconds{1};
 // Fields that one script puts back or removes.
 constexpr std::size_t kFieldsAtOnce = 500;
 
@@ -86,8 +89,9 @@ void RedisKnown::look_at(Half& half) {
 }
 
 void RedisKnown::heard(Half& half, const Result<SharedHash::News>& news) {
-  if (!news) return complain(news.error());
-  if (!std::exchange(complained_, {}).empty()) log_("adjustments and access lists are shared through Redis again");
+  if (!news) return complain(half, news.error());
+  half.troubled = false;
+  rejoice();
   if (!news->any) return;
   if (news->lost) return put_back(half, news->texts);
   learn(half, news->texts);
@@ -103,9 +107,9 @@ void RedisKnown::put_back(Half& half, Texts texts) {
     half.owed.back().push_back(text);
   }
   if (missing > 0) {
-    log_("Redis has lost " + std::to_string(missing) +
-         (half.part == Part::adjustments ? " adjustments" : " access entries and blocks") +
-         " that are in force here: they are put back");
+    log_(LogLevel::warn, "Redis has lost " + std::to_string(missing) +
+                             (half.part == Part::adjustments ? " adjustments" : " access entries and blocks") +
+                             " that are in force here: they are put back");
   }
   learn(half, texts);
   if (half.owed.empty()) return;
@@ -116,7 +120,7 @@ void RedisKnown::put_back(Half& half, Texts texts) {
 void RedisKnown::pay(Half& half) {
   half.hash.change(SharedHash::Change::fill, half.owed.back(), [this, &half](const Result<std::size_t>& count) {
     half.busy = false;
-    if (!count) return complain(count.error());
+    if (!count) return complain(half, count.error());
     half.owed.pop_back();
     look_at(half);
   });
@@ -141,14 +145,31 @@ void RedisKnown::learn(Half& half, const Texts& texts) {
   if (!words.empty()) half.hash.change(SharedHash::Change::finish, std::move(words), ignore);
 }
 
-void RedisKnown::complain(const Error& error) {
+void RedisKnown::complain(Half& half, const Error& error) {
+  half.troubled = true;
+  well_since_ = Time{};
   // That Redis is away others tell.
-  if (!store_.is_up() || std::exchange(complained_, error.detail) == error.detail) return;
-  log_("adjustments and access lists are not shared through Redis now, those that are known stay in force: " +
-       error.detail);
-  const std::lock_guard lock(mutex_);
-  refused_ = true;
-  changed_.notify_all();
+  if (!store_.is_up()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    refused_ = true;
+    changed_.notify_all();
+  }
+  const bool told = std::ranges::find(complaints_, error.detail) != complaints_.end();
+  if (told || complaints_.size() >= bounds::redis_causes_max) return;
+  complaints_.push_back(error.detail);
+  log_(LogLevel::warn,
+       "adjustments and access lists are not shared through Redis now, those that are known stay in force: " +
+           error.detail);
+}
+
+void RedisKnown::rejoice() {
+  if (complaints_.empty() || std::ranges::any_of(halves_, &Half::troubled)) return;
+  const Time now = loop_.now().time;
+  if (well_since_ == Time{}) well_since_ = now;
+  if (now - well_since_ < kWellFor) return;
+  complaints_.clear();
+  log_(LogLevel::info, "adjustments and access lists are shared through Redis again");
 }
 
 }  // namespace weir::cli

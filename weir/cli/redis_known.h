@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "weir/base/log.h"
 #include "weir/base/time.h"
 #include "weir/net/loop.h"
 #include "weir/server/known_keeper.h"
@@ -26,7 +27,7 @@ namespace weir::cli {
 
 class RedisKnown final : public KnownShare {
  public:
-  using Log = std::function<void(std::string_view)>;
+  using Log = std::function<void(LogLevel, std::string_view)>;
 
   // The loop, which may run already, the store of that loop and the keeper must outlive it.
   RedisKnown(Loop& loop, redis::RedisStore& store, const std::string& key_prefix, KnownKeeper& keeper, Log log);
@@ -44,6 +45,7 @@ class RedisKnown final : public KnownShare {
     Part part;
     redis::SharedHash hash;
     bool busy = false;
+    bool troubled = false;                       // the last answer was an error
     bool read = false;                           // once at least
     std::vector<std::vector<std::string>> owed;  // to be put back, before anything is read again
   };
@@ -55,7 +57,8 @@ class RedisKnown final : public KnownShare {
   void put_back(Half& half, Texts texts);
   void pay(Half& half);
   void learn(Half& half, const Texts& texts);
-  void complain(const Error& error);
+  void complain(Half& half, const Error& error);
+  void rejoice();
 
   Loop& loop_;
   redis::RedisStore& store_;
@@ -63,7 +66,8 @@ class RedisKnown final : public KnownShare {
   Log log_;
   std::array<Half, 2> halves_;
   Time doubt_at_{};
-  std::string complained_;  // of what; empty: all is well
+  std::vector<std::string> complaints_;  // told since all was well for a while
+  Time well_since_{};                    // Time{}: it is not
 
   std::mutex mutex_;
   std::condition_variable changed_;

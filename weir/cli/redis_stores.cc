@@ -53,8 +53,8 @@ class HashKeyQuestion {
       loop_.at(loop_.now().time + std::chrono::milliseconds{2}, [this] { ask(); });
       return;
     }
-    const std::array<std::string_view, 7> command = {"EVALSHA", redis::kHashKeyScript.sha, "1",        key_,
-                                                     fresh_,    kHashKeyMin,               kHashKeyMax};
+    const std::array<std::string_view, 7> command = {
+        "EVALSHA", redis::kHashKeyScript.sha, "1", key_, fresh_, kHashKeyMin, kHashKeyMax};
     store_.command(key_, command, [this](const resp::Reply* reply) {
       if (reply != nullptr && reply->values().size() == 3) {
         found_ = std::string(reply->values()[1].text);

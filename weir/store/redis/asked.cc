@@ -41,9 +41,9 @@ std::string_view print(Mode mode) {
 Result<void> check_window(std::string_view limit_name, const Limit& limit) {
   if (limit.window() <= bounds::redis_window_max) return {};
   const std::string whose = limit_name.empty() ? "" : "limit " + quote(limit_name) + ": ";
-  return Error{Fault::invalid, whose + "from empty to full takes " +
-                                   print_duration(limit.window()) + ", and on Redis at most " +
-                                   print_duration(bounds::redis_window_max) + " is possible"};
+  return Error{Fault::invalid, whose + "from empty to full takes " + print_duration(limit.window()) +
+                                   ", and on Redis at most " + print_duration(bounds::redis_window_max) +
+                                   " is possible"};
 }
 
 void append_key(std::string_view prefix, std::string_view hash_tag, Key key, std::string& out) {

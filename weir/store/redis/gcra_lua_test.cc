@@ -167,8 +167,8 @@ TEST_F(GcraLua, WhatIsNoStateCountsAsNoneAndIsOverwrittenOrReset) {
     return rest;
   };
   std::vector<std::vector<std::string>> all = {{"LPUSH", "k", "x"}, {"HSET", "k", "a", "1"}};
-  for (const char* const text : {"", "abc", "-5", "nan", "inf", "1e400", "0x10", " 1", "12345", "1:2:3", ":", "1:", ":1",
-                                 "1:-1", "1:1e9", "10000000000000000000", "999999999:1", "1:999999999999"}) {
+  for (const char* const text : {"", "abc", "-5", "nan", "inf", "1e400", "0x10", " 1", "12345", "1:2:3", ":", "1:",
+                                 ":1", "1:-1", "1:1e9", "10000000000000000000", "999999999:1", "1:999999999999"}) {
     all.push_back({"SET", "k", text});
   }
   for (const std::vector<std::string>& command : all) {

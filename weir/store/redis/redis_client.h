@@ -169,7 +169,7 @@ class RedisClient {
   // Replies that wait for the replicas, and their bytes.
   std::deque<Held> held_;
   std::string held_bytes_;
-  std::size_t sealed_ = 0;       // where the WAIT that has no reply ends in bytes_; 0: there is none
+  std::size_t sealed_ = 0;      // where the WAIT that has no reply ends in bytes_; 0: there is none
   Time seal_by_ = Time::max();  // the first deadline of what writes and is not sealed; Time::max(): there is nothing
 };
 

@@ -48,10 +48,10 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   struct Options {
     Target target;
     RedisClient::Options client;
-    Duration timeout = std::chrono::milliseconds{250};   // of a command
-    Duration connect_timeout = std::chrono::seconds{1};  // of connecting and the handshake together
+    Duration timeout = std::chrono::milliseconds{250};           // of a command
+    Duration connect_timeout = std::chrono::seconds{1};          // of connecting and the handshake together
     Duration replicas_timeout = std::chrono::milliseconds{125};  // of waiting for replicas, if the client does
-    Stream::Options stream;                              // TLS, and who looks up names
+    Stream::Options stream;                                      // TLS, and who looks up names
   };
 
   // Loop and owner must outlive the link.

@@ -165,6 +165,17 @@ class Hostility(unittest.TestCase):
                 connection.shutdown(socket.SHUT_WR)
                 self.assertIn(answer, read_all(connection))
 
+    def test_a_request_that_its_peer_does_not_finish_is_answered_before_the_end(self):
+        server = Server(self)
+        for speak in ("http", "admin"):
+            for half in (request()[:-3], b"GET /heal"):
+                with server.connect(speak) as connection:
+                    connection.sendall(half)
+                    connection.shutdown(socket.SHUT_WR)
+                    answer = read_all(connection)
+                    self.assertTrue(answer.startswith(b"HTTP/1.1 400"), (speak, half, answer))
+                    self.assertIn(b"the connection ended in the middle of the request", answer)
+
     def test_an_array_whose_last_byte_comes_alone_is_answered_like_any_other(self):
         server = Server(self)
         body = json.dumps([{"limit": "orders", "id": str(i)} for i in range(1000)]).encode()

@@ -140,6 +140,13 @@ class Triggers(unittest.TestCase):
         while burst(server) != 404:
             pass
 
+    def test_a_file_that_the_file_names_cut_off_by_its_writer_takes_no_limit_away(self):
+        server = Server(self, HEAD + "limits: limits.yaml\n", files={"limits.yaml": "orders: {burst: 5, count: 5, period: 1h}\n"})
+        with open(os.path.join(server.directory, "limits.yaml"), "w"):
+            pass
+        wait_for_line(server, "limits.yaml:1:1: the file is empty")
+        self.assertEqual(burst(server), 5)
+
     def test_files_that_the_file_names_are_watched_too(self):
         server = Server(self, HEAD + "limits: limits.yaml\noverrides: more/overrides.yaml\n", files={
             "limits.yaml": "orders: {burst: 5, count: 5, period: 1h}\n",

@@ -30,34 +30,41 @@ std::string reset(std::string_view path, std::string_view fields = {}) {
          std::string(fields) + "Content-Length: 2\r\n\r\n{}";
 }
 
+// Of the clock that stands still in front_test.h.
+constexpr std::string_view kDate = "Date: Tue, 14 Nov 2023 22:13:20 GMT\r\n";
+constexpr std::string_view kDateAndEnd = "Date: Tue, 14 Nov 2023 22:13:20 GMT\r\nConnection: close\r\n";
+
 Conversation admin_conversation() {
   Conversation talk;
   talk.name = "Admin";
   talk.open = [] { return std::make_unique<AdminSession>(around().front(), "127.0.0.1"); };
   talk.input = get("/healthz") + reset("/ratelimit/reset/per-ip:203.0.113.9") + get("/ratelimit/top") +
                get("/ratelimit/clients") + reset("/ratelimit/reset/12345678?limit=orders", "Expect: 100-continue\r\n");
-  const std::string before = response("200 OK", {}, R"({"status":"alive"})") +
-                             response("200 OK", {}, R"({"reset":1})") +
-                             response("200 OK", {}, R"({"by":"requests","clients":[]})") +
-                             response("200 OK", {}, R"({"clients":[],"cursor":""})") + std::string(kHttpContinue);
+  const std::string before = response("200 OK", kDate, R"({"status":"alive"})") +
+                             response("200 OK", kDate, R"({"reset":1})") +
+                             response("200 OK", kDate, R"({"by":"requests","clients":[]})") +
+                             response("200 OK", kDate, R"({"clients":[],"cursor":""})") + std::string(kHttpContinue);
   // A limit with overrides may have a quota beside its bucket.
-  talk.output = before + response("200 OK", {}, R"({"reset":2})");
+  talk.output = before + response("200 OK", kDate, R"({"reset":2})");
   talk.drained_output =
-      response("200 OK", {}, R"({"status":"alive"})") + response("200 OK", "Connection: close\r\n", R"({"reset":1})");
+      response("200 OK", kDate, R"({"status":"alive"})") + response("200 OK", kDateAndEnd, R"({"reset":1})");
   talk.mistakes = {
-      {"no such path", get("/ratelimit"), error("404 Not Found", "not_found", R"(there is nothing at \"/ratelimit\")")},
+      {"no such path", get("/ratelimit"),
+       error("404 Not Found", "not_found", R"(there is nothing at \"/ratelimit\")", kDate)},
       {"method", "PUT /ratelimit/stats HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}",
        error("405 Method Not Allowed", "method_not_allowed",
-             R"(\"/ratelimit/stats\" takes GET, HEAD, OPTIONS, not \"PUT\")", "Allow: GET, HEAD, OPTIONS\r\n")},
+             R"(\"/ratelimit/stats\" takes GET, HEAD, OPTIONS, not \"PUT\")",
+             "Allow: GET, HEAD, OPTIONS\r\n" + std::string(kDate))},
       {"parameter", get("/ratelimit/top?bye=denied"),
-       error("400 Bad Request", "unknown_field", R"(unknown parameter \"bye\"; known are \"by\", \"n\")")},
+       error("400 Bad Request", "unknown_field", R"(unknown parameter \"bye\"; known are \"by\", \"n\")", kDate)},
   };
   talk.breaks = {
-      {"TLS", "\x16\x03\x01\x02", last_words("400 Bad Request", "bad_request", "this is not an HTTP request")},
+      {"TLS", "\x16\x03\x01\x02", error("400 Bad Request", "bad_request", "this is not an HTTP request", kDateAndEnd)},
       {"long line", "GET /" + std::string(bounds::http_request_line_bytes_max, 'a'),
-       last_words("431 Request Header Fields Too Large", "header_too_large", "the request line is longer than 63 KiB")},
+       error("431 Request Header Fields Too Large", "header_too_large", "the request line is longer than 63 KiB",
+             kDateAndEnd)},
       {"large content", "PUT /ratelimit/config HTTP/1.1\r\nHost: h\r\nContent-Length: 1048577\r\n\r\n",
-       last_words("413 Content Too Large", "too_large", "the content is larger than this server takes")},
+       error("413 Content Too Large", "too_large", "the content is larger than this server takes", kDateAndEnd)},
   };
   return talk;
 }

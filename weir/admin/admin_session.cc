@@ -142,7 +142,9 @@ void AdminSession::advance(std::string& out) {
 
 // Server-sent events (WHATWG HTML §9.2), until either side ends: so there is no length, and nothing comes after it.
 void AdminSession::begin(const Stream& stream, std::string& out) {
-  out += "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n";
+  out += "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: close\r\n";
+  write_date_field(std::chrono::floor<std::chrono::seconds>(front_.clock.now().wall), out);
+  out += "\r\n";
   closing_ = true;
   if (pending_.head_only) return;
   out += ": decisions as they happen\n\n";
@@ -177,10 +179,12 @@ void AdminSession::wake(Time, std::string& out) {
 }
 
 void AdminSession::write(const Reply& reply, std::string& out) {
+  std::string fields = reply.fields;
+  write_date_field(std::chrono::floor<std::chrono::seconds>(front_.clock.now().wall), fields);
   HttpResponse response;
   response.status = reply.status;
   response.content_type = reply.content_type;
-  response.fields = reply.fields;
+  response.fields = fields;
   response.content = reply.content;
   response.head_only = pending_.head_only;
   response.keep_alive = pending_.keep_alive && !closing_;
@@ -197,6 +201,13 @@ Time AdminSession::deadline() const noexcept {
 void AdminSession::expire(Time, std::string& out) {
   pending_ = {true, false, false};
   write(admin::refuse(408, code_of(408), "the request took too long to arrive"), out);
+  since_ = Time::max();
+}
+
+void AdminSession::hang_up(std::string& out) {
+  if (since_ == Time::max() || closing_) return;
+  pending_ = {true, false, false};
+  write(admin::refuse(400, code_of(400), "the connection ended in the middle of the request"), out);
   since_ = Time::max();
 }
 

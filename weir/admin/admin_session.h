@@ -30,6 +30,7 @@ class AdminSession final : public Session {
   Time wake_at() const noexcept override;
   void wake(Time now, std::string& out) override;
   bool working() const noexcept override { return work_ != nullptr; }
+  void hang_up(std::string& out) override;
   void drain(std::string& out) override;
 
  private:

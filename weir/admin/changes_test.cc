@@ -15,6 +15,17 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
+TEST(Adjust, DoesNotPretendToChangeAQuota) {
+  Desk desk;
+  const Told told = desk.call("PUT", "/ratelimit/adjust/monthly/1", R"({"rate":"1/h","burst":500})");
+  EXPECT_EQ(told.status, 400);
+  EXPECT_EQ(told.error(), "bad_value");
+  EXPECT_EQ(told.json()["message"],
+            "limit \"monthly\" has nothing but a quota, and an adjustment changes a rate and a burst; an override may "
+            "have another quota");
+  EXPECT_TRUE(desk.get("/ratelimit/adjust").json()["adjustments"].empty());
+}
+
 TEST(Adjust, IsSeenByTheVeryNextRequestAndOutlivesItsBucket) {
   Desk desk;
   EXPECT_TRUE(desk.allowed("orders", "1", 5));

@@ -112,6 +112,7 @@ policy::Outcome load_to_serve(const std::string& path, const ServeOptions& serve
   options.made_hash_key = serve.hash_key;
   options.amendments = serve.amendments;
   options.reading = serve.reading;
+  options.replaces = serve.replaces;
   policy::Outcome outcome = policy::load(path, options);
   auto* const loaded = std::get_if<policy::Loaded>(&outcome);
   if (loaded == nullptr) return outcome;

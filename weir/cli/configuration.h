@@ -31,6 +31,7 @@ struct ServeOptions {
   Flags flags{};
   std::vector<policy::Amendment> amendments{};
   std::function<void(const std::string& path)> reading{};  // told each path before it is read
+  bool replaces = false;                                   // there is a configuration in force
 };
 policy::Outcome load_to_serve(const std::string& path, const ServeOptions& options = {});
 

@@ -5,7 +5,6 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,7 +102,7 @@ Exit Serving::run() {
     return kFailed;
   }
   // Again, now that the state has given us a key.
-  auto outcome = load({});
+  auto outcome = load({}, false);
   if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
     complain(*problems, path_, console_);
     return kUsage;
@@ -112,7 +111,7 @@ Exit Serving::run() {
   for (const std::string& warning : loaded_.warnings) log_.warn(warning);
   reloader_ = std::make_unique<Reloader>(
       std::move(loaded_),
-      Reloader::Options{.load = [this](const auto& amendments) { return load_again(amendments); },
+      Reloader::Options{.load = [this](const auto& amendments) { return load(amendments, true); },
                         .log = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); }});
   reloader_->on_change([this](const policy::Loaded& now) { apply(now); });
   errands_ = std::make_unique<admin::Errands>();
@@ -200,19 +199,11 @@ Result<void> Serving::open_known(const policy::State& state) {
   return {};
 }
 
-// To start with nothing is somebody's wish; to lose everything while running is a file that is being written.
-policy::Outcome Serving::load_again(const std::vector<policy::Amendment>& amendments) {
-  struct stat status {};
-  if (!path_.empty() && stat(path_.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0) {
-    return policy::Problems{{path_, 1, 1, "the file is empty; a configuration that has nothing is written as {}"}};
-  }
-  return load(amendments);
-}
-
-policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) {
+policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments, bool again) {
   ServeOptions options;
   options.flags = flags_;
   options.amendments = amendments;
+  options.replaces = again;
   // The key of hashed limits is made from the table's secret seed: it lives as long as the buckets it names.
   options.hash_key.clear();
   for (const std::string_view part : {"hash key 1", "hash key 2", "hash key 3", "hash key 4"}) {

@@ -91,6 +91,7 @@ class Run {
       switch (lines_.next(line)) {
         case LineReader::Got::line:
           ++number_;
+          if (number_ == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);  // some editors mark UTF-8 so
           if (line.find_first_not_of(" \t\r") != std::string_view::npos) answer(line);
           break;
         case LineReader::Got::too_long:

@@ -47,6 +47,18 @@ bool is_text(const NamedLimit& limit, std::size_t part) noexcept {
   return formats.size() == limit.sources.size() && formats[part] == IdFormat::text;
 }
 
+// Of a composite key an override may name the first parts only, and is then for everyone who has them; the one with the
+// most parts wins. Where the parts have formats an override must have them all.
+const Override* override_of(const NamedLimit& limit, std::string_view id) noexcept {
+  const Override* found = limit.overrides.find(id);
+  if (limit.key.size() < 2 || limit.overrides.size() == 0 || limit.id != IdShape(IdFormat::text)) return found;
+  for (std::size_t colon = id.rfind(':'); found == nullptr && colon != id.npos; colon = id.rfind(':')) {
+    id = id.substr(0, colon);
+    found = limit.overrides.find(id);
+  }
+  return found;
+}
+
 bool is_hash(std::string_view id) noexcept {
   return id.size() == kDigestHexBytes &&
          std::all_of(id.begin(), id.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
@@ -61,7 +73,7 @@ Result<Identity> identify(const NamedLimit& limit, std::string_view id, int ipv6
   if (limit.id_kind == IdKind::shaped) {
     Result<std::string> canonical = limit.id.canonical(id);
     if (!canonical) return refuse_id(limit, canonical.error());
-    const Override* found = limit.overrides.find(*canonical);
+    const Override* const found = override_of(limit, *canonical);
     return Identity{std::move(*canonical), found, {}};
   }
   const int bits = bits_of(limit, ipv6_prefix);
@@ -88,8 +100,11 @@ Result<std::optional<Identity>> identify(const NamedLimit& limit, const Request&
     if (!canonical) return refuse_id(limit, canonical.error());
     id = std::move(*canonical);
   }
-  if (id.size() > kIdBytesMax) id = "%sha256-" + sha256_hex(id);
-  const Override* const found = limit.overrides.find(id);
+  const Override* found = override_of(limit, id);
+  if (id.size() > kIdBytesMax) {
+    id = "%sha256-" + sha256_hex(id);
+    if (found == nullptr) found = limit.overrides.find(id);
+  }
   return std::optional(Identity{std::move(id), found, {}});
 }
 

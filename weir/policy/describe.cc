@@ -17,7 +17,7 @@ std::string numbers_of(const NamedLimit& limit) {
   if (limit.numbers) return print(*limit.numbers);
   if (limit.unlimited) return "unlimited";
   if (limit.quota || !limit.schedule.empty()) return "";
-  return "only ids with an override";
+  return "unlimited, except ids with an override";
 }
 
 std::string schedule_of(const NamedLimit& limit) {

@@ -17,7 +17,7 @@ struct Described {
   std::string number;     // "6"
   std::string key;        // "ip", "header:x-tenant-id, path:1"; empty: callers name it
   std::string id;         // "regId:domain"
-  std::string numbers;    // "300 per 3h, burst 300", "unlimited", "only ids with an override"
+  std::string numbers;    // "300 per 3h, burst 300", "unlimited", "unlimited, except ids with an override"
   std::string quota;      // "100000 per month (UTC)"
   std::string schedule;   // "mon-fri 09:00-18:00 Europe/London: 50 per 1s, burst 50; ..."
   std::string mode;       // "enforce"

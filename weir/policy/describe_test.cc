@@ -42,7 +42,7 @@ TEST(Describe, SaysWhatWasUnderstood) {
   EXPECT_EQ(rows[1].overrides, "2");
   EXPECT_EQ(rows[2].numbers, "unlimited");
   EXPECT_EQ(rows[3].id, "regId:domain");
-  EXPECT_EQ(rows[3].numbers, "only ids with an override");
+  EXPECT_EQ(rows[3].numbers, "unlimited, except ids with an override");
 }
 
 TEST(Show, NamesTheOriginOfEveryValue) {

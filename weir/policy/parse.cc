@@ -22,6 +22,10 @@
 namespace weir::policy {
 namespace {
 
+bool is_blank(std::string_view text) noexcept {
+  return text.find_first_not_of(" \t\r\n") == text.npos;
+}
+
 // What a section written as a path holds. Its own entries say what is wrong with them, under the file's own name.
 void include(const Options& options, const std::string& directory, Document& document, NodeId entry,
              Complaints& complaints) {
@@ -35,7 +39,12 @@ void include(const Options& options, const std::string& directory, Document& doc
   if (name.empty()) return refuse("the path of a file must not be empty");
   const Result<std::string> text = read_file(options, path, bounds::config_bytes_max);
   if (!text) return refuse(text.error().detail);
-  const NodeId read = read_yaml(*text, document.add_file(path), document, complaints);
+  const FileId file = document.add_file(path);
+  if (options.replaces && is_blank(*text)) {
+    document.node(entry).refused = true;
+    return complaints.add(Mark{file, 1, 1}, "the file is empty; " + key + " that have nothing are written as {}");
+  }
+  const NodeId read = read_yaml(*text, file, document, complaints);
   if (read == kNoNode) {
     document.node(entry).refused = true;
     return;
@@ -151,6 +160,9 @@ Outcome load(const std::string& path, const Options& options) {
   }
   const Result<std::string> text = read_file(options, path, bounds::config_bytes_max);
   if (!text) return Problems{{path, 0, 0, text.error().detail}};
+  if (options.replaces && is_blank(*text)) {
+    return Problems{{path, 1, 1, "the file is empty; a configuration that has nothing is written as {}"}};
+  }
   return parse(*text, path, options);
 }
 

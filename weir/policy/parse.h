@@ -42,6 +42,11 @@ struct Options {
   std::function<Result<std::string>(const std::string& path)> read;
   // Told each path before it is read, whether it can be or not.
   std::function<void(const std::string& path)> reading;
+  // There is a configuration in force. To begin with an empty file is somebody's wish; to lose everything while running
+  // is a file that is being written, and refused.
+  bool replaces = false;
+  // How long a pipe is waited for: one that nobody writes to would hold up a reload for ever, and the process's end.
+  Duration pipe_patience = std::chrono::seconds{10};
 };
 
 // One value in force, and where it came from.

@@ -1,8 +1,12 @@
 #include "weir/policy/parse.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <thread>
 
 #include "weir/policy/describe.h"
 
@@ -356,6 +360,40 @@ TEST(Parse, ProblemsOfAllFilesAreReportedTogetherUnderTheirNames) {
             "t.yaml:1:8: store must be memory or redis, not \"disk\"\n"
             "l.yaml:1:16: unknown key \"brust\"; did you mean \"burst\"?\n"
             "o.yaml:1:1: override \"b:x\" is for an unknown limit \"b\"\n");
+}
+
+TEST(Parse, AnEmptyFileIsNotTakenForNothingWhileAnotherConfigurationIsInForce) {
+  for (const char* nothing : {"", "\n", " \r\n\t"}) {
+    Options options = with_files({{"t.yaml", "limits: l.yaml\noverrides: o.yaml\n"},
+                                  {"l.yaml", nothing},
+                                  {"o.yaml", nothing},
+                                  {"e.yaml", nothing}});
+    (void)loaded(load("t.yaml", options));
+    (void)loaded(load("e.yaml", options));
+    options.replaces = true;
+    EXPECT_EQ(problems_of(load("t.yaml", options)),
+              "l.yaml:1:1: the file is empty; limits that have nothing are written as {}\n"
+              "o.yaml:1:1: the file is empty; overrides that have nothing are written as {}\n");
+    EXPECT_EQ(problems_of(load("e.yaml", options)),
+              "e.yaml:1:1: the file is empty; a configuration that has nothing is written as {}\n");
+  }
+  Options options =
+      with_files({{"t.yaml", "limits: l.yaml\noverrides: o.yaml\n"}, {"l.yaml", "{}"}, {"o.yaml", "# none\n"}});
+  options.replaces = true;
+  (void)loaded(load("t.yaml", options));
+}
+
+TEST(Parse, APipeThatNobodyWritesToIsNotWaitedForForEver) {
+  const std::string pipe = testing::TempDir() + "weir_parse_pipe_" + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(pipe) << "limits: {a: {rate: 5/s}}"; });
+  EXPECT_EQ(loaded(load(pipe, {})).policy->limits().size(), 1u) << "one that is written to is read";
+  writer.join();
+  Options hasty;
+  hasty.pipe_patience = 1ms;
+  EXPECT_EQ(problems_of(load(pipe, hasty)),
+            pipe + ": cannot read the file \"" + pipe + "\": it is a pipe, and nobody has written to it in time\n");
+  EXPECT_EQ(unlink(pipe.c_str()), 0);
 }
 
 TEST(Parse, AMissingFileIsOneProblem) {

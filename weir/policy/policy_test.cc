@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "weir/identify/digest.h"
 #include "weir/policy/describe.h"
 #include "weir/policy/parse.h"
@@ -71,6 +73,25 @@ TEST(Policy, AGlobalLimitHasOneBucketWhateverIdIsNamed) {
   const auto policy = make("limits: {a: {key: global, rate: 5/s}}\noverrides: {a:global: {rate: 7/s}}");
   EXPECT_EQ(charges(*policy, {{{"a", "x"}}}), "a:global 7 per 1s, burst 7 x1\n");
   EXPECT_EQ(charges(*policy, {{{"a", ""}, {"a", "y"}}}), "a:global 7 per 1s, burst 7 x2\n");
+}
+
+TEST(Policy, AnOverrideOfTheFirstPartsOfACompositeIsForEveryoneWhoHasThem) {
+  const auto policy = make(
+      "limits: {t: {key: [header:x-tenant, path:1], rate: 5/s}, plain: {rate: 5/s}}\n"
+      "overrides: {t:corp: {blocked: true}, 't:corp:open': {rate: 7/s}, plain:corp: {blocked: true}}");
+  EXPECT_EQ(charges(*policy, {{{"t", "corp:api"}}}), "blocked by t\n");
+  EXPECT_EQ(charges(*policy, {{{"t", "corp"}}}), "blocked by t\n");
+  EXPECT_EQ(charges(*policy, {{{"t", "corp:open"}}}), "t:corp:open 7 per 1s, burst 7 x1\n") << "more parts win";
+  EXPECT_EQ(charges(*policy, {{{"t", "corporate:api"}}}), "t:corporate:api 5 per 1s, burst 5 x1\n");
+  EXPECT_EQ(charges(*policy, {{{"t", "other:corp"}}}), "t:other:corp 5 per 1s, burst 5 x1\n");
+  EXPECT_EQ(charges(*policy, {{{"plain", "corp:api"}}}), "plain:corp:api 5 per 1s, burst 5 x1\n") << "no composite";
+
+  const std::array<Attribute, 3> request{{{"method", "GET"}, {"path", "/api/x"}, {"header:x-tenant", "corp"}}};
+  Query query;
+  query.attributes = request;
+  Resolved out;
+  ASSERT_TRUE(policy->resolve(query, {}, {Time{}, kFriday}, out));
+  EXPECT_NE(out.blocked(), nullptr);
 }
 
 TEST(Policy, NumbersComeFromTheOverrideThenTheScheduleThenTheLimit) {

@@ -97,13 +97,21 @@ class RouteReader {
       if (!pattern) refuse(host, pattern.error().detail);
       if (pattern) match.host = std::move(*pattern);
     }
-    for (const NodeId header : document_.children(find(section, "headers"))) {
+    const NodeId headers = find(section, "headers");
+    for (const NodeId header : document_.children(headers)) {
       const std::string_view name = document_.key(header);
       if (!check_key_source("header:" + std::string(name))) {
         complaints_.add(document_.key_mark(header), "headers: " + quote(name) + " is not a header's name");
         continue;
       }
-      match.headers.emplace_back(header_attribute(name), document_.value(header));
+      std::string attribute = header_attribute(name);
+      const bool twice = std::ranges::any_of(match.headers, [&](const auto& had) { return had.first == attribute; });
+      // The same spelling twice has its complaint already.
+      if (twice && document_.find(headers, name) == header) {
+        complaints_.add(document_.key_mark(header),
+                        "headers: " + quote(name) + " is there twice: the case of a header's name does not matter");
+      }
+      match.headers.emplace_back(std::move(attribute), document_.value(header));
     }
   }
 

@@ -1,6 +1,9 @@
 #include "weir/policy/secrets.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -45,38 +48,44 @@ void resolve_one(const Options& options, Document& document, NodeId id, const Fi
   document.node(id).value = kept;
 }
 
+// What is there, up to a block more than the bound. A terminal may take its time.
+Result<std::string> read_from_disk(const std::string& path, std::size_t bytes_max, Duration pipe_patience) {
+  const auto fail = [&](const std::string& why) {
+    return Error{Fault::unknown, "cannot read the file " + quote(path) + ": " + why};
+  };
+  const auto failed = [&] { return fail(std::generic_category().message(errno)); };
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return failed();
+  const std::unique_ptr<std::FILE, Close> owner(fdopen(fd, "rb"));
+  struct stat status {};
+  if (!owner || fstat(fd, &status) != 0) return failed();
+  std::string content;
+  if (S_ISREG(status.st_mode)) content.reserve(std::min(static_cast<std::size_t>(status.st_size), bytes_max));
+  std::string block(1u << 16, '\0');
+  while (content.size() <= bytes_max) {
+    pollfd readable{fd, POLLIN, 0};
+    const auto milliseconds = static_cast<int>(pipe_patience / std::chrono::milliseconds{1});
+    if (!S_ISREG(status.st_mode) && poll(&readable, 1, S_ISFIFO(status.st_mode) ? milliseconds : -1) == 0) {
+      return fail("it is a pipe, and nobody has written to it in time");
+    }
+    const ssize_t got = read(fd, block.data(), block.size());
+    if (got == 0) return content;
+    if (got > 0) content.append(block, 0, static_cast<std::size_t>(got));
+    if (got < 0 && errno != EINTR && errno != EAGAIN) return failed();
+  }
+  return content;
+}
+
 }  // namespace
 
 Result<std::string> read_file(const Options& options, const std::string& path, std::size_t bytes_max) {
   if (options.reading) options.reading(path);
-  std::string content;
-  if (options.read) {
-    Result<std::string> read = options.read(path);
-    if (!read) return read;
-    content = std::move(*read);
-  } else {
-    struct Close {
-      void operator()(std::FILE* file) const { std::fclose(file); }
-    };
-    const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
-    std::size_t got = 0;
-    if (file) {
-      struct stat status {};
-      if (fstat(fileno(file.get()), &status) == 0 && S_ISREG(status.st_mode)) {
-        content.reserve(std::min(static_cast<std::size_t>(status.st_size), bytes_max));
-      }
-      std::string block(1u << 16, '\0');
-      while (content.size() <= bytes_max && (got = std::fread(block.data(), 1, block.size(), file.get())) > 0) {
-        content.append(block, 0, got);
-      }
-    }
-    // A directory opens and fails only when it is read.
-    if (!file || std::ferror(file.get()) != 0) {
-      return Error{Fault::unknown,
-                   "cannot read the file " + quote(path) + ": " + std::generic_category().message(errno)};
-    }
-  }
-  if (content.size() <= bytes_max) return content;
+  Result<std::string> content =
+      options.read ? options.read(path) : read_from_disk(path, bytes_max, options.pipe_patience);
+  if (!content || content->size() <= bytes_max) return content;
   return Error{Fault::too_large, "the file " + quote(path) + " is larger than " + std::to_string(bytes_max) + " bytes"};
 }
 

@@ -147,7 +147,9 @@ Result<void> check_key_source(std::string_view text) {
   const std::string_view name = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
   if (kind == "header" || kind == "cookie") {
     if (is_token(name)) return {};
-    return refuse("key", text, "must name its " + std::string(kind) + " after the colon");
+    return refuse("key", text,
+                  name.empty() ? "must name its " + std::string(kind) + " after the colon"
+                               : "names a " + std::string(kind) + " with a character that no such name has");
   }
   if (kind == "query" || kind == "form" || kind == "descriptor") {
     if (is_printable(name)) return {};

@@ -133,6 +133,9 @@ class Session {
   // An answer is still to come that is not among the questions asked: not over yet, even if the peer sends no more.
   virtual bool working() const noexcept { return false; }
 
+  // The peer sends no more, and everything that it asked is answered: last words on a request that it did not finish.
+  virtual void hang_up(std::string& out) { (void)out; }
+
   // The server is going away: finish what was asked, take no more.
   virtual void drain(std::string& out) { (void)out; }
 };

@@ -204,7 +204,12 @@ bool Connection::settle() {
   }
   if (draining_ && !drained_) drain_session();
   const bool over = broken_ || hung_up_ || session_->finished();
-  if (!dirty_ && over && owed_ == 0 && unsent().empty() && !session_->working()) {
+  const bool idle = !dirty_ && owed_ == 0 && unsent().empty() && !session_->working();
+  if (idle && hung_up_ && !broken_ && !std::exchange(last_words_, true)) {
+    session_->hang_up(out_);
+    if (!out_.empty()) touch();
+  }
+  if (idle && over && !dirty_) {
     if (tls_) {
       out_.clear();  // there is something only if nobody could be told
       tls_->channel->close(tls_->sealed);

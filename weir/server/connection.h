@@ -95,6 +95,7 @@ class Connection final : public Loop::Handler, public Asker {
   bool lingering_ = false;   // nothing more to say; what the peer still sends is not for us
   bool draining_ = false;    // the server is going away
   bool drained_ = false;     // and the session knows
+  bool last_words_ = false;  // the session knows that the peer sends no more
   bool dirty_ = false;
 };
 

@@ -252,6 +252,9 @@ struct RequestFields {
       case 12:
         if (same_word(header.name, "content-type")) out.content_type = header.value;
         return {};
+      case 16:
+        if (same_word(header.name, "content-encoding")) out.content_encoding = header.value;
+        return {};
       default:
         return framing.read(header);
     }
@@ -280,7 +283,7 @@ HeadStep parse_request_head(std::string_view bytes, RequestHead& out) {
   const std::size_t start = bytes.starts_with("\r\n") ? 2 : 0;
   const Line line = take_first_line(bytes, start, {431, "the request line is longer than 63 KiB"});
   if (!line.complete || line.problem) return {0, line.problem};
-  out.path = out.query = out.host = out.content_type = out.accept = {};
+  out.path = out.query = out.host = out.content_type = out.content_encoding = out.accept = {};
   out.expects_continue = false;
   out.framing = {};
   if (const HttpProblem problem = parse_request_line(line.text, out)) return {0, problem};

@@ -63,6 +63,7 @@ struct RequestHead {
   std::string_view query;   // behind the '?'
   std::string_view host;
   std::string_view content_type;
+  std::string_view content_encoding;
   std::string_view accept;  // its first line
   bool expects_continue = false;
   HttpFraming framing;

@@ -117,6 +117,49 @@ TEST_F(AuthorizeTest, WhatCannotBeDecidedSaysWhy) {
   EXPECT_NE(answer.find(R"("error":"missing_key")"), std::string::npos);
 }
 
+// nginx makes 500 of every status of auth_request but 2xx, 401 and 403.
+TEST_F(AuthorizeTest, WhoeverWants403ForADenialGetsItForEveryRefusal) {
+  const Error away{Fault::unavailable, "the store cannot be asked", 429};
+  const std::string closed = reply(call("/v1/authorize?deny=403"), away);
+  EXPECT_TRUE(closed.starts_with("HTTP/1.1 403 ")) << closed;
+  EXPECT_NE(closed.find(R"("error":"store_unavailable")"), std::string::npos);
+  EXPECT_TRUE(reply(call("/v1/authorize"), away).starts_with("HTTP/1.1 429 "));
+  const Error missing{Fault::invalid, "the request has no header:x", 0, "missing_key"};
+  EXPECT_TRUE(reply(call("/v1/authorize?deny=403"), missing).starts_with("HTTP/1.1 403 "));
+  const Error own{Fault::internal, "a bug"};
+  EXPECT_TRUE(reply(call("/v1/authorize?deny=403"), own).starts_with("HTTP/1.1 500 "));
+}
+
+TEST_F(AuthorizeTest, ARefusalBecauseTheStoreIsAwaySaysWhenToComeBack) {
+  for (const int code : {429, 503}) {
+    const std::string answer = reply(call("/v1/authorize"), Error{Fault::unavailable, "away", code});
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 " + std::to_string(code))) << answer;
+    EXPECT_NE(answer.find("Retry-After: 1\r\n"), std::string::npos) << answer;
+  }
+}
+
+TEST_F(AuthorizeTest, ARequestThatThePeerDoesNotFinishIsRefusedAndNothingElseIs) {
+  const auto last_words = [this](std::string_view bytes) {
+    HttpSession session{front_, "10.0.0.1"};
+    Queries queries;
+    std::string out;
+    const auto used = session.receive(bytes, queries, out);
+    EXPECT_TRUE(used);
+    session.hang_up(out);
+    return out;
+  };
+  const std::string half = "POST /v1/check HTTP/1.1\r\nHost: h\r\nContent-Length: 30\r\n\r\n{\"limit\":";
+  for (const std::string& bytes : {half, std::string("GET /heal")}) {
+    const std::string said = last_words(bytes);
+    EXPECT_TRUE(said.starts_with("HTTP/1.1 400 Bad Request\r\n")) << said;
+    EXPECT_NE(said.find("the connection ended in the middle of the request"), std::string::npos);
+  }
+  EXPECT_EQ(last_words(""), "");
+  const std::string whole = last_words(call("/healthz"));
+  EXPECT_TRUE(whole.starts_with("HTTP/1.1 200 ")) << whole;
+  EXPECT_EQ(whole.find("400"), std::string::npos);
+}
+
 TEST_F(AuthorizeTest, ContentOfTheRequestIsReadAndForgotten) {
   const std::string bytes = "POST /v1/authorize HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\n{x}";
   EXPECT_EQ(attributes(bytes + call("/v1/authorize")), "peer=10.0.0.1 method=POST path=/v1/authorize host=h ");

@@ -75,6 +75,9 @@ void add_mistakes(Conversation& talk) {
       {"media type", post("/v1/check", "a=b", "Content-Type: text/plain\r\n"),
        error("415 Unsupported Media Type", "unsupported_media_type",
              R"(the content must be application/json, not \"text/plain\")")},
+      {"encoding", post("/v1/check", "{}", "Content-Encoding: gzip\r\n"),
+       error("415 Unsupported Media Type", "unsupported_media_type",
+             R"(the content must not be encoded, as \"gzip\")")},
   };
 }
 

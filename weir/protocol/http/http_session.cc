@@ -172,6 +172,11 @@ bool HttpSession::refuse_head(Slot& slot, std::string& out) {
            out);
     return true;
   }
+  if (!probes && !head.content_encoding.empty() && !same_word(head.content_encoding, "identity")) {
+    refuse(slot, {415, "unsupported_media_type", "the content must not be encoded, as " + quote(head.content_encoding)},
+           out);
+    return true;
+  }
   return false;
 }
 
@@ -348,7 +353,11 @@ void HttpSession::answer_one(Slot& slot, const Result<Answer>& answer, std::stri
     const int denied = answer->access == Access::deny_listed ? 403 : slot.denied;
     return send(slot, answer->verdict.allowed ? 200 : denied, {}, {}, out);
   }
-  if (const auto error = error_in(slot, slot.cost, answer)) return refuse(slot, *error, out);
+  if (auto error = error_in(slot, slot.cost, answer)) {
+    // Whoever wants 403 for a denial can make nothing of any other refusal.
+    if (slot.route->call == Call::authorize && slot.denied != 429 && error->status < 500) error->status = slot.denied;
+    return refuse(slot, *error, out);
+  }
   if (slot.route->mode == Mode::reset) return send(slot, 204, {}, {}, out);
   const bool denied = slot.route->mode == Mode::spend && !answer->verdict.allowed;
   const bool no_access = answer->access == Access::deny_listed;
@@ -391,6 +400,8 @@ void HttpSession::finish_many(Slot& slot, std::string& out) {
 void HttpSession::refuse(Slot& slot, const ApiError& error, std::string& out) {
   front_.content.clear();
   write_error(error.code, error.message, front_.content);
+  // Refused because the store is away: nobody knows for how long.
+  if (error.status == 429 || error.status == 503) write_field("Retry-After", "1", front_.fields);
   send(slot, error.status, kJson, front_.content, out);
 }
 
@@ -462,6 +473,13 @@ void HttpSession::expire(Time now, std::string& out) {
   if (closing_ || now < deadline()) return;
   const bool head = waiting_ == Waiting::head;
   fail({408, head ? "the head of the request did not come in time" : "the content did not come in time"}, out);
+  wait_for(Waiting::nothing, true);
+  flush(out);
+}
+
+void HttpSession::hang_up(std::string& out) {
+  if (closing_ || waiting_ == Waiting::nothing) return;
+  fail({400, "the connection ended in the middle of the request"}, out);
   wait_for(Waiting::nothing, true);
   flush(out);
 }

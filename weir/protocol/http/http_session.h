@@ -75,6 +75,7 @@ class HttpSession final : public Session {
   bool finished() const noexcept override { return closing_ && first_ == slots_.size(); }
   Time deadline() const noexcept override;
   void expire(Time now, std::string& out) override;
+  void hang_up(std::string& out) override;
   void drain(std::string& out) override;
 
  private:

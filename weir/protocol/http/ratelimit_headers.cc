@@ -31,13 +31,29 @@ bool is_blocked(const Decision& decision) noexcept {
   return decision.burst == 0 && decision.retry_after == kNever;
 }
 
-// Calls `write` for each decision a client should know: those that enforce.
+// A client should know it: it enforces, and has numbers.
+bool is_known(const Answer& answer, std::size_t i) noexcept {
+  const bool silent = answer.labels[i].shadow || is_blocked(answer.verdict.all[i]);
+  return !silent && answer.verdict.all[i].burst != kUnbounded && speaks_for_its_limit(answer, i);
+}
+
+// One limit may be charged for several ids, and nobody could tell apart two items of one name: the strictest is told.
+bool speaks_for_its_name(const Answer& answer, std::size_t i) noexcept {
+  for (std::size_t j = 0; j < answer.verdict.all.size(); ++j) {
+    if (j == i || policy_name(answer.labels[j]) != policy_name(answer.labels[i]) || !is_known(answer, j)) continue;
+    const Decision& mine = answer.verdict.all[i];
+    const Decision& other = answer.verdict.all[j];
+    if (j < i ? !stricter(mine, other) : stricter(other, mine)) return false;
+  }
+  return true;
+}
+
+// Calls `write` for each decision a client should know.
 template <class Write>
 void each_known(const Answer& answer, TextWriter& out, Write write) {
   bool first = true;
   for (std::size_t i = 0; i < answer.verdict.all.size(); ++i) {
-    const bool silent = answer.labels[i].shadow || is_blocked(answer.verdict.all[i]);
-    if (silent || answer.verdict.all[i].burst == kUnbounded || !speaks_for_its_limit(answer, i)) continue;
+    if (!is_known(answer, i) || !speaks_for_its_name(answer, i)) continue;
     if (!first) out.text(", ");
     first = false;
     write_name(policy_name(answer.labels[i]), out);

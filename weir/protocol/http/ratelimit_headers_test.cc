@@ -97,6 +97,17 @@ TEST(RateLimitHeaders, ListEveryLimitThatEnforces) {
             "RateLimit: \"per-ip\";r=19;t=1, \"q\\\"\\\\?\";r=6;t=1\r\n");
 }
 
+TEST(RateLimitHeaders, NameALimitOnceThoughItWasChargedForSeveralIds) {
+  Answer answer = one({true, 20, 19, 0ns, 50ms}, 1s, 50ms);
+  for (const Count remaining : {3, 12, 3}) {
+    answer.labels[answer.verdict.all.size()] = answer.labels[0];
+    answer.labels[answer.verdict.all.size()].id = remaining == 3 ? "203.0.113.3" : "203.0.113.12";
+    answer.verdict.all.push_back({true, 20, remaining, 0ns, 50ms * (20 - remaining)});
+  }
+  EXPECT_EQ(written(answer, {false, true, true}),
+            "RateLimit-Policy: \"per-ip\";q=20;w=1\r\nRateLimit: \"per-ip\";r=3;t=1\r\n");
+}
+
 TEST(RateLimitHeaders, OfABlockedClientWouldBringItBackAtOnce) {
   EXPECT_EQ(written(one({false, 0, 0, kNever, 0ns}, 0ns, 0ns)), "");
 }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <utility>
@@ -107,6 +108,11 @@ class Opening {
 };
 
 Result<OpenState> Opening::run() {
+  // Otherwise the first to hear of it would be whoever needs the snapshot that was never written.
+  if (!options_.snapshot.empty()) {
+    const std::string folder = std::filesystem::path(options_.snapshot).parent_path().string();
+    if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) return system_error(options_.snapshot, "write");
+  }
   if (!options_.live.empty()) {
     const bool existed = access(options_.live.c_str(), F_OK) == 0;  // locking makes it
     auto file = LiveFile::lock(options_.live);

@@ -292,6 +292,13 @@ TEST_F(State, WhatIsNoRegularFileIsAnErrorThatNamesIt) {
   EXPECT_EQ(opened.error().detail, live() + ": cannot open it: No such file or directory");
 }
 
+TEST_F(State, ASnapshotThatCouldNeverBeWrittenIsAnErrorAtOnce) {
+  options.snapshot = scratch.path("nowhere/snapshot");
+  const auto opened = open_state(options, machine.boot);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().detail, options.snapshot + ": cannot write it: No such file or directory");
+}
+
 TEST_F(State, BadOptionsAreAnErrorAndTouchNoFile) {
   options.table.buckets_max = 0;
   EXPECT_EQ(open_state(options, machine.boot).error().fault, Fault::invalid);

@@ -113,26 +113,31 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const policy::Redis& sett
   return stores;
 }
 
-redis::MakeTopology RedisStores::topology() const {
-  return [this](Loop& loop, redis::MakeNode make_node) -> std::unique_ptr<redis::Topology> {
+redis::MakeTopology RedisStores::topology(redis::NobodyKnows nobody_knows) const {
+  return [this, nobody_knows](Loop& loop, redis::MakeNode make_node) -> std::unique_ptr<redis::Topology> {
     if (settings_.mode == "single") return std::make_unique<redis::SingleTopology>(make_node, endpoints_.front());
     redis::RedisLink::Options link = options_.link;
     link.client.wait_replicas = 0;  // these ask only
     if (settings_.mode == "cluster") {
-      return std::make_unique<redis::ClusterTopology>(loop, std::move(make_node),
-                                                      redis::ClusterTopology::Options{endpoints_, std::move(link)});
+      return std::make_unique<redis::ClusterTopology>(
+          loop, std::move(make_node), redis::ClusterTopology::Options{endpoints_, std::move(link), nobody_knows});
     }
     const bool sentinel = settings_.mode == "sentinel";
     // Sentinels have no databases, and users of their own.
     if (sentinel) link.client = {};
     return std::make_unique<redis::MasterTopology>(
         loop, std::move(make_node),
-        redis::MasterTopology::Options{endpoints_, sentinel ? settings_.master_name : "", std::move(link)});
+        redis::MasterTopology::Options{endpoints_, sentinel ? settings_.master_name : "", std::move(link),
+                                       nobody_knows});
   };
 }
 
 std::unique_ptr<Store> RedisStores::store(Loop& loop, Table& fallback, const Clock& clock) {
-  auto store = std::make_unique<redis::RedisStore>(loop, options_, health_, topology());
+  // Where the masters cannot be found, no link to one of them tells.
+  const auto nobody_knows = [this, &loop](std::string_view why) {
+    if (!health_.is_up()) health_.went_down(false, why, loop.now().time);
+  };
+  auto store = std::make_unique<redis::RedisStore>(loop, options_, health_, topology(nobody_knows));
   places_.push_back({&loop, store.get()});
   auto leasing = std::make_unique<redis::LeasingStore>(loop, std::move(store), *leases_);
   return std::make_unique<FailoverStore>(std::move(leasing), Fallback(fallback, settings_.share, fallbacks_, clock),

@@ -21,6 +21,7 @@
 #include "weir/store/redis/health.h"
 #include "weir/store/redis/leasing_store.h"
 #include "weir/store/redis/redis_store.h"
+#include "weir/store/redis/scout.h"
 #include "weir/store/store.h"
 
 namespace weir::cli {
@@ -55,7 +56,7 @@ class RedisStores {
   };
 
   RedisStores(policy::Redis settings, Log log) : settings_(std::move(settings)), health_(std::move(log)) {}
-  redis::MakeTopology topology() const;
+  redis::MakeTopology topology(redis::NobodyKnows nobody_knows = {}) const;
 
   policy::Redis settings_;
   std::vector<Target> endpoints_;

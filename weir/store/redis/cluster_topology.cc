@@ -49,6 +49,13 @@ void ClusterTopology::ask() {
   if (!is_up()) ask_soon(kAskEvery);
 }
 
+void ClusterTopology::failed(std::string_view why) {
+  // The first of them may fail before the last was made.
+  const bool all = scouts_.size() >= options_.endpoints.size() &&
+                   std::ranges::all_of(scouts_, [](const auto& scout) { return scout->is_failing(); });
+  if (all && options_.nobody_knows) options_.nobody_knows(why);
+}
+
 void ClusterTopology::heard(const Scout& scout, const resp::Reply& reply) {
   auto read = SlotMap::read(reply, scout.target());
   // A node that was reset or is joining serves nothing: what is known is better than that.

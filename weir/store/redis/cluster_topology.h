@@ -21,6 +21,7 @@ class ClusterTopology final : public Topology, private Scout::Owner {
   struct Options {
     std::vector<Target> endpoints;  // some nodes of the cluster, at least one
     RedisLink::Options link;        // for asking them
+    NobodyKnows nobody_knows{};
   };
 
   // The loop must outlive it.
@@ -38,6 +39,7 @@ class ClusterTopology final : public Topology, private Scout::Owner {
 
  private:
   void heard(const Scout& scout, const resp::Reply& reply) override;
+  void failed(std::string_view why) override;
   void add_scout(const Target& target);
   RedisNode* find_or_make(const Target& target);
   void appoint();

@@ -70,6 +70,13 @@ void MasterTopology::told(const Scout& scout, const resp::Reply& push) {
   if (const auto master = read_switch(push, options_.master_name, scout.target())) follow(*master);
 }
 
+void MasterTopology::failed(std::string_view why) {
+  // The first of them may fail before the last was made.
+  const bool all = scouts_.size() >= options_.endpoints.size() &&
+                   std::ranges::all_of(scouts_, [](const auto& scout) { return scout->is_failing(); });
+  if (all && options_.nobody_knows) options_.nobody_knows(why);
+}
+
 void MasterTopology::found(const Target& target) {
   if (master_ != nullptr && master_->target() == target) {
     // It says that it is the master: a READONLY was the end of its time as a replica.

@@ -24,6 +24,7 @@ class MasterTopology final : public Topology, private Scout::Owner {
     std::vector<Target> endpoints;  // servers, or sentinels; at least one
     std::string master_name;        // what sentinels call the master; empty: the endpoints are servers
     RedisLink::Options link;        // for asking them
+    NobodyKnows nobody_knows{};
   };
 
   // The loop must outlive it.
@@ -40,6 +41,7 @@ class MasterTopology final : public Topology, private Scout::Owner {
  private:
   void heard(const Scout& scout, const resp::Reply& reply) override;
   void told(const Scout& scout, const resp::Reply& push) override;
+  void failed(std::string_view why) override;
   void add_scout(const Target& target);
   void search();
   void found(const Target& target);

@@ -17,6 +17,11 @@ constexpr std::size_t kPieceBytes = 1u << 20;
 
 }  // namespace
 
+std::string cause_at(const Target& target, std::string_view why) {
+  const std::string address = target.print();
+  return why.starts_with(address) ? std::string(why) : address + ": " + std::string(why);
+}
+
 RedisLink::RedisLink(Loop& loop, Owner& owner, Options options)
     : loop_(loop),
       owner_(owner),

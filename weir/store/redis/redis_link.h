@@ -28,6 +28,9 @@ inline constexpr Duration kBackoffMin = std::chrono::seconds{1};
 inline constexpr Duration kBackoffMax = std::chrono::seconds{30};
 inline constexpr Duration kStallMax = std::chrono::seconds{1};
 
+// Why a server cannot be asked, with its address.
+std::string cause_at(const Target& target, std::string_view why);
+
 class RedisLink final : private Stream::Owner, private RedisClient::Replies {
  public:
   class Owner {

@@ -50,12 +50,6 @@ bool is_read(std::string_view command) noexcept {
   return std::ranges::find(kReads, command) != kReads.end();
 }
 
-// Why a link is down, with its address.
-std::string cause(const RedisLink& link, std::string_view why) {
-  const std::string target = link.target().print();
-  return why.starts_with(target) ? std::string(why) : target + ": " + std::string(why);
-}
-
 Tag tag_of(std::size_t index, std::size_t part) noexcept {
   return Tag{index} | Tag{part} << kPartShift;
 }
@@ -380,12 +374,12 @@ void RedisStore::changed(RedisNode& node, RedisLink& link, std::string_view why)
   if (topology_->is_up()) {
     if (!up_) came_up();
   } else if (!link.is_up()) {
-    went_down(cause(link, why));
+    went_down(cause_at(link.target(), why));
   }
 }
 
 void RedisStore::still_down(RedisLink& link, std::string_view why) {
-  if (!up_ && !topology_->is_up()) went_down(cause(link, why));
+  if (!up_ && !topology_->is_up()) went_down(cause_at(link.target(), why));
 }
 
 void RedisStore::went_down(std::string_view why) {

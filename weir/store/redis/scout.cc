@@ -29,8 +29,17 @@ void Scout::pushed(RedisLink&, const resp::Reply& push) {
   owner_.told(*this, push);
 }
 
-void Scout::changed(RedisLink& link, std::string_view) {
-  if (link.is_up()) ask();
+void Scout::changed(RedisLink& link, std::string_view why) {
+  failing_ = !link.is_up();
+  if (link.is_up()) {
+    ask();
+  } else {
+    owner_.failed(cause_at(link.target(), why));
+  }
+}
+
+void Scout::still_down(RedisLink& link, std::string_view why) {
+  owner_.failed(cause_at(link.target(), why));
 }
 
 }  // namespace weir::redis

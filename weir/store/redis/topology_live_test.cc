@@ -1,8 +1,10 @@
 // The store on servers that move: real masters, replicas, sentinels and clusters.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -61,6 +63,24 @@ TEST(Replication, FindsAMasterThatOnlyAReplicaNames) {
   store.wait_until(true);
   EXPECT_EQ(ask(store, {of("a")})->all[0].remaining, 2);
   EXPECT_EQ(master.ask({"DBSIZE"}), "1");
+}
+
+TEST(Replication, SaysWhyNobodyCanBeAskedForTheMasterOnceNobodyCan) {
+  RedisServer closed({"--requirepass", "secret"});
+  RedisServer other({"--requirepass", "secret"});
+  std::promise<std::string> told;
+  std::atomic<int> times = 0;
+  StoreOnRedis store(
+      [&](Loop& loop, const MakeNode& make_node) {
+        return std::make_unique<MasterTopology>(
+            loop, make_node,
+            MasterTopology::Options{{at(closed), at(other)}, {}, patient().link, [&](std::string_view why) {
+                                      if (times++ == 0) told.set_value(std::string(why));
+                                    }});
+      },
+      patient());
+  EXPECT_NE(told.get_future().get().find("NOAUTH"), std::string::npos);
+  EXPECT_EQ(times, 1) << "not for the first of them";
 }
 
 TEST(Replication, FollowsTheMasterToAnotherServer) {

@@ -106,7 +106,7 @@ Outcome adjust(Front& front, const Request& request) {
   adjustment.added_by = caller(request);
   if (const auto error = read_numbers(*object, wall, adjustment)) return bad_value(*error);
   const auto without = policy->in_force(*limit, id, Known(), wall);
-  if (limit->quota && !limit->numbers && !without.numbers) {
+  if (limit->quota && !limit->numbers && limit->schedule.empty() && !without.numbers) {
     return bad_value({Fault::invalid, "limit " + quote(limit->name) + " has nothing but a quota, and an adjustment " +
                                           "changes a rate and a burst; an override may have another quota"});
   }

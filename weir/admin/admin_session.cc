@@ -33,7 +33,7 @@ Result<std::size_t> AdminSession::receive(std::string_view bytes, Queries& queri
     used += step.consumed;
     switch (step.event) {
       case RequestReader::Event::more: {
-        const bool waits = reader_.awaits_content() || used < bytes.size();
+        const bool waits = reader_.awaits_content() || is_begun_request(bytes.substr(used));
         since_ = !waits ? Time::max() : since_ == Time::max() ? now_ : since_;
         return used;
       }

@@ -112,8 +112,8 @@ policy::Outcome load_to_serve(const std::string& path, const ServeOptions& serve
   options.made_hash_key = serve.hash_key;
   options.amendments = serve.amendments;
   options.reading = serve.reading;
-  options.replaces = serve.replaces;
-  if (serve.replaces) options.pipe_patience = std::chrono::seconds{1};  // nobody types a reload
+  options.empty_before = serve.empty_before;
+  if (serve.empty_before) options.pipe_patience = std::chrono::seconds{1};  // nobody types a reload
   policy::Outcome outcome = policy::load(path, options);
   auto* const loaded = std::get_if<policy::Loaded>(&outcome);
   if (loaded == nullptr) return outcome;

@@ -31,7 +31,7 @@ struct ServeOptions {
   Flags flags{};
   std::vector<policy::Amendment> amendments{};
   std::function<void(const std::string& path)> reading{};  // told each path before it is read
-  bool replaces = false;                                   // there is a configuration in force
+  std::optional<std::vector<std::string>> empty_before{};  // as in policy::Options
 };
 policy::Outcome load_to_serve(const std::string& path, const ServeOptions& options = {});
 

@@ -82,6 +82,8 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const policy::Redis& sett
   for (const std::string& endpoint : settings.endpoints) {
     auto target = Target::parse(endpoint);
     if (!target) return Error{Fault::invalid, "redis.endpoints: " + target.error().detail};
+    // Whoever is named twice is asked once.
+    if (std::ranges::find(stores->endpoints_, *target) != stores->endpoints_.end()) continue;
     stores->endpoints_.push_back(std::move(*target));
   }
   const auto secret = random_bytes(sizeof(HashKey));

@@ -102,7 +102,7 @@ Exit Serving::run() {
     return kFailed;
   }
   // Again, now that the state has given us a key.
-  auto outcome = load({}, false);
+  auto outcome = load({});
   if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
     complain(*problems, path_, console_);
     return kUsage;
@@ -111,7 +111,7 @@ Exit Serving::run() {
   for (const std::string& warning : loaded_.warnings) log_.warn(warning);
   reloader_ = std::make_unique<Reloader>(
       std::move(loaded_),
-      Reloader::Options{.load = [this](const auto& amendments) { return load(amendments, true); },
+      Reloader::Options{.load = [this](const auto& amendments) { return load(amendments); },
                         .log = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); }});
   reloader_->on_change([this](const policy::Loaded& now) { apply(now); });
   errands_ = std::make_unique<admin::Errands>();
@@ -199,11 +199,12 @@ Result<void> Serving::open_known(const policy::State& state) {
   return {};
 }
 
-policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments, bool again) {
+// There is one before it, always: to start with, that of the command.
+policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) {
   ServeOptions options;
   options.flags = flags_;
   options.amendments = amendments;
-  options.replaces = again;
+  options.empty_before = reloader_ ? reloader_->current()->empty_files : loaded_.empty_files;
   // The key of hashed limits is made from the table's secret seed: it lives as long as the buckets it names.
   options.hash_key.clear();
   for (const std::string_view part : {"hash key 1", "hash key 2", "hash key 3", "hash key 4"}) {

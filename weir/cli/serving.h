@@ -49,8 +49,7 @@ class Serving {
   std::unique_ptr<Store> make_store(Loop& loop);
   void watch_redis(std::uint64_t& probes);
   Result<void> open_known(const policy::State& state);
-  // `again`: there is a configuration in force.
-  policy::Outcome load(const std::vector<policy::Amendment>& amendments, bool again);
+  policy::Outcome load(const std::vector<policy::Amendment>& amendments);
   void apply(const policy::Loaded& now);
   Result<void> start_server(std::vector<Endpoint> endpoints);
   void announce();

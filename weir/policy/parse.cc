@@ -22,13 +22,17 @@
 namespace weir::policy {
 namespace {
 
-bool is_blank(std::string_view text) noexcept {
-  return text.find_first_not_of(" \t\r\n") == text.npos;
+// Has nothing in it, though it had something; if it never had, `empty` gets it.
+bool was_emptied(const Options& options, const std::string& path, std::string_view text,
+                 std::vector<std::string>& empty) {
+  if (text.find_first_not_of(" \t\r\n") != text.npos) return false;
+  empty.push_back(path);
+  return options.empty_before && std::ranges::find(*options.empty_before, path) == options.empty_before->end();
 }
 
 // What a section written as a path holds. Its own entries say what is wrong with them, under the file's own name.
 void include(const Options& options, const std::string& directory, Document& document, NodeId entry,
-             Complaints& complaints) {
+             Complaints& complaints, std::vector<std::string>& empty) {
   const std::string name(document.value(entry));
   const std::string path = (std::filesystem::path(directory) / name).string();
   const std::string key(document.key(entry));  // a copy: reading moves the text
@@ -40,7 +44,7 @@ void include(const Options& options, const std::string& directory, Document& doc
   const Result<std::string> text = read_file(options, path, bounds::config_bytes_max);
   if (!text) return refuse(text.error().detail);
   const FileId file = document.add_file(path);
-  if (options.replaces && is_blank(*text)) {
+  if (was_emptied(options, path, *text, empty)) {
     document.node(entry).refused = true;
     return complaints.add(Mark{file, 1, 1}, "the file is empty; " + key + " that have nothing are written as {}");
   }
@@ -63,12 +67,12 @@ void include(const Options& options, const std::string& directory, Document& doc
 }
 
 void include_all(const Options& options, const std::string& directory, Document& document, NodeId root,
-                 Complaints& complaints) {
+                 Complaints& complaints, std::vector<std::string>& empty) {
   for (const Field& field : file_fields()) {
     const NodeId entry = document.find(root, field.name);
     const bool path =
         field.shape == Shape::map_or_path && entry != kNoNode && document.node(entry).kind == NodeKind::scalar;
-    if (path) include(options, directory, document, entry, complaints);
+    if (path) include(options, directory, document, entry, complaints, empty);
   }
 }
 
@@ -100,7 +104,7 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   document.node(root).kind = NodeKind::map;
   Loaded loaded;
   lay_paths(options, document, root);
-  include_all(options, directory, document, root, complaints);
+  include_all(options, directory, document, root, complaints, loaded.empty_files);
   lay_values(options, document, root, complaints, loaded.warnings);
   amend(options.amendments, document, root, complaints);
   check_section(document, root, file_fields(), complaints);
@@ -160,10 +164,15 @@ Outcome load(const std::string& path, const Options& options) {
   }
   const Result<std::string> text = read_file(options, path, bounds::config_bytes_max);
   if (!text) return Problems{{path, 0, 0, text.error().detail}};
-  if (options.replaces && is_blank(*text)) {
+  std::vector<std::string> empty;
+  if (was_emptied(options, path, *text, empty)) {
     return Problems{{path, 1, 1, "the file is empty; a configuration that has nothing is written as {}"}};
   }
-  return parse(*text, path, options);
+  Outcome outcome = parse(*text, path, options);
+  if (auto* const loaded = std::get_if<Loaded>(&outcome)) {
+    loaded->empty_files.insert(loaded->empty_files.end(), empty.begin(), empty.end());
+  }
+  return outcome;
 }
 
 }  // namespace weir::policy

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -42,9 +43,9 @@ struct Options {
   std::function<Result<std::string>(const std::string& path)> read;
   // Told each path before it is read, whether it can be or not.
   std::function<void(const std::string& path)> reading;
-  // There is a configuration in force. To begin with an empty file is somebody's wish; to lose everything while running
-  // is a file that is being written, and refused.
-  bool replaces = false;
+  // Those files that are empty in the configuration in force; absent: none is. To begin with an empty file is
+  // somebody's wish; one that has become empty is being written, or was a pipe, and is refused.
+  std::optional<std::vector<std::string>> empty_before;
   // How long a pipe is waited for: one that nobody writes to would hold up a reload for ever, and the process's end.
   Duration pipe_patience = std::chrono::seconds{10};
 };
@@ -66,8 +67,9 @@ struct Setting {
 struct Loaded {
   std::shared_ptr<const Policy> policy;
   Settings settings;
-  std::vector<Setting> origins;       // every value in force, in the order of the table, then limits and names
-  std::vector<std::string> warnings;  // sentences: accepted, but probably not meant
+  std::vector<Setting> origins;          // every value in force, in the order of the table, then limits and names
+  std::vector<std::string> warnings;     // sentences: accepted, but probably not meant
+  std::vector<std::string> empty_files;  // that were read and have nothing in them
 };
 
 using Outcome = std::variant<Loaded, Problems>;

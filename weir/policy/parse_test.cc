@@ -362,15 +362,18 @@ TEST(Parse, ProblemsOfAllFilesAreReportedTogetherUnderTheirNames) {
             "o.yaml:1:1: override \"b:x\" is for an unknown limit \"b\"\n");
 }
 
-TEST(Parse, AnEmptyFileIsNotTakenForNothingWhileAnotherConfigurationIsInForce) {
+TEST(Parse, AFileThatHasBecomeEmptyIsNotTakenForNothing) {
   for (const char* nothing : {"", "\n", " \r\n\t"}) {
     Options options = with_files({{"t.yaml", "limits: l.yaml\noverrides: o.yaml\n"},
                                   {"l.yaml", nothing},
                                   {"o.yaml", nothing},
                                   {"e.yaml", nothing}});
-    (void)loaded(load("t.yaml", options));
-    (void)loaded(load("e.yaml", options));
-    options.replaces = true;
+    const Loaded empty = loaded(load("t.yaml", options));
+    EXPECT_EQ(empty.empty_files, (std::vector<std::string>{"l.yaml", "o.yaml"}));
+    EXPECT_EQ(loaded(load("e.yaml", options)).empty_files, std::vector<std::string>{"e.yaml"});
+    options.empty_before = empty.empty_files;
+    (void)loaded(load("t.yaml", options));  // as it was from the beginning
+    options.empty_before.emplace();
     EXPECT_EQ(problems_of(load("t.yaml", options)),
               "l.yaml:1:1: the file is empty; limits that have nothing are written as {}\n"
               "o.yaml:1:1: the file is empty; overrides that have nothing are written as {}\n");
@@ -379,8 +382,8 @@ TEST(Parse, AnEmptyFileIsNotTakenForNothingWhileAnotherConfigurationIsInForce) {
   }
   Options options =
       with_files({{"t.yaml", "limits: l.yaml\noverrides: o.yaml\n"}, {"l.yaml", "{}"}, {"o.yaml", "# none\n"}});
-  options.replaces = true;
-  (void)loaded(load("t.yaml", options));
+  options.empty_before.emplace();
+  EXPECT_TRUE(loaded(load("t.yaml", options)).empty_files.empty());
 }
 
 TEST(Parse, APipeThatNobodyWritesToIsNotWaitedForForEver) {
@@ -420,6 +423,11 @@ TEST(Parse, ARouteThatCostsMoreThanItsLimitEverLetsPassIsAWarning) {
   const Loaded both =
       loaded(parse(limits + "routes: [{name: r, match: {path: /x}, limits: [a, q], cost: 10}]", "t.yaml", {}));
   EXPECT_EQ(both.warnings.size(), 2u);
+  const Loaded dark =
+      loaded(parse("limits: {a: {key: ip, rate: 5/s, mode: shadow}}\n"
+                   "routes: [{name: r, match: {path: /x}, limits: [a], cost: 6}]",
+                   "t.yaml", {}));
+  EXPECT_EQ(dark.warnings, std::vector<std::string>{}) << "it refuses nobody";
 }
 
 TEST(Parse, SettingsHaveTheirDefaults) {

@@ -187,12 +187,12 @@ std::optional<Count> most_at_once(const NamedLimit& limit) {
 // Overrides and schedules may allow it nevertheless, so it is not refused.
 void warn_of_cost(const Document& document, NodeId entry, const Route& route, const Limits& limits,
                   std::vector<std::string>& warnings) {
-  if (!route.cost_header.empty() || route.cost == 1) return;
+  if (!route.cost_header.empty() || route.cost == 1 || route.mode != Enforcement::enforce) return;
   const NodeId cost = document.find(entry, "cost");
   for (const std::uint32_t index : route.limits) {
     const NamedLimit& limit = limits.made[index];
     const std::optional<Count> most = most_at_once(limit);
-    if (!most || route.cost <= *most) continue;
+    if (!most || route.cost <= *most || limit.mode != Enforcement::enforce) continue;
     warnings.push_back(document.where(document.mark(cost)) + ": route " + quote(route.name) + " costs " +
                        std::to_string(route.cost) + ", more than the limit " + quote(limit.name) + " ever lets pass (" +
                        std::to_string(*most) + "): such requests are refused");

@@ -299,6 +299,10 @@ HeadStep parse_request_head(std::string_view bytes, RequestHead& out) {
   return step;
 }
 
+bool is_begun_request(std::string_view bytes) noexcept {
+  return !std::string_view("\r\n").starts_with(bytes);
+}
+
 HeadStep parse_response_head(std::string_view bytes, bool to_head, ResponseHead& out) {
   const Line line = take_first_line(bytes, 0, {502, "the status line is longer than 63 KiB"});
   if (!line.complete || line.problem) return {0, line.problem};

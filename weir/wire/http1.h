@@ -86,6 +86,9 @@ struct HeadStep {
 // answer as calling it once with all. One empty line before the request is skipped (RFC 9112 §2.2).
 HeadStep parse_request_head(std::string_view bytes, RequestHead& out);
 
+// What is held of a head is more than the empty line that may stand before a request.
+bool is_begun_request(std::string_view bytes) noexcept;
+
 // `to_head`: the request was HEAD, so there is no content whatever the fields say.
 HeadStep parse_response_head(std::string_view bytes, bool to_head, ResponseHead& out);
 

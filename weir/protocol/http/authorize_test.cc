@@ -124,6 +124,8 @@ TEST_F(AuthorizeTest, WhoeverWants403ForADenialGetsItForEveryRefusal) {
   EXPECT_TRUE(closed.starts_with("HTTP/1.1 403 ")) << closed;
   EXPECT_NE(closed.find(R"("error":"store_unavailable")"), std::string::npos);
   EXPECT_TRUE(reply(call("/v1/authorize"), away).starts_with("HTTP/1.1 429 "));
+  const Error away503{Fault::unavailable, "the store cannot be asked", 503};
+  EXPECT_TRUE(reply(call("/v1/authorize?deny=403"), away503).starts_with("HTTP/1.1 403 "));
   const Error missing{Fault::invalid, "the request has no header:x", 0, "missing_key"};
   EXPECT_TRUE(reply(call("/v1/authorize?deny=403"), missing).starts_with("HTTP/1.1 403 "));
   const Error own{Fault::internal, "a bug"};
@@ -155,9 +157,11 @@ TEST_F(AuthorizeTest, ARequestThatThePeerDoesNotFinishIsRefusedAndNothingElseIs)
     EXPECT_NE(said.find("the connection ended in the middle of the request"), std::string::npos);
   }
   EXPECT_EQ(last_words(""), "");
-  const std::string whole = last_words(call("/healthz"));
-  EXPECT_TRUE(whole.starts_with("HTTP/1.1 200 ")) << whole;
-  EXPECT_EQ(whole.find("400"), std::string::npos);
+  for (const char* behind : {"", "\r", "\r\n"}) {
+    const std::string whole = last_words(call("/healthz") + behind);
+    EXPECT_TRUE(whole.starts_with("HTTP/1.1 200 ")) << whole;
+    EXPECT_EQ(whole.find("400"), std::string::npos) << whole;
+  }
 }
 
 TEST_F(AuthorizeTest, ContentOfTheRequestIsReadAndForgotten) {

@@ -90,9 +90,9 @@ bool HttpSession::step(std::string_view bytes, std::size_t& used, Queries& queri
   used += read.consumed;
   switch (read.event) {
     case RequestReader::Event::more:
-      wait_for(reader_.awaits_content() ? Waiting::content
-               : used < bytes.size()    ? Waiting::head
-                                        : Waiting::nothing,
+      wait_for(reader_.awaits_content()               ? Waiting::content
+               : is_begun_request(bytes.substr(used)) ? Waiting::head
+                                                      : Waiting::nothing,
                false);
       return false;
     case RequestReader::Event::problem:
@@ -355,7 +355,8 @@ void HttpSession::answer_one(Slot& slot, const Result<Answer>& answer, std::stri
   }
   if (auto error = error_in(slot, slot.cost, answer)) {
     // Whoever wants 403 for a denial can make nothing of any other refusal.
-    if (slot.route->call == Call::authorize && slot.denied != 429 && error->status < 500) error->status = slot.denied;
+    const bool own = !answer && answer.error().fault == Fault::internal;
+    if (slot.route->call == Call::authorize && slot.denied != 429 && !own) error->status = slot.denied;
     return refuse(slot, *error, out);
   }
   if (slot.route->mode == Mode::reset) return send(slot, 204, {}, {}, out);

@@ -52,7 +52,7 @@ void prefetch(const Slot* line) {
   __builtin_prefetch(line + kSlotsPerLine, 1);
 }
 
-// As many lines as a processor can wait for at once.
+// About as many lines, two for each, as a processor can wait for at once.
 constexpr std::size_t kAtOnce = 16;
 
 }  // namespace

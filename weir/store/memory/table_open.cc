@@ -54,7 +54,7 @@ Result<void> Table::check(const Options& options) {
 }
 
 std::size_t Table::region_bytes(const Options& options) noexcept {
-  // Address space, not memory. A bucket takes 16 to 26 bytes, for a moment twice that while its group is rebuilt, and
+  // Address space, not memory. A bucket takes 22 to 32 bytes, for a moment twice that while its group is rebuilt, and
   // its name up to a line or two; the last chunk is never used, because a stale reader may look past a page's end.
   const std::uint64_t per_bucket = options.names ? kSlotBytesPerBucket + kNameBytesPerBucket : kSlotBytesPerBucket;
   const std::size_t groups = groups_for(options.buckets_max);

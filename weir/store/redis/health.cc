@@ -36,6 +36,7 @@ void Health::left(bool was_up) {
 void Health::went_down(bool was_up, std::string_view why, Time now) {
   const std::lock_guard lock(mutex_);
   if (was_up) down_.fetch_add(1, std::memory_order_relaxed);
+  if (down_.load(std::memory_order_relaxed) == 0) return;  // somebody has found the way meanwhile
   if (told_down_) {
     if (causes_.size() >= bounds::redis_causes_max || std::ranges::find(causes_, why) != causes_.end()) return;
     causes_.emplace_back(why);

@@ -15,6 +15,7 @@ TEST(Health, TellsEachCauseOfAnOutageOnceUpToABound) {
   Health health([&](LogLevel, std::string_view line) { log.emplace_back(line); });
   health.joined();
   health.came_up(Time{});
+  health.went_down(false, "said too late", Time{});
   health.went_down(true, "closed the connection", Time{});
   health.went_down(false, "closed the connection", Time{});
   health.went_down(false, "WRONGPASS", Time{});

@@ -152,8 +152,8 @@ class Hammer(unittest.TestCase):
                 victim.start()
                 killed.append(victim)
         history = hammer([s.ports["resp"] for s in servers], buckets, 10, kill_one_by_one, **options)
-        self.assertGreaterEqual(len(killed), 3)
-        self.assertGreater(history.lost, 0)
+        # How many were killed in that time is the machine's affair; that it was felt is the test's.
+        self.assertGreater(history.lost, 0, f"{len(killed)} servers were killed, and nobody noticed")
         return history
 
     @unittest.skipIf(QUICK, "the release build does it")

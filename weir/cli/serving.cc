@@ -193,7 +193,8 @@ Result<void> Serving::open_known(const policy::State& state) {
   if (auto loaded = keeper_->load(clock_->wall()); !loaded || desk_ == nullptr) return loaded;
   const Duration left = kKnownPatience - (clock_->time() - started_);
   const auto write = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); };
-  if (!desk_->share(*keeper_, write, std::max(left, Duration::zero()))) {
+  // At most that: a clock that a test has set back between the two readings would make it longer.
+  if (!desk_->share(*keeper_, write, std::clamp(left, Duration::zero(), Duration{kKnownPatience}))) {
     say("Redis could not be asked for adjustments and access lists: they will be in force when it can");
   }
   return {};

@@ -22,7 +22,7 @@
 namespace weir::policy {
 namespace {
 
-// Has nothing in it, though it had something; if it never had, `empty` gets it.
+// True if the file has nothing in it, though it had something. `empty` gets every one that has nothing.
 bool was_emptied(const Options& options, const std::string& path, std::string_view text,
                  std::vector<std::string>& empty) {
   if (text.find_first_not_of(" \t\r\n") != text.npos) return false;

@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <memory>
 #include <system_error>
 
 #include "weir/base/bounds.h"
@@ -54,21 +52,21 @@ Result<std::string> read_from_disk(const std::string& path, std::size_t bytes_ma
     return Error{Fault::unknown, "cannot read the file " + quote(path) + ": " + why};
   };
   const auto failed = [&] { return fail(std::generic_category().message(errno)); };
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return failed();
-  const std::unique_ptr<std::FILE, Close> owner(fdopen(fd, "rb"));
+  const struct Closing {
+    int fd;
+    ~Closing() { close(fd); }
+  } closing{fd};
   struct stat status {};
-  if (!owner || fstat(fd, &status) != 0) return failed();
+  if (fstat(fd, &status) != 0) return failed();
   std::string content;
   if (S_ISREG(status.st_mode)) content.reserve(std::min(static_cast<std::size_t>(status.st_size), bytes_max));
   std::string block(1u << 16, '\0');
+  const int patience = S_ISFIFO(status.st_mode) ? static_cast<int>(pipe_patience / std::chrono::milliseconds{1}) : -1;
   while (content.size() <= bytes_max) {
     pollfd readable{fd, POLLIN, 0};
-    const auto milliseconds = static_cast<int>(pipe_patience / std::chrono::milliseconds{1});
-    if (!S_ISREG(status.st_mode) && poll(&readable, 1, S_ISFIFO(status.st_mode) ? milliseconds : -1) == 0) {
+    if (!S_ISREG(status.st_mode) && poll(&readable, 1, patience) == 0) {
       return fail("it is a pipe, and nobody has written to it in time");
     }
     const ssize_t got = read(fd, block.data(), block.size());

@@ -237,6 +237,10 @@ class Settings(unittest.TestCase):
         many = ", ".join(f'"127.0.0.1:{port}"' for port in range(1, 18))
         self.assertIn("endpoints: at most 16 are asked", self.refused(f"{{mode: cluster, endpoints: [{many}]}}"))
 
+    def test_mode_single_with_several_endpoints_is_refused_and_names_the_other_modes(self):
+        self.assertIn("endpoints: 2 are listed but mode single takes one; for several use mode replication, sentinel or cluster",
+                      self.refused('{endpoints: ["127.0.0.1:1", "127.0.0.1:2"]}'))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -30,6 +30,11 @@ void check_endpoints(const Document& document, NodeId redis, Complaints& complai
 
 // What the Redis that holds the buckets must have.
 void check_store(const Document& document, NodeId redis, const Redis& settings, Complaints& complaints) {
+  if (settings.mode == "single" && settings.endpoints.size() > 1) {
+    complaints.add(document.mark(document.find(redis, "endpoints")),
+                   "endpoints: " + std::to_string(settings.endpoints.size()) +
+                       " are listed but mode single takes one; for several use mode replication, sentinel or cluster");
+  }
   if (settings.mode == "sentinel" && settings.master_name.empty()) {
     complaints.add(document.mark(document.find(redis, "mode")),
                    "mode sentinel needs master_name: sentinels must be asked for a master by its name");

@@ -191,6 +191,58 @@ class Life(unittest.TestCase):
         self.assertEqual(ended.returncode, 1, ended.stderr)
         self.assertIn("Address already in use", ended.stderr)
 
+    def test_a_failed_start_leaves_the_live_file_closed(self):
+        """Issue 14, row 3."""
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
+        policy = POLICY + f'state: {{live: "{directory}/state.live"}}\n'
+        server = Server(self, policy, directory)
+        self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "1"})[0], 200)
+        server.end()
+        taken = socket.socket()
+        self.addCleanup(taken.close)
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        server.write(policy.replace("127.0.0.1:0", f"127.0.0.1:{taken.getsockname()[1]}", 1))
+        failed = subprocess.run([WEIR, "serve", "--config", server.config], capture_output=True, text=True, timeout=30,
+                                check=False, env=ENVIRONMENT)
+        self.assertIn("Address already in use", failed.stderr)
+        server.write(policy)
+        server.start()
+        self.assertIn("taken as it was closed, with 1 bucket", server.said)
+        self.assertNotIn("killed", server.said)
+
+    def test_a_server_removes_only_the_unix_socket_that_it_bound(self):
+        """Issue 14, row 3."""
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
+        path = os.path.join(directory, "weir.sock")
+        policy = POLICY.replace("limits:", f'  - {{address: "unix:{path}", speak: http}}\nlimits:').replace(
+            "threads: 2\nmemory: {max_buckets: 100000}\n", "")
+        first = Server(self, policy)
+        second = Server(self, policy, start=False)
+        refused = subprocess.run([WEIR, "serve", "--config", second.config], capture_output=True, text=True, timeout=30,
+                                 check=False, env=ENVIRONMENT)
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn(f"cannot listen on unix:{path}: Address already in use", refused.stderr)
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+        # The path goes to a successor while the first server still runs.
+        os.unlink(path)
+        second.start()
+        first.end()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+        second.end()
+        self.assertFalse(os.path.exists(path), "its own socket is removed")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("precious")
+        refused = subprocess.run([WEIR, "serve", "--config", second.config], capture_output=True, text=True, timeout=30,
+                                 check=False, env=ENVIRONMENT)
+        self.assertIn(f"{path} exists and is not a socket", refused.stderr)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "precious")
+
     def test_a_second_redis_for_answers_that_nobody_gives_is_not_used(self):
         server = Server(self, POLICY + 'cache_redis: {endpoints: ["127.0.0.1:1"]}\n')
         self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "1"})[0], 200)

@@ -80,44 +80,9 @@ Serving::Serving(policy::Loaded loaded, std::string path, Flags flags, Console& 
               [this](Loop& loop) { return admin_front(loop); }} {}
 
 Exit Serving::run() {
-  signals_ = take_signals();
-  wakeup_ = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!signals_ || !wakeup_) {
-    console_.complain("cannot wait for signals: out of descriptors");
-    return kFailed;
-  }
-  raise_descriptor_limit();
-  auto endpoints = make_endpoints(loaded_.settings, around_);
-  if (!endpoints) {
-    console_.complain(endpoints.error().detail);
-    return kUsage;
-  }
-  apply_log(loaded_.settings, log_);
-  if (auto opened = open_table(loaded_.settings); !opened) {
-    console_.complain(opened.error().detail);
-    return opened.error().fault == Fault::invalid ? kUsage : kFailed;
-  }
-  if (auto opened = open_known(loaded_.settings.state); !opened) {
-    console_.complain(opened.error().detail);
-    return kFailed;
-  }
-  // Again, now that the state has given us a key.
-  auto outcome = load({});
-  if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
-    complain(*problems, path_, console_);
-    return kUsage;
-  }
-  loaded_.policy = std::get<policy::Loaded>(outcome).policy;
-  for (const std::string& warning : loaded_.warnings) log_.warn(warning);
-  reloader_ = std::make_unique<Reloader>(
-      std::move(loaded_),
-      Reloader::Options{.load = [this](const auto& amendments) { return load(amendments); },
-                        .log = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); }});
-  reloader_->on_change([this](const policy::Loaded& now) { apply(now); });
-  errands_ = std::make_unique<admin::Errands>();
-  if (auto started = start_server(std::move(*endpoints)); !started) {
-    console_.complain(started.error().detail);
-    return kFailed;
+  if (const Exit failed = start(); failed != kOk) {
+    close_state();
+    return failed;
   }
   std::thread control_thread([this] { control(); });
   std::thread maintenance([this] { maintain(); });
@@ -136,9 +101,49 @@ Exit Serving::run() {
   if (desk_ != nullptr) desk_->stop();
   server_.reset();
   save_snapshot();
-  if (auto sealed = state_.seal(clock_->now()); !sealed) log_.error(sealed.error().detail);
+  close_state();
   log_.info("stopped");
   return kOk;
+}
+
+// Prints why it failed, unless it returns kOk.
+Exit Serving::start() {
+  const auto fail = [this](const Error& error, Exit exit = kFailed) {
+    console_.complain(error.detail);
+    return exit;
+  };
+  signals_ = take_signals();
+  wakeup_ = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!signals_ || !wakeup_) return fail({Fault::unavailable, "cannot wait for signals: out of descriptors"});
+  raise_descriptor_limit();
+  auto endpoints = make_endpoints(loaded_.settings, around_);
+  if (!endpoints) return fail(endpoints.error(), kUsage);
+  apply_log(loaded_.settings, log_);
+  if (auto opened = open_table(loaded_.settings); !opened)
+    return fail(opened.error(), opened.error().fault == Fault::invalid ? kUsage : kFailed);
+  if (auto opened = open_known(loaded_.settings.state); !opened) return fail(opened.error());
+  // Again, now that the state has given us a key.
+  auto outcome = load({});
+  if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
+    complain(*problems, path_, console_);
+    return kUsage;
+  }
+  loaded_.policy = std::get<policy::Loaded>(outcome).policy;
+  for (const std::string& warning : loaded_.warnings) log_.warn(warning);
+  reloader_ = std::make_unique<Reloader>(
+      std::move(loaded_),
+      Reloader::Options{.load = [this](const auto& amendments) { return load(amendments); },
+                        .log = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); }});
+  reloader_->on_change([this](const policy::Loaded& now) { apply(now); });
+  errands_ = std::make_unique<admin::Errands>();
+  if (auto started = start_server(std::move(*endpoints)); !started) return fail(started.error());
+  return kOk;
+}
+
+// After a failed start too: a live file that is left unsealed would be taken for that of a killed process.
+void Serving::close_state() {
+  if (state_.table == nullptr) return;
+  if (auto sealed = state_.seal(clock_->now()); !sealed) log_.error(sealed.error().detail);
 }
 
 // Redis may be away: then the server starts all the same, and hashed limits have a key of this server's own until

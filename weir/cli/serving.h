@@ -44,6 +44,8 @@ class Serving {
   Exit run();
 
  private:
+  Exit start();
+  void close_state();
   Result<void> open_table(const policy::Settings& settings);
   Result<void> open_redis(const policy::Settings& settings);
   std::unique_ptr<Store> make_store(Loop& loop);

@@ -5,7 +5,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace weir {
@@ -128,6 +132,42 @@ TEST(Sockets, AStaleUnixSocketIsReplacedALiveOneIsNot) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().detail, "cannot listen on unix:" + address.path + ": Address already in use");
   unlink(address.path.c_str());
+}
+
+// Issue 14, row 3.
+class UnixSocketPath : public testing::Test {
+ protected:
+  ~UnixSocketPath() override { unlink(address_.path.c_str()); }
+  bool exists() const { return access(address_.path.c_str(), F_OK) == 0; }
+
+  const Address address_{{}, 0, testing::TempDir() + "weir_socket_path_" + std::to_string(getpid())};
+};
+
+TEST_F(UnixSocketPath, APathThatIsNotASocketIsRefusedAndKept) {
+  std::ofstream(address_.path) << "precious";
+  const auto refused = listen_on(address_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().detail,
+            "cannot listen on unix:" + address_.path + ": " + address_.path + " exists and is not a socket");
+  std::string kept;
+  std::ifstream(address_.path) >> kept;
+  EXPECT_EQ(kept, "precious");
+}
+
+TEST_F(UnixSocketPath, IsRemovedByTheProcessThatBoundIt) {
+  const Socket socket = std::move(*listen_on(address_));
+  { const SocketFile file(address_.path); }
+  EXPECT_FALSE(exists());
+}
+
+TEST_F(UnixSocketPath, OfASuccessorIsKept) {
+  Socket old = std::move(*listen_on(address_));
+  std::optional<SocketFile> file(std::in_place, address_.path);
+  old = Socket();
+  const Socket successor = std::move(*listen_on(address_));  // replaces the stale file
+  file.reset();
+  EXPECT_TRUE(exists());
+  EXPECT_TRUE(begin_connect(address_));
 }
 
 }  // namespace

@@ -88,12 +88,23 @@ void set(const Socket& socket, int level, int option) {
   setsockopt(socket.fd(), level, option, &on, sizeof on);
 }
 
-// A socket file whose owner is gone would keep us from binding; one whose owner answers must not be taken away.
-void remove_stale(const Address& address, const Name& name) {
-  struct stat status {};
-  if (lstat(address.path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return;
-  const Socket probe = make_socket(AF_UNIX);  // one that is alive and busy says EAGAIN
-  if (connect(probe.fd(), name.raw(), name.size) != 0 && errno == ECONNREFUSED) unlink(address.path.c_str());
+bool is_same_file(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+// Makes the path free to bind if it holds a socket that nobody listens on.
+Result<void> remove_stale(const Address& address, const Name& name) {
+  struct stat found {};
+  if (lstat(address.path.c_str(), &found) != 0) return {};  // bind() reports what is wrong with the path
+  if (!S_ISSOCK(found.st_mode)) {
+    return Error{Fault::invalid,
+                 "cannot listen on " + address.print() + ": " + address.path + " exists and is not a socket"};
+  }
+  const Socket probe = make_socket(AF_UNIX);  // a live but busy listener answers EAGAIN
+  if (connect(probe.fd(), name.raw(), name.size) == 0 || errno != ECONNREFUSED) return {};
+  struct stat still {};
+  if (lstat(address.path.c_str(), &still) == 0 && is_same_file(found, still)) unlink(address.path.c_str());
+  return {};
 }
 
 }  // namespace
@@ -156,7 +167,7 @@ Result<Socket> listen_on(const Address& address) {
   Socket socket = make_socket(name->storage.ss_family);
   if (!socket) return failed("make a socket for", address);
   if (address.is_unix()) {
-    remove_stale(address, *name);
+    if (auto removed = remove_stale(address, *name); !removed) return removed.error();
   } else {
     set(socket, SOL_SOCKET, SO_REUSEADDR);
     set(socket, SOL_SOCKET, SO_REUSEPORT);
@@ -165,6 +176,16 @@ Result<Socket> listen_on(const Address& address) {
   if (bind(socket.fd(), name->raw(), name->size) != 0) return failed("listen on", address);
   if (listen(socket.fd(), SOMAXCONN) != 0) return failed("listen on", address);
   return socket;
+}
+
+SocketFile::SocketFile(std::string path)
+    : path_(std::move(path)), pin_(open(path_.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)) {}
+
+SocketFile::~SocketFile() {
+  struct stat bound {};
+  struct stat named {};
+  if (pin_ && fstat(pin_.fd(), &bound) == 0 && lstat(path_.c_str(), &named) == 0 && is_same_file(bound, named))
+    unlink(path_.c_str());
 }
 
 Result<void> check_free(const Address& address) {

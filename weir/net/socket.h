@@ -52,8 +52,24 @@ struct Address {
 };
 
 // With SO_REUSEPORT, so that every loop may listen on its own socket of the same port and the kernel spreads
-// connections. A stale UNIX socket that nobody listens on is replaced; a live one is an error.
+// connections. A stale UNIX socket that nobody listens on is replaced. A live one is an error, and so is anything at
+// the path that is not a socket.
 Result<Socket> listen_on(const Address& address);
+
+// The file of a UNIX socket that this process has bound. The destructor removes it while the path still names the same
+// file. Destroy it before the socket closes: a successor replaces the file as soon as nobody listens.
+class SocketFile {
+ public:
+  explicit SocketFile(std::string path);
+  SocketFile(SocketFile&&) noexcept = default;
+  SocketFile& operator=(SocketFile&&) = delete;
+  ~SocketFile();
+
+ private:
+  std::string path_;
+  Socket pin_;  // an open descriptor keeps the inode number from being used again
+};
+
 // SO_REUSEPORT would let a second server take half of the first one's connections: before the first of our sockets on a
 // port, this tells whether somebody else has it.
 Result<void> check_free(const Address& address);

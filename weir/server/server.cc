@@ -2,9 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "weir/base/bounds.h"
@@ -34,10 +34,12 @@ class Server::Worker {
     loop_->on_end_of_turn([this] { end_turn(); });
   }
 
-  Result<void> listen(Socket socket, const Endpoint& endpoint, bool shared) {
+  // `file`: of a UNIX socket that this process has bound, shared by all loops; otherwise null.
+  Result<void> listen(Socket socket, std::shared_ptr<SocketFile> file, const Endpoint& endpoint, bool shared) {
     sessions_.push_back(std::make_unique<Sessions>(endpoint.sessions(*loop_)));
     listeners_.push_back(std::make_unique<Listener>(*this, std::move(socket), *sessions_.back(), endpoint));
     Listener& listener = *listeners_.back();
+    listener.file = std::move(file);
     listener.events = shared ? EPOLLIN | EPOLLEXCLUSIVE : EPOLLIN;
     return loop_->watch(listener.socket.fd(), listener.events, listener);
   }
@@ -71,6 +73,7 @@ class Server::Worker {
 
     Worker& worker;
     Socket socket;
+    std::shared_ptr<SocketFile> file;  // after the socket: the last loop removes it while the socket is open
     const Sessions& sessions;
     Speak speak;
     TlsServer* tls;
@@ -156,11 +159,7 @@ Server::Server(Options options, std::vector<Endpoint> endpoints, const Clock& cl
   if (!options_.log) options_.log = [](std::string_view) {};
 }
 
-Server::~Server() {
-  for (const Endpoint& endpoint : endpoints_) {
-    if (endpoint.address.is_unix() && endpoint.inherited_fd < 0) unlink(endpoint.address.path.c_str());
-  }
-}
+Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::make(Options options, std::vector<Endpoint> endpoints,
                                              const Published<Policy>& policy, const Published<Known>& known,
@@ -183,6 +182,7 @@ Result<void> Server::listen(const Published<Policy>& policy, const Published<Kno
       if (auto free = check_free(address); !free) return free.error();
     }
     Socket first;
+    std::shared_ptr<SocketFile> file;
     for (std::size_t i = 0; i < workers_.size(); ++i) {
       // One UNIX socket, or one that we were given, is watched by every loop; a TCP port has a socket for each.
       const bool shared = address.is_unix() || endpoint.inherited_fd >= 0;
@@ -201,6 +201,7 @@ Result<void> Server::listen(const Published<Policy>& policy, const Published<Kno
         auto listening = listen_on(address);
         if (!listening) return listening.error();
         socket = std::move(*listening);
+        if (address.is_unix()) file = std::make_shared<SocketFile>(address.path);
       }
       if (i == 0) {
         const auto bound = bound_address(socket);
@@ -209,7 +210,8 @@ Result<void> Server::listen(const Published<Policy>& policy, const Published<Kno
         addresses_.push_back(address);
         first = Socket(fcntl(socket.fd(), F_DUPFD_CLOEXEC, 0));
       }
-      if (auto watching = workers_[i]->listen(std::move(socket), endpoint, shared); !watching) return watching.error();
+      auto watching = workers_[i]->listen(std::move(socket), file, endpoint, shared);
+      if (!watching) return watching.error();
     }
   }
   return {};

@@ -23,12 +23,6 @@ Reply no_such_list(std::string_view word) {
   return refuse(404, "not_found", "there is no list " + quote(word) + "; the lists are allow and deny");
 }
 
-// To the millisecond, and never before the end.
-std::string print_end(Wall end) {
-  using std::chrono::milliseconds;
-  return print_instant(end < Wall::max() - milliseconds{1} ? Wall{std::chrono::ceil<milliseconds>(end)} : end);
-}
-
 // Limits with the API key in their ids show it shortened, and so does an entry for the key itself.
 void write_entry(const Policy& policy, const AccessEntry& entry, JsonWriter& json) {
   json.begin_object().key("list").string(print(entry.list));

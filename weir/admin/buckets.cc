@@ -27,6 +27,7 @@ class ClientView final : public Work {
       : policy_(std::move(policy)), clients_(front), target_(std::move(target)) {
     const auto in_force = policy_->in_force(*target_.limit, target_.id, clients_.known(), now.wall);
     sourced_ = in_force.source != Source::limit && in_force.source != Source::schedule;
+    denied_by_ = policy_->denied_by(*target_.limit, target_.id, clients_.known(), now.wall);
     if (in_force.standing == Standing::blocked || in_force.standing == Standing::unlimited) return;
     for (const std::string_view route : routes_of(*policy_, *target_.limit)) {
       const BucketOwner owner{target_.limit, route, target_.id};
@@ -59,7 +60,7 @@ class ClientView final : public Work {
     }
     const BucketOwner plain{target_.limit, {}, target_.id};
     ClientRow row = clients_.full_row(owners_.empty() ? plain : owners_[strictest], kind_of(strictest), now);
-    if (!touched && row.counters == nullptr && !sourced_) {
+    if (!touched && row.counters == nullptr && !sourced_ && denied_by_ == nullptr) {
       return refuse(404, "not_found", "nothing is known of " + shown(target_) + ": its bucket is full");
     }
     if (!answers_.empty()) {
@@ -73,11 +74,45 @@ class ClientView final : public Work {
     if (row.counters != nullptr) {
       for (const Wall denial : row.counters->denials) json.string(print_instant(denial));
     }
-    json.end_array().end_object();
+    json.end_array();
+    write_half(Kind::bucket, "rate", now, json);
+    write_half(Kind::quota, "quota", now, json);
+    write_block(json);
+    json.end_object();
     return reply;
   }
 
  private:
+  // The limit's rate, or its quota: the numbers in force and what is left of the strictest such bucket.
+  void write_half(Kind kind, std::string_view name, Now now, JsonWriter& json) const {
+    std::optional<std::size_t> strictest;
+    for (std::size_t i = 0; i < answers_.size(); ++i) {
+      if (kind_of(i) != kind) continue;
+      if (!strictest || answers_[i].remaining < answers_[*strictest].remaining) strictest = i;
+    }
+    json.key(name);
+    if (!strictest) {
+      json.null();
+      return;
+    }
+    const ClientRow row = clients_.full_row(owners_[*strictest], kind, now);
+    json.begin_object().key("burst").number(row.burst).key("count").number(row.count);
+    json.key("period").string(print_duration(row.period));
+    json.key("remaining").number(answers_[*strictest].remaining);
+    json.key("reset_after").number(print_seconds(answers_[*strictest].reset_after)).end_object();
+  }
+
+  void write_block(JsonWriter& json) const {
+    json.key("block");
+    if (denied_by_ == nullptr) {
+      json.null();
+      return;
+    }
+    json.begin_object().key("reason").string(denied_by_->reason).key("expires");
+    denied_by_->expires ? json.string(print_end(*denied_by_->expires)) : json.null();
+    json.key("added_by").string(denied_by_->added_by).end_object();
+  }
+
   Kind kind_of(std::size_t index) const { return queries_.empty() ? Kind::bucket : *queries_[index].stored; }
 
   void look(const BucketOwner& owner, Kind kind, std::optional<Limit> numbers, std::optional<Quota> quota) {
@@ -97,7 +132,8 @@ class ClientView final : public Work {
   std::shared_ptr<const Policy> policy_;
   Clients clients_;
   Target target_;
-  bool sourced_ = false;  // an adjustment or an override is about this very id
+  bool sourced_ = false;                    // an adjustment or an override is about this very id
+  const AccessEntry* denied_by_ = nullptr;  // the policy's or what is known's
   std::vector<std::unique_ptr<std::string>> keys_;
   std::vector<BucketOwner> owners_;
   std::vector<Query> queries_;

@@ -36,6 +36,19 @@ TEST(Metrics, TellHowManyClientsAreActive) {
   EXPECT_NE(text.find("weir_rate_limit_active_clients{limit=\"per-ip\",limiter_type=\"ip\"} 0\n"), text.npos);
 }
 
+TEST(Metrics, HaveEveryConfiguredLimitAtZeroFromTheStart) {
+  Desk desk;
+  const std::string text = desk.get("/metrics").content;
+  for (const std::string_view series :
+       {R"(weir_rate_limit_requests_total{limit="per-ip",limiter_type="ip",status="allowed"} 0)",
+        R"(weir_rate_limit_requests_total{limit="per-ip",limiter_type="ip",status="denied"} 0)",
+        R"(weir_rate_limit_requests_total{limit="orders",limiter_type="",status="shadow_denied"} 0)",
+        R"(weir_rate_limit_exceeded_total{limit="monthly",limiter_type=""} 0)",
+        R"(weir_blocks_total{limit="per-ip"} 0)"}) {
+    EXPECT_NE(text.find(series), text.npos) << series << "\n" << text;
+  }
+}
+
 // A store that was asked and never answers, as a Redis that is stopped.
 class SilentRoster final : public Roster {
  public:
@@ -83,7 +96,7 @@ TEST(Clients, ShowsBucketsAsOfNowWithTheirNumbersAndWhy) {
   ASSERT_EQ(all["clients"].size(), 2u);
   EXPECT_EQ(all["clients"][0], json::parse(R"({"limit":"orders","id":"1","identifier":"orders:1","bucket":"6:1",
       "burst":5,"count":5,"period":"1h","source":"limit","remaining":1,"reset_after":2880,"allowed":1,"denied":1,
-      "first_seen":"2023-11-14T22:13:20Z","last_seen":"2023-11-14T22:13:20Z"})"));
+      "shadow_denied":0,"first_seen":"2023-11-14T22:13:20Z","last_seen":"2023-11-14T22:13:20Z"})"));
   EXPECT_EQ(all["clients"][1]["source"], "override");
   EXPECT_EQ(all["clients"][1]["burst"], 50);
   EXPECT_EQ(all["cursor"], "");
@@ -166,6 +179,56 @@ TEST(Client, ShowsOneBucketWithItsLastDenials) {
   EXPECT_TRUE(desk.allowed("per-ip", "2001:db8::1"));
   EXPECT_EQ(desk.get("/ratelimit/clients/per-ip/2001:db8::%2F64").json()["remaining"], 9);
   EXPECT_EQ(desk.get("/ratelimit/clients/per-ip/2001:db8::/64").json()["remaining"], 9);
+}
+
+TEST(Client, ShowsALimitsRateAndQuotaTogether) {
+  Desk desk("  orders:both: {burst: 9, count: 9, period: 1h, quota: 20/day}\n");
+  EXPECT_TRUE(desk.allowed("orders", "both", 2));
+  desk.around.clock().advance(std::chrono::minutes{20});
+  const json client = desk.get("/ratelimit/clients/orders/both").json();
+  EXPECT_EQ(client["rate"], json::parse(R"({"burst":9,"count":9,"period":"1h","remaining":9,"reset_after":0})"));
+  EXPECT_EQ(client["quota"]["burst"], 20);
+  EXPECT_EQ(client["quota"]["period"], "1d");
+  EXPECT_EQ(client["quota"]["remaining"], 18);
+  EXPECT_EQ(client["remaining"], 9) << "the stricter of the two";
+  const json monthly = (desk.ask("monthly", "acme"), desk.get("/ratelimit/clients/monthly/acme").json());
+  EXPECT_TRUE(monthly["rate"].is_null());
+  EXPECT_EQ(monthly["quota"]["remaining"], 99);
+}
+
+TEST(Client, ShowsABlock) {
+  Desk desk;
+  EXPECT_TRUE(desk.get("/ratelimit/clients/orders/vip").json()["block"].is_null());
+  AccessEntry entry;
+  entry.ip = *IpPrefix::parse("10.0.0.9");
+  entry.reason = "automatic block: 3 denials within 1m, the last by per-ip";
+  entry.added_by = "weir";
+  entry.expires = desk.now().wall + std::chrono::minutes{10};
+  desk.around.keeper().block(entry);
+  const Told told = desk.get("/ratelimit/clients/per-ip/10.0.0.9");
+  ASSERT_EQ(told.status, 200) << "though its bucket is full: " << told.content;
+  EXPECT_EQ(told.json()["block"], json::parse(R"({"reason":"automatic block: 3 denials within 1m, the last by per-ip",
+      "expires":"2023-11-14T22:23:20Z","added_by":"weir"})"));
+  desk.around.clock().advance(std::chrono::minutes{10});
+  EXPECT_EQ(desk.get("/ratelimit/clients/per-ip/10.0.0.9").error(), "not_found");
+}
+
+TEST(Top, CountsShadowDenialsSeparately) {
+  Desk desk;
+  Answer answer;
+  answer.verdict.all.push_back({false, 10, 0, {}, {}});
+  answer.labels[0].limit = "orders";
+  answer.labels[0].id = "quiet";
+  answer.labels[0].bucket = "6:quiet";
+  answer.labels[0].shadow = true;
+  desk.around.metrics.record(answer);
+  EXPECT_TRUE(desk.get("/ratelimit/top?by=denied").json()["clients"].empty());
+  EXPECT_EQ(desk.get("/ratelimit/top?by=shadow_denied").json(),
+            json::parse(R"({"by":"shadow_denied","clients":[{"limit":"orders","id":"quiet","count":1,"error":0}]})"));
+  const json client = desk.get("/ratelimit/clients/orders/quiet").json();
+  EXPECT_EQ(client["denied"], 0);
+  EXPECT_EQ(client["shadow_denied"], 1);
+  EXPECT_TRUE(client["last_denials"].empty());
 }
 
 TEST(Top, NamesTheHeaviest) {

@@ -113,11 +113,14 @@ void begin_row(const ClientRow& row, JsonWriter& json) {
   row.remaining ? json.number(*row.remaining) : json.null();
   json.key("reset_after").number(print_seconds(row.reset_after));
   if (row.counters == nullptr) {
-    json.key("allowed").null().key("denied").null().key("first_seen").null().key("last_seen").null();
+    for (const std::string_view name : {"allowed", "denied", "shadow_denied", "first_seen", "last_seen"}) {
+      json.key(name).null();
+    }
     return;
   }
   json.key("allowed").number(static_cast<std::int64_t>(row.counters->allowed));
   json.key("denied").number(static_cast<std::int64_t>(row.counters->denied));
+  json.key("shadow_denied").number(static_cast<std::int64_t>(row.counters->shadow_denied));
   json.key("first_seen").string(print_instant(row.counters->first_seen));
   json.key("last_seen").string(print_instant(row.counters->last_seen));
 }

@@ -30,7 +30,9 @@ struct ClientRow {
   Duration reset_after{};
   const ClientCounters* counters = nullptr;  // null: not tracked
 
-  std::uint64_t requests() const noexcept { return counters == nullptr ? 0 : counters->allowed + counters->denied; }
+  std::uint64_t requests() const noexcept {
+    return counters == nullptr ? 0 : counters->allowed + counters->denied + counters->shadow_denied;
+  }
   std::uint64_t denied() const noexcept { return counters == nullptr ? 0 : counters->denied; }
 };
 

@@ -119,6 +119,13 @@ std::optional<Sort> read_sort(std::string_view word) {
   return {};
 }
 
+std::optional<TopBy> read_by(std::string_view word) {
+  if (word == "requests") return TopBy::requests;
+  if (word == "denied") return TopBy::denied;
+  if (word == "shadow_denied") return TopBy::shadow_denied;
+  return {};
+}
+
 Reply bad_value(std::string_view sentence) {
   return refuse(400, "bad_value", sentence);
 }
@@ -152,7 +159,8 @@ Outcome list_clients(Front& front, const Request& request) {
 
 Outcome top(Front& front, const Request& request) {
   const std::string_view by = request.parameters.has("by") ? request.parameters["by"] : "requests";
-  if (by != "requests" && by != "denied") return bad_value("by " + quote(by) + " must be requests or denied");
+  const std::optional<TopBy> which = read_by(by);
+  if (!which) return bad_value("by " + quote(by) + " must be requests, denied or shadow_denied");
   const auto count = request.parameters.number("n", 10, 1, bounds::admin_page_max);
   if (!count) return bad_value(count.error().detail);
   std::vector<const LoopClients*> loops;
@@ -160,7 +168,7 @@ Outcome top(Front& front, const Request& request) {
   Reply reply;
   JsonWriter json(reply.content);
   json.begin_object().key("by").string(by).key("clients").begin_array();
-  for (const ClientCounters& client : top_clients(loops, by == "denied" ? TopBy::denied : TopBy::requests, *count)) {
+  for (const ClientCounters& client : top_clients(loops, *which, *count)) {
     json.begin_object().key("limit").string(client.limit);
     json.key("id").string(client.secret ? shortened(client.id) : client.id);
     json.key("count").number(static_cast<std::int64_t>(client.count));

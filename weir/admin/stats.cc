@@ -143,6 +143,7 @@ Reply write_stats(Front& front, const Active* active) {
 Reply write_metrics(Front& front, const Active* active) {
   Gauges gauges = front.gauges();
   const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  for (const NamedLimit& limit : policy->limits()) gauges.limits.push_back({limit.name, limit.limiter_type});
   for (const auto& [name, count] : active == nullptr ? Active() : *active) {
     const NamedLimit* const limit = policy->find(name);
     gauges.active.push_back({name, limit == nullptr ? std::string() : limit->limiter_type, count});

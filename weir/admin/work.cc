@@ -1,5 +1,8 @@
 #include "weir/admin/work.h"
 
+#include <chrono>
+
+#include "weir/base/text.h"
 #include "weir/protocol/http/answer_json.h"
 #include "weir/protocol/http/fault_status.h"
 
@@ -18,6 +21,11 @@ Reply refuse(const Error& error) {
   const bool inside = error.fault == Fault::internal;
   const std::string_view sentence = inside ? std::string_view("something went wrong inside") : error.detail;
   return refuse(known.status == 0 ? 503 : known.status, known.code, sentence);
+}
+
+std::string print_end(Wall end) {
+  using std::chrono::milliseconds;
+  return print_instant(end < Wall::max() - milliseconds{1} ? Wall{std::chrono::ceil<milliseconds>(end)} : end);
 }
 
 }  // namespace weir::admin

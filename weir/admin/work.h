@@ -19,7 +19,7 @@ namespace weir::admin {
 struct Reply {
   int status = 200;
   std::string content;
-  std::string_view content_type = "application/json";  // lives for ever
+  std::string_view content_type = "application/json";  // has static storage duration
   std::string fields;                                  // more of them, each with its CRLF
 };
 
@@ -27,6 +27,9 @@ struct Reply {
 Reply refuse(int status, std::string_view code, std::string_view sentence);
 // As the decision API says it.
 Reply refuse(const Error& error);
+
+// An end to the millisecond, rounded up: nobody is told to come back too early.
+std::string print_end(Wall end);
 
 // A call that takes more than one step. Dropped when its connection ends.
 class Work {

@@ -185,6 +185,7 @@ Result<void> Serving::open_table(const policy::Settings& settings) {
   clock_ = std::make_unique<BootClock>(state_.boot_offset);
   rosters_.push_back(std::make_unique<MemoryRoster>(*state_.table));
   started_ = clock_->time();
+  last_snapshot_ = started_;
   return {};
 }
 
@@ -281,10 +282,18 @@ Gauges Serving::gauges() const {
   gauges.buckets_evicted = stats.evicted;
   gauges.table_bytes = stats.bytes;
   gauges.blocks = keeper_->known().current()->blocks().entries().size();
+  gauges.blocks_made = keeper_->blocks_made();
   gauges.blocks_refused = keeper_->blocks_refused();
   gauges.denial_counters_forgotten = watch_->forgotten();
   gauges.reloads_ok = reloader_->reloads_ok();
   gauges.reloads_failed = reloader_->reloads_failed();
+  gauges.last_reload = reloader_->last_reload();
+  gauges.last_reload_ok = reloader_->last_reload_ok();
+  if (redis_ == nullptr && !reloader_->current()->settings.state.snapshot.empty()) {
+    gauges.snapshot_age = std::max(clock_->time() - last_snapshot_.load(), Duration::zero());
+    gauges.snapshot_failures = snapshot_failures_.load();
+  }
+  gauges.process = read_process_stats();
   if (redis_ != nullptr) redis_->fill(gauges);
   gauges.version = WEIR_VERSION;
   gauges.uptime = clock_->time() - started_;
@@ -366,8 +375,13 @@ void Serving::take_signal(bool& draining) {
 void Serving::save_snapshot() {
   const std::string path = reloader_->current()->settings.state.snapshot;
   if (path.empty() || redis_ != nullptr) return;
-  const auto written = write_snapshot(*state_.table, path, clock_->now());
-  if (!written) log_.error(written.error().detail);
+  const Now now = clock_->now();
+  if (const auto written = write_snapshot(*state_.table, path, now); !written) {
+    ++snapshot_failures_;
+    log_.error(written.error().detail);
+    return;
+  }
+  last_snapshot_ = now.time;
 }
 
 // What probes tell, and the shared key of hashed limits once it can be had.

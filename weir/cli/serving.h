@@ -2,7 +2,9 @@
 // has two threads: one waits for signals and for changed files, and reloads; one keeps the table in order.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -74,6 +76,8 @@ class Serving {
   std::vector<std::unique_ptr<Roster>> rosters_;  // of Redis one per admin listener and loop; of memory one for all
   std::unique_ptr<RedisStores> redis_;            // null: buckets live in memory
   Time started_{};
+  std::atomic<Time> last_snapshot_{};  // that was written, or the start
+  std::atomic<std::uint64_t> snapshot_failures_{0};
   std::unique_ptr<KnownFile> known_file_;  // none without state files
   std::unique_ptr<KnownKeeper> keeper_;
   std::unique_ptr<DenialWatch> watch_;

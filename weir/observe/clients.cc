@@ -24,6 +24,7 @@ void add_denial(std::vector<Wall>& denials, Wall wall) {
 void join(ClientCounters& into, const ClientCounters& other) {
   into.allowed += other.allowed;
   into.denied += other.denied;
+  into.shadow_denied += other.shadow_denied;
   into.first_seen = std::min(into.first_seen, other.first_seen);
   into.last_seen = std::max(into.last_seen, other.last_seen);
   into.count += other.count;
@@ -38,9 +39,10 @@ void join(ClientCounters& into, const ClientCounters& other) {
 
 }  // namespace
 
-LoopClients::LoopClients(std::size_t places) : key_(secret_key()), requests_(places), denied_(places) {}
+LoopClients::LoopClients(std::size_t places)
+    : key_(secret_key()), requests_(places), denied_(places), shadow_denied_(places) {}
 
-void LoopClients::Side::count(std::uint64_t hash, const Label& label, bool allowed, Wall wall) {
+void LoopClients::Side::count(std::uint64_t hash, const Label& label, ClientOutcome outcome, Wall wall) {
   const TopKeys::Place place = sketch.add(hash);
   ClientCounters& client = clients[place.number];
   if (place.fresh) {
@@ -50,15 +52,22 @@ void LoopClients::Side::count(std::uint64_t hash, const Label& label, bool allow
     client.secret = label.secret;
     client.allowed = 0;
     client.denied = 0;
+    client.shadow_denied = 0;
     client.first_seen = wall;
     client.denials.clear();
   }
   client.last_seen = wall;
-  if (allowed) {
-    ++client.allowed;
-  } else {
-    ++client.denied;
-    add_denial(client.denials, wall);
+  switch (outcome) {
+    case ClientOutcome::allowed:
+      ++client.allowed;
+      break;
+    case ClientOutcome::shadow_denied:
+      ++client.shadow_denied;
+      break;
+    case ClientOutcome::denied:
+      ++client.denied;
+      add_denial(client.denials, wall);
+      break;
   }
 }
 
@@ -73,13 +82,22 @@ void LoopClients::record(const Answer& answer) {
     // A limit's rate and its quota are two buckets under one key, next to each other, and one client.
     while (i + 1 < all.size() && answer.labels[i + 1].bucket == label.bucket) allowed &= all[++i].allowed;
     const std::uint64_t hash = siphash13(key_, label.bucket);
-    requests_.count(hash, label, allowed, answer.now.wall);
-    if (!allowed) denied_.count(hash, label, allowed, answer.now.wall);
+    const ClientOutcome outcome = allowed        ? ClientOutcome::allowed
+                                  : label.shadow ? ClientOutcome::shadow_denied
+                                                 : ClientOutcome::denied;
+    requests_.count(hash, label, outcome, answer.now.wall);
+    if (outcome == ClientOutcome::denied) denied_.count(hash, label, outcome, answer.now.wall);
+    if (outcome == ClientOutcome::shadow_denied) shadow_denied_.count(hash, label, outcome, answer.now.wall);
   }
 }
 
+const LoopClients::Side& LoopClients::side(TopBy by) const noexcept {
+  if (by == TopBy::requests) return requests_;
+  return by == TopBy::denied ? denied_ : shadow_denied_;
+}
+
 std::vector<ClientCounters> LoopClients::kept(TopBy by, std::uint64_t& floor) const {
-  const Side& side = by == TopBy::requests ? requests_ : denied_;
+  const Side& side = this->side(by);
   std::vector<ClientCounters> all;
   const std::lock_guard lock(mutex_);
   floor = side.sketch.floor();
@@ -127,9 +145,9 @@ std::vector<ClientCounters> top_clients(const std::vector<const LoopClients*>& l
 std::unordered_map<std::string, ClientCounters> tracked_clients(const std::vector<const LoopClients*>& loops) {
   std::unordered_map<std::string, ClientCounters> all;
   for (const LoopClients* loop : loops) {
-    // One loop's two sketches count the same requests: what the first one keeps is not to be counted again.
+    // One loop's sketches count the same requests: what the first one keeps is not to be counted again.
     std::unordered_map<std::string, ClientCounters> own;
-    for (const TopBy by : {TopBy::requests, TopBy::denied}) {
+    for (const TopBy by : {TopBy::requests, TopBy::denied, TopBy::shadow_denied}) {
       std::uint64_t floor = 0;
       for (ClientCounters& client : loop->kept(by, floor)) own.try_emplace(client.bucket, std::move(client));
     }

@@ -1,6 +1,6 @@
-// Who asks most and who is denied most, with counters of their own: two sketches per loop (top_keys.h), merged when
-// somebody looks. Bounded: a client that neither of them keeps has no counters, and one that comes into a sketch is
-// counted from then on.
+// Who asks most, who is denied most and who would be by limits in shadow mode, with counters for each client: three
+// sketches per loop (top_keys.h), merged by readers. Bounded: a client that no sketch keeps has no counters, and one
+// that enters a sketch is counted from then on.
 //
 // Thread safety: one loop records; any thread may look.
 #pragma once
@@ -30,15 +30,19 @@ struct ClientCounters {
   bool secret = false;  // the id holds an API key
   std::uint64_t allowed = 0;
   std::uint64_t denied = 0;
+  std::uint64_t shadow_denied = 0;
   Wall first_seen{};
   Wall last_seen{};
-  std::vector<Wall> denials;  // the last ones, oldest first; at most bounds::denials_kept
+  std::vector<Wall> denials;  // the last ones, of enforced limits, oldest first; at most bounds::denials_kept
 
   std::uint64_t count = 0;  // of what the sketch counts: never too low
   std::uint64_t error = 0;  // by how much it may be too high
 };
 
-enum class TopBy : unsigned char { requests, denied };
+enum class TopBy : unsigned char { requests, denied, shadow_denied };
+
+// What became of one client's request at one limit.
+enum class ClientOutcome : unsigned char { allowed, denied, shadow_denied };
 
 class LoopClients {
  public:
@@ -68,7 +72,7 @@ class LoopClients {
   // A sketch and what belongs to its places.
   struct Side {
     explicit Side(std::size_t places) : sketch(places), clients(places) {}
-    void count(std::uint64_t hash, const Label& label, bool allowed, Wall wall);
+    void count(std::uint64_t hash, const Label& label, ClientOutcome outcome, Wall wall);
 
     TopKeys sketch;
     std::vector<ClientCounters> clients;
@@ -77,8 +81,11 @@ class LoopClients {
   HashKey key_;
   mutable std::recursive_mutex mutex_;
   bool held_ = false;  // by the Batch of the loop's own thread, which alone looks at it
+  const Side& side(TopBy by) const noexcept;
+
   Side requests_;
   Side denied_;
+  Side shadow_denied_;
 };
 
 // The heaviest first, at most `max` of them. A client that one loop's sketch does not keep may have been counted there

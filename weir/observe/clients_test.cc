@@ -46,6 +46,19 @@ TEST(LoopClients, TakesARateAndItsQuotaForOneClient) {
   EXPECT_EQ(a.denied, 1u);
 }
 
+TEST(LoopClients, CountsShadowDenialsSeparately) {
+  LoopClients clients;
+  Answer shadow = answer_to("per-ip:a", false);
+  shadow.labels[0].shadow = true;
+  clients.record(shadow);
+  const ClientCounters a = tracked_clients({&clients}).at("per-ip:a");
+  EXPECT_EQ(a.denied, 0u);
+  EXPECT_EQ(a.shadow_denied, 1u);
+  EXPECT_TRUE(a.denials.empty());
+  EXPECT_TRUE(top_clients({&clients}, TopBy::denied, 10).empty());
+  EXPECT_EQ(top_clients({&clients}, TopBy::shadow_denied, 10).size(), 1u);
+}
+
 TEST(LoopClients, KeepsOnlyTheLastDenials) {
   LoopClients clients;
   const auto denials = static_cast<std::int64_t>(bounds::denials_kept);

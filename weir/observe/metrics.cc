@@ -143,10 +143,59 @@ void write_histogram(std::string& out, const std::vector<const LoopMetrics*>& lo
   line(out, "weir_decision_seconds_count", "{store=\"" + store + "\"}", std::to_string(total));
 }
 
+void write_one(std::string& out, std::string_view name, std::string_view type, std::string_view help,
+               std::string_view value) {
+  head(out, name, type, help);
+  line(out, name, "", value);
+}
+
+void write_blocks(std::string& out, const Gauges& gauges) {
+  std::map<std::string, std::uint64_t> made = gauges.blocks_made;
+  for (const ConfiguredLimit& limit : gauges.limits) made.try_emplace(limit.name);
+  head(out, "weir_blocks_total", "counter", "Automatic blocks by the limit whose denials caused them.");
+  for (const auto& [limit, count] : made) {
+    line(out, "weir_blocks_total", "{limit=\"" + limit + "\"}", std::to_string(count));
+  }
+}
+
+void write_reloads(std::string& out, const Gauges& gauges) {
+  head(out, "weir_config_reloads_total", "counter", "Reloads of the configuration by result.");
+  line(out, "weir_config_reloads_total", "{result=\"ok\"}", std::to_string(gauges.reloads_ok));
+  line(out, "weir_config_reloads_total", "{result=\"failed\"}", std::to_string(gauges.reloads_failed));
+  write_one(out, "weir_config_last_reload_timestamp_seconds", "gauge",
+            "Unix time of the last attempt to reload the configuration, or of the start.",
+            print_seconds(gauges.last_reload.time_since_epoch()));
+  write_one(out, "weir_config_last_reload_successful", "gauge",
+            "1 if the last reload was applied, 0 if it was rejected.", gauges.last_reload_ok ? "1" : "0");
+}
+
+void write_snapshots(std::string& out, const Gauges& gauges) {
+  if (!gauges.snapshot_age) return;
+  write_one(out, "weir_snapshot_age_seconds", "gauge",
+            "Seconds since the last snapshot was written, or since the start.", print_seconds(*gauges.snapshot_age));
+  write_one(out, "weir_snapshot_failures_total", "counter", "Snapshots that could not be written.",
+            std::to_string(gauges.snapshot_failures));
+}
+
+void write_process(std::string& out, const ProcessStats& process) {
+  write_one(out, "process_cpu_seconds_total", "counter", "User and system CPU time in seconds.",
+            print_seconds(process.cpu));
+  write_one(out, "process_resident_memory_bytes", "gauge", "Resident memory size in bytes.",
+            std::to_string(process.resident_bytes));
+  write_one(out, "process_virtual_memory_bytes", "gauge", "Virtual memory size in bytes.",
+            std::to_string(process.virtual_bytes));
+  write_one(out, "process_open_fds", "gauge", "Number of open file descriptors.", std::to_string(process.open_fds));
+  write_one(out, "process_max_fds", "gauge", "Maximum number of open file descriptors.",
+            std::to_string(process.max_fds));
+  write_one(out, "process_start_time_seconds", "gauge", "Unix time at which the process started.",
+            print_seconds(process.started.time_since_epoch()));
+}
+
 }  // namespace
 
 std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauges& gauges) {
   std::map<std::string, LimitSums> limits;
+  for (const ConfiguredLimit& limit : gauges.limits) limits[limit.name].type = limit.limiter_type;
   std::uint64_t errors = 0;
   for (const LoopMetrics* loop : loops) {
     errors += loop->store_errors.value();
@@ -190,12 +239,14 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
          std::to_string(gauges.store_fallbacks[i]));
   }
   gauge("weir_buckets", "Buckets in memory, expired ones included until they are cleaned.", gauges.buckets);
-  counter("weir_buckets_evicted_total", "Buckets forgotten before they were full, for want of room.", "",
+  counter("weir_buckets_evicted_total", "Buckets evicted before they were full because the table is full.", "",
           gauges.buckets_evicted);
-  gauge("weir_table_bytes", "Memory of the table.", gauges.table_bytes);
-  gauge("weir_blocks", "Clients blocked automatically.", gauges.blocks);
-  counter("weir_blocks_refused_total", "Clients not blocked, for want of room.", "", gauges.blocks_refused);
-  counter("weir_denial_counters_forgotten_total", "Clients whose denials were forgotten early, for want of room.", "",
+  gauge("weir_table_bytes", "Memory used by the table of buckets.", gauges.table_bytes);
+  gauge("weir_blocks", "Automatic blocks in force.", gauges.blocks);
+  write_blocks(out, gauges);
+  counter("weir_blocks_refused_total", "Automatic blocks dropped because the table is full.", "",
+          gauges.blocks_refused);
+  counter("weir_denial_counters_forgotten_total", "Denial counters dropped early because the table is full.", "",
           gauges.denial_counters_forgotten);
   head(out, "weir_connections", "gauge", "Open connections by protocol.");
   for (const Speak speak : {Speak::http, Speak::resp, Speak::admin}) {
@@ -203,13 +254,13 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
     for (const LoopMetrics* loop : loops) open += loop->connections[static_cast<std::size_t>(speak)].value();
     line(out, "weir_connections", "{speak=\"" + std::string(print(speak)) + "\"}", std::to_string(open));
   }
-  head(out, "weir_config_reloads_total", "counter", "Reloads of the configuration.");
-  line(out, "weir_config_reloads_total", "{result=\"ok\"}", std::to_string(gauges.reloads_ok));
-  line(out, "weir_config_reloads_total", "{result=\"failed\"}", std::to_string(gauges.reloads_failed));
-  gauge("weir_uptime_seconds", "Since the server started.",
+  write_reloads(out, gauges);
+  write_snapshots(out, gauges);
+  gauge("weir_uptime_seconds", "Seconds since the server started.",
         static_cast<std::uint64_t>(gauges.uptime / std::chrono::seconds{1}));
   head(out, "weir_build_info", "gauge", "Always 1; the version is in the label.");
   line(out, "weir_build_info", "{version=\"" + gauges.version + "\"}", "1");
+  write_process(out, gauges.process);
   return out;
 }
 

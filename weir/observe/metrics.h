@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "weir/core/answer.h"
 #include "weir/observe/clients.h"
 #include "weir/observe/events.h"
+#include "weir/observe/process.h"
 
 namespace weir {
 
@@ -105,8 +107,15 @@ struct ActiveClients {
   std::uint64_t count = 0;
 };
 
-// Gauges that belong to no loop, read when somebody scrapes.
+// A limit of the configuration: its series exist from the start, at 0.
+struct ConfiguredLimit {
+  std::string name;
+  std::string limiter_type;
+};
+
+// What belongs to no loop, read for each scrape.
 struct Gauges {
+  std::vector<ConfiguredLimit> limits;
   std::vector<ActiveClients> active;
   std::uint64_t buckets = 0;
   std::uint64_t buckets_evicted = 0;
@@ -114,6 +123,7 @@ struct Gauges {
   bool store_up = true;
   std::string store = "memory";
   std::uint64_t blocks = 0;
+  std::map<std::string, std::uint64_t> blocks_made;  // by limit, since the start
   std::uint64_t blocks_refused = 0;
   std::uint64_t denial_counters_forgotten = 0;
   std::vector<std::pair<std::string, std::uint64_t>> store_errors;  // by kind, of a store that tells them apart
@@ -123,6 +133,11 @@ struct Gauges {
   std::array<std::uint64_t, 3> store_fallbacks{};  // requests that got a policy instead of the store, by FailurePolicy
   std::uint64_t reloads_ok = 0;
   std::uint64_t reloads_failed = 0;
+  Wall last_reload{};  // or the start
+  bool last_reload_ok = true;
+  std::optional<Duration> snapshot_age;  // absent: no snapshots are configured
+  std::uint64_t snapshot_failures = 0;
+  ProcessStats process;
   std::string version;
   Duration uptime{};
 };

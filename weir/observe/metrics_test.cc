@@ -7,6 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(Histogram, PutsADurationIntoTheSmallestBoundThatHoldsIt) {
   Histogram histogram;
@@ -44,6 +45,44 @@ TEST(Exposition, CountsWhatGotAFailurePolicyInsteadOfTheStore) {
   EXPECT_THAT(text, HasSubstr(R"(weir_store_fallback_total{policy="passThrough"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"(weir_store_fallback_total{policy="failClosed"} 2)"));
   EXPECT_THAT(text, HasSubstr(R"(weir_store_fallback_total{policy="inMemoryFallback"} 3)"));
+}
+
+TEST(Exposition, HasEveryConfiguredLimitAtZeroFromTheStart) {
+  Gauges gauges;
+  gauges.limits = {{"per-ip", "ip"}, {"orders", ""}};
+  gauges.blocks_made = {{"orders", 3}};
+  const std::string text = exposition({}, gauges);
+  EXPECT_THAT(text, HasSubstr(R"(requests_total{limit="per-ip",limiter_type="ip",status="allowed"} 0)"));
+  EXPECT_THAT(text, HasSubstr(R"(requests_total{limit="orders",limiter_type="",status="denied"} 0)"));
+  EXPECT_THAT(text, HasSubstr(R"(weir_rate_limit_exceeded_total{limit="per-ip",limiter_type="ip"} 0)"));
+  EXPECT_THAT(text, HasSubstr(R"(weir_blocks_total{limit="per-ip"} 0)"));
+  EXPECT_THAT(text, HasSubstr(R"(weir_blocks_total{limit="orders"} 3)"));
+}
+
+TEST(Exposition, TellsOfTheLastReloadAndSnapshot) {
+  Gauges gauges;
+  gauges.last_reload = Wall{1'700'000'000s};
+  gauges.last_reload_ok = false;
+  EXPECT_THAT(exposition({}, gauges), Not(HasSubstr("weir_snapshot_age_seconds"))) << "no snapshots are configured";
+  gauges.snapshot_age = 2500ms;
+  gauges.snapshot_failures = 4;
+  const std::string text = exposition({}, gauges);
+  EXPECT_THAT(text, HasSubstr("\nweir_config_last_reload_timestamp_seconds 1700000000\n"));
+  EXPECT_THAT(text, HasSubstr("\nweir_config_last_reload_successful 0\n"));
+  EXPECT_THAT(text, HasSubstr("\nweir_snapshot_age_seconds 2.5\n"));
+  EXPECT_THAT(text, HasSubstr("\nweir_snapshot_failures_total 4\n"));
+}
+
+TEST(Exposition, DescribesTheProcess) {
+  Gauges gauges;
+  gauges.process = {1500ms, 4096, 8192, 7, 1024, Wall{1'700'000'000s}};
+  const std::string text = exposition({}, gauges);
+  EXPECT_THAT(text, HasSubstr("\nprocess_cpu_seconds_total 1.5\n"));
+  EXPECT_THAT(text, HasSubstr("\nprocess_resident_memory_bytes 4096\n"));
+  EXPECT_THAT(text, HasSubstr("\nprocess_virtual_memory_bytes 8192\n"));
+  EXPECT_THAT(text, HasSubstr("\nprocess_open_fds 7\n"));
+  EXPECT_THAT(text, HasSubstr("\nprocess_max_fds 1024\n"));
+  EXPECT_THAT(text, HasSubstr("\nprocess_start_time_seconds 1700000000\n"));
 }
 
 }  // namespace

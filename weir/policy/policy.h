@@ -159,6 +159,10 @@ class Policy {
     Standing standing = Standing::charged;
   };
   InForce in_force(const NamedLimit& limit, std::string_view bucket_id, const Known& known, Wall wall) const;
+  // The live deny entry about that id: of the configuration, of an operator, or an automatic block. Null: none; of
+  // several the last to end. Valid as long as the policy and `known`.
+  const AccessEntry* denied_by(const NamedLimit& limit, std::string_view bucket_id, const Known& known,
+                               Wall wall) const;
 
   std::span<const NamedLimit> limits() const noexcept { return parts_.limits; }
   const NamedLimit* find(std::string_view name) const noexcept;  // null if there is none

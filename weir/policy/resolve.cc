@@ -281,6 +281,17 @@ Standing Policy::ask_lists(const Identity& identity, const Part& part, const Ask
   return allowed.last() != nullptr ? Standing::allow_listed : Standing::charged;
 }
 
+const AccessEntry* Policy::denied_by(const NamedLimit& limit, std::string_view bucket_id, const Known& known,
+                                     Wall wall) const {
+  Client client;
+  client.name = {limit.name, bucket_id};
+  if (!limit.hashed && limit.id_kind != IdKind::shaped) {
+    if (const Result<IpPrefix> ip = IpPrefix::parse(bucket_id)) client.ip = *ip;
+  }
+  if (!limit.hashed && limit.key.size() == 1 && limit.key.front() == "apikey") client.apikey = bucket_id;
+  return find_in(AccessEntry::List::deny, client, {&parts_.access, &known.entries(), &known.blocks()}, wall).last();
+}
+
 Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolved& out) const {
   const NamedLimit& limit = wanted.limit;
   const Result<std::string_view> key = write_key(limit, wanted.identity.id, wanted.route, out.text_);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weir/base/text.h"
+#include "weir/core/identifier.h"
 
 namespace weir {
 namespace {
@@ -31,6 +32,12 @@ BucketName name_of(const Label& label) noexcept {
 }
 
 }  // namespace
+
+std::string block_line(const Label& label, std::int64_t denials, const BlockRule& rule) {
+  return "client blocked: client=" + shown_identifier(label) + " limit=" + std::string(label.limit) +
+         " denials=" + std::to_string(denials) + " within=" + print_duration(rule.within) +
+         " for=" + print_duration(rule.lasts);
+}
 
 DenialWatch::DenialWatch(KnownKeeper& keeper) : keeper_(keeper), hash_{random_hash_key()} {}
 
@@ -58,7 +65,7 @@ void DenialWatch::denied(const Policy& policy, const Answer& answer) {
     entry->added_by = "weir";
     const Wall now = answer.now.wall;
     entry->expires = rule.lasts < Wall::max() - now ? now + rule.lasts : Wall::max();
-    keeper_.block(std::move(*entry));
+    keeper_.block(std::move(*entry), std::string(label.limit), block_line(label, total, rule));
   }
 }
 

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,10 @@
 #include "weir/server/known_keeper.h"
 
 namespace weir {
+
+// The log line of an automatic block: "client blocked: client=ip:203.0.113.9 limit=per-ip denials=100 within=1m
+// for=10m". `denials` is what `rule` counted, the last of them `label`'s.
+std::string block_line(const Label& label, std::int64_t denials, const BlockRule& rule);
 
 class DenialWatch {
  public:

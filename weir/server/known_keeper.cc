@@ -237,14 +237,14 @@ std::vector<AccessEntry> KnownKeeper::entries(AccessEntry::List list, Wall now) 
   return out;
 }
 
-void KnownKeeper::block(AccessEntry entry) {
+void KnownKeeper::block(AccessEntry entry, std::string limit, std::string sentence) {
   {
     const std::lock_guard lock(waiting_mutex_);
     if (waiting_.size() >= bounds::blocks_waiting_max) {
       blocks_refused_.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    waiting_.push_back(std::move(entry));
+    waiting_.push_back({std::move(entry), std::move(limit), std::move(sentence)});
     any_waiting_.store(true, std::memory_order_release);
   }
   // Publishing costs what is known. And whoever holds the lock may be writing a file, which no loop waits for.
@@ -254,32 +254,48 @@ void KnownKeeper::block(AccessEntry entry) {
 }
 
 unsigned KnownKeeper::take_waiting() {
-  std::vector<AccessEntry> fresh;
+  std::vector<WaitingBlock> fresh;
   if (any_waiting_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(waiting_mutex_);
     fresh.swap(waiting_);
     any_waiting_.store(false, std::memory_order_release);
   }
   unsigned changed = 0;
-  for (AccessEntry& entry : fresh) {
+  std::map<std::string, std::uint64_t> made;
+  for (auto& [entry, limit, sentence] : fresh) {
     std::string key = selector_of(entry);
     if (blocks_.size() >= bounds::blocks_max && !blocks_.contains(key)) {
       blocks_refused_.fetch_add(1, std::memory_order_relaxed);
       continue;
     }
+    ++made[std::move(limit)];
+    if (!sentence.empty() && unlogged_.size() < bounds::blocks_waiting_max) unlogged_.push_back(std::move(sentence));
     if (share_ != nullptr) untold_.insert_or_assign(key, entry);
     blocks_.insert_or_assign(std::move(key), std::move(entry));
     changed = blocks_part;
   }
+  if (made.empty()) return changed;
+  const std::lock_guard lock(waiting_mutex_);
+  for (const auto& [limit, count] : made) blocks_made_[limit] += count;
   return changed;
 }
 
+std::map<std::string, std::uint64_t> KnownKeeper::blocks_made() const {
+  const std::lock_guard lock(waiting_mutex_);
+  return blocks_made_;
+}
+
 void KnownKeeper::tick(Wall now) {
-  const std::lock_guard lock(mutex_);
-  const unsigned ended = forget_ended(now);
-  publish_and_save(ended | take_waiting());
-  if (unsaved_) save();
-  if (!untold_.empty() && !telling_ && now >= tell_at_) tell_of_blocks();
+  std::vector<std::string> sentences;
+  {
+    const std::lock_guard lock(mutex_);
+    const unsigned ended = forget_ended(now);
+    publish_and_save(ended | take_waiting());
+    if (unsaved_) save();
+    if (!untold_.empty() && !telling_ && now >= tell_at_) tell_of_blocks();
+    sentences.swap(unlogged_);
+  }
+  for (const std::string& sentence : sentences) log_(sentence);
 }
 
 // A few at a time; what is not taken is told again later, while it lasts.

@@ -79,8 +79,11 @@ class KnownKeeper {
 
   // From a loop's thread: a client to be denied from now on, or from the next tick() on if bounds::known_at_once_max is
   // reached or somebody else is making a change. Cheap, and waits for nobody; beyond bounds::blocks_waiting_max and
-  // bounds::blocks_max it is not blocked, and counted.
-  void block(AccessEntry entry);
+  // bounds::blocks_max it is not blocked, and counted. `limit` is the one whose denials caused it; `sentence`, if any,
+  // is logged by the tick() after it came into force.
+  void block(AccessEntry entry, std::string limit = {}, std::string sentence = {});
+  // Blocks that came into force here since the start, by limit.
+  std::map<std::string, std::uint64_t> blocks_made() const;
   std::uint64_t blocks_refused() const noexcept { return blocks_refused_.load(std::memory_order_relaxed); }
 
   // Every 50 ms or so, from one thread: publishes blocks and tells the share of them, forgets what has ended, saves
@@ -89,6 +92,11 @@ class KnownKeeper {
 
  private:
   enum Changed : unsigned { adjustments_part = 1, entries_part = 2, blocks_part = 4 };
+  struct WaitingBlock {
+    AccessEntry entry;
+    std::string limit;
+    std::string sentence;
+  };
 
   // All of these: REQUIRES: mutex_ is held.
   unsigned forget_ended(Wall now);
@@ -118,11 +126,13 @@ class KnownKeeper {
   std::string skipped_[2];                         // of each part, what was complained of last
   Known::Parts parts_;                             // as published
   Wall soonest_ = Wall::max();                     // nothing ends before
+  std::vector<std::string> unlogged_;              // sentences of blocks in force; at most bounds::blocks_waiting_max
   bool unsaved_ = false;
   bool complained_ = false;  // about what could not be saved
 
-  std::mutex waiting_mutex_;  // for a moment only: loops take it
-  std::vector<AccessEntry> waiting_;
+  mutable std::mutex waiting_mutex_;  // for a moment only: loops take it
+  std::map<std::string, std::uint64_t> blocks_made_;
+  std::vector<WaitingBlock> waiting_;
   std::atomic<bool> any_waiting_{false};
   std::atomic<std::uint64_t> blocks_refused_{0};
 

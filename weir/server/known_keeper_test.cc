@@ -92,6 +92,19 @@ TEST(KnownKeeper, ABlockIsInForceAtOnce) {
   EXPECT_TRUE(keeper.known().current()->blocks().empty());
 }
 
+TEST(KnownKeeper, EveryAutomaticBlockIsCountedAndLoggedOnce) {
+  std::vector<std::string> log;
+  KnownKeeper keeper(nullptr, [&](std::string_view sentence) { log.emplace_back(sentence); });
+  keeper.block(deny("192.0.2.1", kNow + 10min), "per-ip", "client blocked: client=ip:192.0.2.1");
+  keeper.block(deny("192.0.2.2", kNow + 10min), "orders", "client blocked: client=ip:192.0.2.2");
+  EXPECT_TRUE(log.empty()) << "a loop does not wait for the log";
+  keeper.tick(kNow + 1s);
+  keeper.tick(kNow + 2s);
+  EXPECT_EQ(log,
+            (std::vector<std::string>{"client blocked: client=ip:192.0.2.1", "client blocked: client=ip:192.0.2.2"}));
+  EXPECT_EQ(keeper.blocks_made(), (std::map<std::string, std::uint64_t>{{"orders", 1}, {"per-ip", 1}}));
+}
+
 TEST(KnownKeeper, ForgetsWhatHasEnded) {
   KnownKeeper keeper;
   ASSERT_TRUE(keeper.adjust(adjustment("7"), kNow));

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "weir/base/bounds.h"
+#include "weir/base/clock.h"
 #include "weir/policy/diff.h"
 
 namespace weir {
@@ -33,7 +34,8 @@ std::string listed(const std::vector<std::string>& words) {
 Reloader::Reloader(policy::Loaded first, Options options)
     : options_(std::move(options)),
       policy_(first.policy),
-      current_(std::make_shared<const policy::Loaded>(std::move(first))) {}
+      current_(std::make_shared<const policy::Loaded>(std::move(first))),
+      last_reload_(BootClock::wall()) {}
 
 void Reloader::on_change(std::function<void(const policy::Loaded&)> told) {
   const std::lock_guard lock(mutex_);
@@ -43,6 +45,8 @@ void Reloader::on_change(std::function<void(const policy::Loaded&)> told) {
 Reloader::Report Reloader::reload() {
   const std::lock_guard lock(mutex_);
   Report report = put_in_force(options_.load({}));
+  last_reload_ = BootClock::wall();
+  last_reload_ok_ = report.ok();
   if (!report.ok()) {
     ++failed_;
     for (const policy::Problem& problem : report.problems) options_.log(LogLevel::error, problem.text());

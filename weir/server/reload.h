@@ -15,6 +15,7 @@
 
 #include "weir/base/log.h"
 #include "weir/base/published.h"
+#include "weir/base/time.h"
 #include "weir/policy/parse.h"
 #include "weir/policy/policy.h"
 
@@ -58,6 +59,9 @@ class Reloader {
 
   std::uint64_t reloads_ok() const noexcept { return ok_.load(); }
   std::uint64_t reloads_failed() const noexcept { return failed_.load(); }
+  // When reload() was last tried, or the start, and whether it succeeded.
+  Wall last_reload() const noexcept { return last_reload_.load(); }
+  bool last_reload_ok() const noexcept { return last_reload_ok_.load(); }
 
  private:
   Report put_in_force(policy::Outcome outcome);
@@ -70,6 +74,8 @@ class Reloader {
   std::vector<std::function<void(const policy::Loaded&)>> told_;
   std::atomic<std::uint64_t> ok_{0};
   std::atomic<std::uint64_t> failed_{0};
+  std::atomic<Wall> last_reload_;
+  std::atomic<bool> last_reload_ok_{true};
 };
 
 }  // namespace weir

@@ -70,6 +70,8 @@ TEST_F(ReloaderTest, AppliesNothingOfAFileThatIsHalfRight) {
   EXPECT_EQ(reloader_->version(), 0u);
   EXPECT_EQ(reloader_->reloads_failed(), 1u);
   EXPECT_EQ(reloader_->reloads_ok(), 0u);
+  EXPECT_FALSE(reloader_->last_reload_ok());
+  EXPECT_GT(reloader_->last_reload(), Wall{});
   ASSERT_EQ(log_.size(), 3u) << "every problem, and that nothing changed";
   EXPECT_THAT(log_, Contains(HasSubstr("weir.yaml:1:37: burst 0 must be at least 1")));
   EXPECT_EQ(log_.back(), "error not reloaded: what was in force stays in force");

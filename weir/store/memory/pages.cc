@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstdint>
 #include <new>
 #include <utility>
 
@@ -204,21 +205,20 @@ void Pages::give_back(std::size_t i) noexcept {
   given_back_ += kChunkBytes;
 }
 
-// Chunks that nobody took since the last look. Of a table with huge pages only where one is free as a whole: giving
-// back a part of it would break it up for good.
+// Gives back chunks that nobody took since the last call. A huge page goes back only when all of it is free: giving
+// back a part would break it up for good.
 void Pages::give_back_idle() noexcept {
-  const bool whole = huge_ && chunks_ready_ * kChunkBytes >= kPopulateFrom;
   for (std::size_t i = free_.lowest(chunks_ready_); i < chunks_ready_;) {
     const std::size_t huge_page = byte_offset(i) / kHugePage * kHugePage;
     const std::size_t first = huge_page > begin_ ? (huge_page - begin_) / kChunkBytes : 0;
     const std::size_t end = std::min((huge_page + kHugePage - begin_) / kChunkBytes, chunks_ready_);
     bool used = false;
-    for (std::size_t j = first; whole && j < end; ++j) {
+    for (std::size_t j = std::max(first, huge_from_); j < end; ++j) {
       used = used || chunk(j).phase == Phase::in_use || (chunk(j).phase == Phase::free && !chunk(j).idle);
     }
     for (; i < end; ++i) {
       if (chunk(i).phase != Phase::free) continue;
-      if (chunk(i).idle && !used) give_back(i);
+      if (chunk(i).idle && (!used || i < huge_from_)) give_back(i);
       chunk(i).idle = true;
     }
   }
@@ -243,6 +243,7 @@ bool Pages::maintain() noexcept {
     if (huge_) {
       touching_from_ = from / kChunkBytes;
       touching_to_ = to / kChunkBytes;
+      huge_from_ = std::min(huge_from_, touching_from_);
     }
   }
   // Unlocked: touching pages takes milliseconds.

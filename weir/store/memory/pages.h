@@ -106,6 +106,8 @@ class Pages {
   std::size_t chunks_ready_ = 0;  // chunks below have been made ready at least once
   std::size_t given_back_ = 0;
   std::size_t populated_ = 0;  // bytes from begin_ that maintain() has touched
+  // Chunks from here on are in huge pages, as far as maintain() has touched them; those below are in ordinary ones.
+  std::size_t huge_from_ = SIZE_MAX;
   // Chunks that maintain() is touching in huge pages right now: whoever wants one of them takes one behind them.
   std::size_t touching_from_ = 0;
   std::size_t touching_to_ = 0;

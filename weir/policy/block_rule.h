@@ -1,4 +1,4 @@
-// When a client that is denied again and again is put on the deny list for a while.
+// When a client that is denied often is put on the deny list for a while.
 #pragma once
 
 #include "weir/base/time.h"
@@ -6,7 +6,7 @@
 
 namespace weir {
 
-// `access.block`: who is denied often is put on the deny list for a while.
+// `access.block`, or `block` of a limit.
 struct BlockRule {
   Count after = 0;    // so many denials of a client; 0: not by their number
   Duration within{};  // in this time

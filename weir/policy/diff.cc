@@ -46,6 +46,10 @@ std::string words(const NamedLimit& limit) {
   if (limit.lease) {
     add("lease ", std::to_string(limit.lease->tokens) + " for " + std::to_string(limit.lease->servers) + " servers");
   }
+  if (limit.block.any()) {
+    add("block ", "after " + std::to_string(limit.block.after) + " within " + print_duration(limit.block.within) +
+                      " for " + print_duration(limit.block.lasts));
+  }
   if (limit.idle_min != Duration::zero()) add("idle ", std::to_string(limit.idle_min / std::chrono::seconds{1}) + "s");
   return out;
 }

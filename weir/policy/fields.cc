@@ -92,6 +92,12 @@ constexpr std::array kSchedule = std::to_array<Field>({
     {.name = "rate", .type = rate, .doc = "Shorthand for count and period, such as 100/s or 20 per minute."},
 });
 
+constexpr std::array kLimitBlock = std::to_array<Field>({
+    {.name = "after", .type = integer, .doc = "So many denials by this limit.", .required = true, .min = 1},
+    {.name = "within", .type = duration, .fallback = "1m", .doc = "In this time.", .min = 1},
+    {.name = "for", .type = duration, .fallback = "10m", .doc = "How long the id is denied.", .min = 1},
+});
+
 constexpr std::array kLimit = std::to_array<Field>({
     {.name = "key",
      .type = key_source,
@@ -153,6 +159,10 @@ constexpr std::array kLimit = std::to_array<Field>({
      .type = section,
      .doc = "Tokens a server may take from a shared bucket at once.",
      .fields = kLease},
+    {.name = "block",
+     .type = section,
+     .doc = "An id that this limit denies often is deny-listed for a while.",
+     .fields = kLimitBlock},
     {.name = "external", .type = section, .doc = "A service that decides this limit's numbers.", .fields = kExternal},
 });
 

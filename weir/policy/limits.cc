@@ -1,7 +1,7 @@
 #include "weir/policy/limits.h"
 
 #include <algorithm>
-#include <charconv>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -31,7 +31,10 @@ class LimitReader {
     if (has("failure_policy")) limit.failure_policy = static_cast<FailurePolicy>(choice("failure_policy", 0));
     if (has("failure_code")) limit.failure_code = static_cast<int>(*parse_integer(text("failure_code")));
     read_lease(limit);
+    read_block(limit);
   }
+
+  const Written& written() const noexcept { return written_; }
 
  private:
   // A value that was refused is as good as none.
@@ -92,7 +95,7 @@ class LimitReader {
       if (hours != kNoNode) entry.hours = *parse_hours(document_.value(hours));
       const std::optional<Zone> zone = load_zone(find(item, "zone"));
       // The limit's numbers must not be blamed in the place of one that was refused here.
-      const Written all = own.spoiled || !own.any() ? own : merge(written_, own);
+      const Written all = own.spoiled || !own.any() ? own : inherit(written_, own, item);
       const std::optional<Limit> numbers = make_limit(document_, all, complaints_);
       if (!zone || !numbers) continue;
       entry.zone = *zone;
@@ -138,6 +141,22 @@ class LimitReader {
     }
   }
 
+  void read_block(NamedLimit& limit) {
+    const NodeId block = find("block");
+    if (block == kNoNode || document_.node(block).kind != NodeKind::map) return;
+    if (limit.key == std::vector<std::string>{"global"}) {
+      complaints_.add(document_.mark(block),
+                      "block is not possible on a limit whose key is global: it would deny everyone");
+    }
+    const auto time = [&](std::string_view key, Duration fallback) {
+      const NodeId at = find(block, key);
+      return at == kNoNode ? fallback : *parse_duration(document_.value(at));
+    };
+    limit.block.after = *parse_integer(document_.value(document_.find(block, "after")));
+    limit.block.within = time("within", std::chrono::minutes{1});
+    limit.block.lasts = time("for", std::chrono::minutes{10});
+  }
+
   const Document& document_;
   NodeId entry_;
   Complaints& complaints_;
@@ -151,6 +170,7 @@ NamedLimit& name_limit(Limits& limits, const Document& document, NodeId entry) {
   if (fresh) {
     limits.made.emplace_back().name = name;
     limits.nodes.push_back(entry);
+    limits.written.emplace_back();
   }
   return limits.made[found->second];
 }
@@ -257,13 +277,16 @@ Limits read_limits(const Document& document, NodeId root, Complaints& complaints
     check_name(document, entry, complaints);
     NamedLimit& limit = name_limit(limits, document, entry);
     if (document.node(entry).kind != NodeKind::map) continue;
-    if (limits.nodes[limits.by_name[limit.name]] != entry) {
+    const std::size_t index = limits.by_name[limit.name];
+    if (limits.nodes[index] != entry) {
       // Written twice: for what else is wrong with it.
       NamedLimit second;
       LimitReader(document, entry, complaints).read(second);
       continue;
     }
-    LimitReader(document, entry, complaints).read(limit);
+    LimitReader reader(document, entry, complaints);
+    reader.read(limit);
+    limits.written[index] = reader.written();
     read_identity(document, entry, limit, seen, complaints);
     const bool silent = !limit.numbers && !limit.unlimited && !limit.quota && limit.schedule.empty();
     if (silent && !limit.key.empty() && !document.node(entry).refused) {

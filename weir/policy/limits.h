@@ -8,13 +8,15 @@
 
 #include "weir/policy/document.h"
 #include "weir/policy/named_limit.h"
+#include "weir/policy/numbers.h"
 
 namespace weir::policy {
 
 // Limits in the making.
 struct Limits {
   std::vector<NamedLimit> made;
-  std::vector<NodeId> nodes;  // where each was first named
+  std::vector<NodeId> nodes;     // where each was first named
+  std::vector<Written> written;  // the numbers of each as written: its overrides inherit them
   std::map<std::string, std::size_t, std::less<>> by_name;
   bool complete = true;  // false: `limits` or `names` could not be read, so that a name unknown here may be theirs
 };

@@ -14,6 +14,7 @@
 #include "weir/identify/id_format.h"
 #include "weir/identify/key_source.h"
 #include "weir/identify/prefix_map.h"
+#include "weir/policy/block_rule.h"
 #include "weir/policy/override_table.h"
 #include "weir/policy/schedule.h"
 
@@ -62,6 +63,7 @@ struct NamedLimit {
   std::optional<FailurePolicy> failure_policy;  // absent: the top level's
   std::optional<int> failure_code;
   std::optional<Lease> lease;
+  BlockRule block;      // counts this limit's denials only
   Duration idle_min{};  // idle buckets are kept at least this long
   OverrideTable overrides;
   PrefixMap<std::uint32_t> override_prefixes;  // indexes into overrides; for ids that are addresses

@@ -43,7 +43,6 @@ bool is_spoiled(const Document& document, NodeId section, std::span<const std::s
   for (const NodeId entry : document.children(section)) {
     if (!document.node(entry).refused) continue;
     const std::string_view key = document.key(entry);
-    if (key == "<<") return true;  // a merge, which we do not know, may have brought anything
     if (std::ranges::find(words, key) != words.end() || !nearest_word(words, key).empty()) return true;
   }
   return false;
@@ -89,12 +88,18 @@ Written read_numbers(const Document& document, NodeId section, Complaints& compl
   return written;
 }
 
-Written merge(const Written& under, const Written& over) {
+Written inherit(const Written& under, const Written& over, NodeId heir) {
   Written merged = over;
   merged.spoiled = under.spoiled || over.spoiled;
-  if (!merged.count.value) merged.count = under.count;
-  if (!merged.period.value) merged.period = under.period;
-  if (!merged.burst.value) merged.burst = under.burst;
+  merged.heir = heir;
+  const auto take = [](const auto& from, auto& into) {
+    if (into.value) return;
+    into = from;
+    into.inherited = true;
+  };
+  take(under.count, merged.count);
+  take(under.period, merged.period);
+  take(under.burst, merged.burst);
   return merged;
 }
 
@@ -122,17 +127,23 @@ std::optional<Limit> make_limit(const Document& document, const Written& written
   }
   // The sentence begins with the field it is about. A burst that nobody wrote is the count, and takes the period.
   NodeId at = written.count.at;
-  if (detail.starts_with("period")) at = written.period.at;
-  if (detail.starts_with("burst") && written.burst.at != kNoNode) {
+  bool inherited = written.count.inherited;
+  if (detail.starts_with("period")) {
+    at = written.period.at;
+    inherited = written.period.inherited;
+  }
+  if (detail.starts_with("burst") && written.burst.value) {
     at = written.burst.at;
+    inherited = written.burst.inherited;
   } else if (detail.starts_with("burst")) {
     at = written.period.at;
+    inherited = written.period.inherited;
     const bool period = document.key(at) == "period";
     detail = std::string(document.key(at)) + " " + std::string(document.value(at)) +
              (period ? " is too long: at most " : " is too slow: a period of at most ") + print(document.window_max()) +
              (document.window_max() < bounds::window_max ? " is possible on Redis" : " is possible");
   }
-  complaints.add(document.mark(at), detail);
+  complaints.add(document.mark(inherited ? written.heir : at), detail);
   return std::nullopt;
 }
 

@@ -17,6 +17,7 @@ struct Written {
   struct Said {
     std::optional<T> value;
     NodeId at = kNoNode;
+    bool inherited = false;  // another section said it
   };
   Said<Count> count;
   Said<Duration> period;
@@ -24,6 +25,7 @@ struct Written {
   bool unlimited = false;  // `average: 0`
   Duration idle{};         // `maximumTimeBeforeTokenExpiry`
   bool spoiled = false;    // a number in the section was refused: what seems to be missing may be that
+  NodeId heir = kNoNode;   // the section that inherits; problems with inherited numbers are reported there
 
   bool any() const noexcept { return count.value || period.value || burst.value; }
 };
@@ -35,8 +37,9 @@ Written read_numbers(const Document& document, NodeId section, Complaints& compl
 // Whether something that was refused in the section is one of `words`, or was meant to be.
 bool is_spoiled(const Document& document, NodeId section, std::span<const std::string_view> words);
 
-// What `over` says, and what `under` says where it does not. A burst that nobody wrote follows the count.
-Written merge(const Written& under, const Written& over);
+// The numbers of `over`, read from the section `heir`, and those of `under` where it has none. A burst that nobody
+// wrote follows the count.
+Written inherit(const Written& under, const Written& over, NodeId heir);
 
 // Nothing when there are no numbers, or after a complaint about numbers that are incomplete or break a rule.
 std::optional<Limit> make_limit(const Document& document, const Written& written, Complaints& complaints);

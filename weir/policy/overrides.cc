@@ -53,9 +53,9 @@ class OverrideReader {
   void read(NodeId entry) {
     const std::string_view key = document_.key(entry);
     const auto [name, id] = split(key);
-    const std::optional<Override> value = read_value(entry);
-    if (name.size() == key.size()) return refuse(entry, "override " + quote(key) + " must read Name:id");
     const std::optional<std::size_t> limit = limit_named(name);
+    const std::optional<Override> value = read_value(entry, limit);
+    if (name.size() == key.size()) return refuse(entry, "override " + quote(key) + " must read Name:id");
     if (!limit) return refuse_name(entry, name);
     // Without a value the id is still held against its rules.
     Override blocked;
@@ -110,14 +110,16 @@ class OverrideReader {
     return id != kNoNode && document_.value(id) == "true";
   }
 
-  std::optional<Override> read_value(NodeId entry) {
+  // Without a limit, which the caller refuses, only what is wrong with the value itself is reported.
+  std::optional<Override> read_value(NodeId entry, std::optional<std::size_t> of) {
     if (document_.node(entry).kind == NodeKind::null) {
       refuse(entry, "override " + quote(document_.key(entry)) + " has no value");
       return std::nullopt;
     }
     if (document_.node(entry).kind != NodeKind::map) return std::nullopt;
     const Written written = read_numbers(document_, entry, complaints_);
-    const std::optional<Limit> limit = make_limit(document_, written, complaints_);
+    std::optional<Limit> limit;
+    if (of && written.any()) limit = make_limit(document_, inherit(limits_.written[*of], written, entry), complaints_);
     Override value;
     if (limit) value.limit = *limit;
     value.has_limit = limit.has_value();
@@ -130,7 +132,13 @@ class OverrideReader {
     if (unlimited) value.kind = Override::Kind::unlimited;
     const bool numbers = (written.any() && !written.unlimited) || value.has_quota;
     const int said = int{numbers} + int{blocked} + int{unlimited};
-    if (said == 1) return value;
+    if (said == 1) {
+      // Numbers without a quota inherit the limit's.
+      const bool inherits = value.has_limit && !value.has_quota && quota == kNoNode && limits_.made[*of].quota;
+      if (inherits) value.quota = *limits_.made[*of].quota;
+      value.has_quota |= inherits;
+      return value;
+    }
     // One that was refused may be what is missing.
     constexpr std::array<std::string_view, 3> others{"quota", "unlimited", "blocked"};
     if (said == 0 && (written.spoiled || is_spoiled(document_, entry, others))) return std::nullopt;

@@ -53,10 +53,12 @@ std::string_view print(Standing standing) noexcept {
 }
 
 Policy::Policy(Parts parts) : parts_(std::move(parts)), routes_(std::exchange(parts_.routes, {})) {
+  blocks_ = parts_.block.any();
   for (std::size_t i = 0; i < parts_.limits.size(); ++i) {
     if (!parts_.limits[i].sources.empty()) keyed_.push_back(static_cast<std::uint32_t>(i));
     by_name_.emplace(parts_.limits[i].name, i);
     override_count_ += parts_.limits[i].overrides.size();
+    blocks_ |= parts_.limits[i].block.any();
   }
 }
 

@@ -174,6 +174,8 @@ class Policy {
   int ipv6_prefix() const noexcept { return parts_.ipv6_prefix; }
   const AccessList& access() const noexcept { return parts_.access; }
   const BlockRule& block() const noexcept { return parts_.block; }
+  // Some rule blocks clients that are denied often: `access.block` or `block` of a limit.
+  bool blocks() const noexcept { return blocks_; }
 
   // Some limit is `hashed` and there is no key to hash with: give Options::made_hash_key (parse.h).
   bool lacks_hash_key() const noexcept;
@@ -206,6 +208,7 @@ class Policy {
   std::vector<std::uint32_t> keyed_;  // limits that have a key
   std::map<std::string, std::size_t, std::less<>> by_name_;
   std::size_t override_count_ = 0;
+  bool blocks_ = false;
 };
 
 }  // namespace weir

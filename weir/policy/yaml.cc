@@ -8,11 +8,14 @@
 #include <istream>
 #include <optional>
 #include <streambuf>
+#include <unordered_set>
+#include <utility>
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
 #include "weir/identify/quote.h"
 #include "weir/policy/plain_yaml.h"
+#include "weir/policy/spellings.h"
 #include "weir/policy/yaml_guard.h"
 
 namespace weir::policy {
@@ -75,6 +78,7 @@ void TreeBuilder::scalar(std::uint32_t line, std::uint32_t column, std::string_v
     level.key.key_line = line;
     level.key.key_column = column;
     level.wants_value = true;
+    level.merges |= text == "<<";
     return;
   }
   Node node;
@@ -105,12 +109,48 @@ void TreeBuilder::begin(NodeKind kind, std::uint32_t line, std::uint32_t column,
   node.line = line;
   node.column = column;
   const NodeId id = place(node, anchor);
-  open_.push_back({id, kNoNode, false, {}});
+  open_.push_back({id, kNoNode, false, {}, false});
+}
+
+void TreeBuilder::merge(NodeId map) {
+  std::vector<NodeId> keys;
+  std::unordered_set<std::string_view> taken;
+  for (const NodeId entry : document_.children(map)) {
+    if (document_.key(entry) == "<<") keys.push_back(entry);
+    taken.insert(document_.key(entry));
+  }
+  const Node merged = document_.node(keys.front());
+  if (keys.size() > 1) {
+    const Node& twin = document_.node(keys[1]);
+    return refuse(twin.key_line, twin.key_column, "key \"<<\" is written twice; write a list to merge several maps");
+  }
+  std::vector<NodeId> maps{keys.front()};
+  if (merged.kind == NodeKind::sequence) {
+    maps.clear();
+    for (const NodeId item : document_.children(keys.front())) maps.push_back(item);
+  }
+  drop(document_, map, "<<");
+  NodeId last = kNoNode;
+  for (const NodeId entry : document_.children(map)) last = entry;
+  for (const NodeId source : maps) {
+    if (document_.node(source).kind != NodeKind::map) {
+      return refuse(merged.key_line, merged.key_column, "\"<<\" must be a map or a list of maps");
+    }
+    for (NodeId entry = document_.node(source).child; entry != kNoNode;) {
+      const NodeId next = std::exchange(document_.node(entry).next, kNoNode);
+      if (taken.insert(document_.key(entry)).second) {
+        (last == kNoNode ? document_.node(map).child : document_.node(last).next) = entry;
+        last = entry;
+      }
+      entry = next;
+    }
+  }
 }
 
 void TreeBuilder::end() {
   if (failed_) return;
   const NodeId id = open_.back().id;
+  if (open_.back().merges) merge(id);
   open_.pop_back();
   if (!open_anchors_.empty() && open_anchors_.back().second == id) {
     anchors_[open_anchors_.back().first] = id;

@@ -42,10 +42,14 @@ class TreeBuilder {
     NodeId last;       // its newest child
     bool wants_value;  // a map whose next node belongs to `key`
     Node key;          // key text and position in waiting
+    bool merges;       // a map that has the key `<<`
   };
 
   // Puts a finished scalar, or a container just begun, where it belongs.
   NodeId place(const Node& node, std::size_t anchor);
+  // Replaces the merge key `<<` of a finished map by the entries of the map, or the maps, that it names. The map's own
+  // entries take precedence, then the earlier of several maps.
+  void merge(NodeId map);
 
   FileId file_;
   Document& document_;

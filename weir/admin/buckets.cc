@@ -4,6 +4,7 @@
 
 #include "weir/admin/audit.h"
 #include "weir/admin/calls.h"
+#include "weir/admin/changing.h"
 #include "weir/admin/client_row.h"
 #include "weir/admin/target.h"
 #include "weir/base/text.h"
@@ -141,6 +142,59 @@ class ClientView final : public Work {
   std::optional<Error> error_;
 };
 
+// By what the deny list may know somebody whom a limit counts.
+std::vector<AccessEntry> selectors_of(const std::vector<Target>& targets) {
+  std::vector<AccessEntry> all;
+  for (const Target& target : targets) {
+    if (target.limit == nullptr) continue;
+    AccessEntry& entry = all.emplace_back();
+    entry.limit = target.limit->name;
+    entry.id = target.id;
+    if (target.limit->hashed || target.limit->key.size() != 1) continue;
+    if (target.limit->key.front() == "apikey") all.emplace_back().apikey = target.id;
+    if (target.limit->key.front() != "ip") continue;
+    if (const Result<IpPrefix> ip = IpPrefix::parse(target.id)) all.emplace_back().ip = *ip;
+  }
+  return all;
+}
+
+// Ends automatic blocks beside a reset; operators' entries stay.
+class Unblocking {
+ public:
+  void begin(const std::function<void(const KnownKeeper::Done& done)>& change) {
+    const auto finish = [](bool changed, Now) {
+      Reply reply;
+      reply.content = changed ? "true" : "false";
+      return reply;
+    };
+    changing_ = std::make_unique<Changing>(change, finish);
+  }
+  // Nothing to wait for: it is done, or was never begun. `refused` gets the reply if it was not possible.
+  bool done(Now now, std::optional<Reply>& refused) {
+    if (changing_ == nullptr) return true;
+    std::optional<Reply> reply = changing_->step(now);
+    if (!reply) return false;
+    changing_.reset();
+    if (reply->status != 200) refused = std::move(reply);
+    if (!refused) found_ = reply->content;
+    return true;
+  }
+  // A reset's reply.
+  Reply reply(std::uint64_t forgotten) const {
+    Reply reply;
+    JsonWriter json(reply.content);
+    json.begin_object().key("reset").number(static_cast<std::int64_t>(forgotten));
+    if (!found_.empty()) json.key("unblocked").boolean(found_ == "true");
+    json.end_object();
+    return reply;
+  }
+  Duration pause() const noexcept { return changing_ == nullptr ? Duration::zero() : changing_->pause(); }
+
+ private:
+  std::unique_ptr<Changing> changing_;
+  std::string found_;  // whether there was a block to end; empty: not asked
+};
+
 class Forgetting final : public Work {
  public:
   Forgetting(Front& front, const Request& request, std::shared_ptr<const Policy> policy, std::vector<Target> targets)
@@ -170,17 +224,24 @@ class Forgetting final : public Work {
     }
   }
 
+  void unblock(Wall now) {
+    unblocking_.begin([&](const KnownKeeper::Done& done) { front_.keeper.unblock(selectors_of(targets_), now, done); });
+  }
+
   std::optional<Reply> step(Now now) override {
+    std::optional<Reply> refused;
+    if (!unblocking_.done(now, refused)) return {};
     if (error_) return refuse(*error_);
+    if (refused) return refused;
     std::string whom;
     for (const Target& target : targets_) whom += (whom.empty() ? "" : ", ") + shown(target);
-    Reply reply;
-    JsonWriter(reply.content).begin_object().key("reset").number(static_cast<std::int64_t>(forgotten_)).end_object();
+    Reply reply = unblocking_.reply(forgotten_);
     std::string before;
     JsonWriter(before).begin_object().key("buckets").number(static_cast<std::int64_t>(forgotten_)).end_object();
     audit(front_, who_, now.wall, "reset", whom, before, R"({"buckets":0})");
     return reply;
   }
+  Duration pause() const noexcept override { return unblocking_.pause(); }
 
  private:
   void forget(std::string key, Kind kind) {
@@ -201,15 +262,22 @@ class Forgetting final : public Work {
   std::vector<Query> queries_;
   std::uint64_t forgotten_ = 0;
   std::optional<Error> error_;
+  Unblocking unblocking_;
 };
 
 // Everything, a part at a time: requests go on in between.
 class ForgettingAll final : public Work {
  public:
-  ForgettingAll(Front& front, const Request& request)
-      : front_(front), who_(caller(request)), progress_(std::make_shared<Progress>()) {}
+  ForgettingAll(Front& front, const Request& request, bool unblock)
+      : front_(front), who_(caller(request)), progress_(std::make_shared<Progress>()) {
+    if (!unblock) return;
+    unblocking_.begin([&](const KnownKeeper::Done& done) { front.keeper.unblock_all(request.now.wall, done); });
+  }
 
   std::optional<Reply> step(Now now) override {
+    std::optional<Reply> refused;
+    if (!unblocking_.done(now, refused)) return {};
+    if (refused) return refused;
     if (progress_->waiting) return {};
     if (!progress_->over && !progress_->error) {
       progress_->waiting = true;
@@ -231,12 +299,10 @@ class ForgettingAll final : public Work {
     std::string before;
     JsonWriter(before).begin_object().key("buckets").number(forgotten).end_object();
     audit(front_, who_, now.wall, "reset", "all", before, R"({"buckets":0})");
-    Reply reply;
-    JsonWriter(reply.content).begin_object().key("reset").number(forgotten).end_object();
-    return reply;
+    return unblocking_.reply(progress_->forgotten);
   }
   Duration pause() const noexcept override {
-    return progress_->waiting ? std::chrono::milliseconds{1} : Duration::zero();
+    return progress_->waiting ? std::chrono::milliseconds{1} : unblocking_.pause();
   }
 
  private:
@@ -251,6 +317,7 @@ class ForgettingAll final : public Work {
   Front& front_;
   std::string who_;
   std::shared_ptr<Progress> progress_;
+  Unblocking unblocking_;
 };
 
 }  // namespace
@@ -265,18 +332,25 @@ Outcome show_client(Front& front, const Request& request) {
 Outcome reset(Front& front, const Request& request) {
   const std::string& id = request.parts[0];
   const std::string_view limit = request.parameters["limit"];
+  const std::string_view block = request.parameters["block"];
+  if (request.parameters.has("block") && block != "true" && block != "false") {
+    return refuse(400, "bad_value", "block " + quote(block) + " must be true or false");
+  }
   if (id == "all" && limit.empty()) {
     if (request.parameters["confirm"] != "all") {
       return refuse(400, "bad_value", "a reset of all buckets needs ?confirm=all");
     }
-    return std::make_unique<ForgettingAll>(front, request);
+    return std::make_unique<ForgettingAll>(front, request, block == "true");
   }
   std::shared_ptr<const Policy> policy = front.reloader.policy().current();
   auto targets = targets_of(*policy, id, limit);
   if (auto* reply = std::get_if<Reply>(&targets)) return std::move(*reply);
   auto work = std::make_unique<Forgetting>(front, request, std::move(policy),
                                            std::get<std::vector<Target>>(std::move(targets)));
-  if (!work->too_many()) return work;
+  if (!work->too_many()) {
+    if (block == "true") work->unblock(request.now.wall);
+    return work;
+  }
   return refuse(413, "too_large",
                 "that id may have more than " + std::to_string(bounds::queries_per_turn_max) +
                     " buckets; name one limit with ?limit=");

@@ -11,7 +11,7 @@ constexpr std::string_view kPlace = "{}";
 
 constexpr std::array<std::string_view, 5> kListing = {"limit", "sort", "prefix", "n", "cursor"};
 constexpr std::array<std::string_view, 2> kTop = {"by", "n"};
-constexpr std::array<std::string_view, 2> kReset = {"limit", "confirm"};
+constexpr std::array<std::string_view, 3> kReset = {"limit", "confirm", "block"};
 constexpr std::array<std::string_view, 3> kEvents = {"limit", "allowed", "sample"};
 constexpr std::array<std::string_view, 4> kEntry = {"ip", "apikey", "limit", "id"};
 

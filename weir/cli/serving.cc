@@ -446,6 +446,8 @@ void Serving::maintain() {
     }
     lock.lock();
   }
+  // Blocks that the last requests caused are logged too.
+  keeper_->tick(clock_->wall());
 }
 
 }  // namespace weir::cli

@@ -5,25 +5,31 @@
 #include <string>
 #include <utility>
 
+#include "weir/base/inline_list.h"
 #include "weir/base/text.h"
 #include "weir/core/identifier.h"
 
 namespace weir {
 namespace {
 
-// Whom a decision is about, as the deny list will know it. Nobody: a bucket that all share.
-std::optional<AccessEntry> client_of(const Policy& policy, const Label& label) {
-  const NamedLimit* const limit = policy.find(label.limit);
-  if (limit == nullptr || label.key == "global") return std::nullopt;
+// Keeps the counts of a limit's own rule apart from those of `access.block`.
+constexpr std::uint64_t kOwnRule = 0x9e37'79b9'7f4a'7c15;
+
+AccessEntry id_of(const Label& label) {
   AccessEntry entry;
-  if (!limit->hashed && label.key == "ip") {
-    if (const Result<IpPrefix> ip = IpPrefix::parse(label.id)) entry.ip = *ip;
-  }
-  if (!limit->hashed && label.key == "apikey") entry.apikey = std::string(label.id);
-  if (entry.ip || !entry.apikey.empty()) return entry;
   entry.limit = std::string(label.limit);
   entry.id = std::string(label.id);
   return entry;
+}
+
+// Whom a decision is about, as the deny list knows the client.
+AccessEntry client_of(const NamedLimit& limit, const Label& label) {
+  AccessEntry entry;
+  if (!limit.hashed && label.key == "ip") {
+    if (const Result<IpPrefix> ip = IpPrefix::parse(label.id)) entry.ip = *ip;
+  }
+  if (!limit.hashed && label.key == "apikey") entry.apikey = std::string(label.id);
+  return entry.ip || !entry.apikey.empty() ? entry : id_of(label);
 }
 
 // Counted under the kind of client rather than the limit where the client is the same for every limit of that kind.
@@ -42,31 +48,43 @@ std::string block_line(const Label& label, std::int64_t denials, const BlockRule
 DenialWatch::DenialWatch(KnownKeeper& keeper) : keeper_(keeper), hash_{random_hash_key()} {}
 
 void DenialWatch::denied(const Policy& policy, const Answer& answer) {
-  const BlockRule& rule = policy.block();
-  if (!rule.any() || answer.access != Access::limited) return;
+  if (!policy.blocks() || answer.access != Access::limited || answer.verdict.degraded) return;
   const Decisions& all = answer.verdict.all;
-  std::array<BucketName, bounds::charges_max> seen;
-  std::size_t seen_size = 0;
+  // One request is one denial of a client, however many limits deny it.
+  InlineList<BucketName, bounds::charges_max> seen;
+  const auto first = [&](const BucketName& name) {
+    if (std::find(seen.begin(), seen.end(), name) != seen.end()) return false;
+    seen.push_back(name);
+    return true;
+  };
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Label& label = answer.labels[i];
     // A cost that can never pass is a mistake of the caller, and who is blocked by an override needs no second block.
     if (all[i].allowed || all[i].retry_after == kNever || label.shadow) continue;
-    // One request is one denial of a client, however many limits say so.
-    const BucketName name = name_of(label);
-    if (std::find(seen.begin(), seen.begin() + seen_size, name) != seen.begin() + seen_size) continue;
-    seen[seen_size++] = name;
-    std::int64_t total = 0;
-    const std::uint64_t hash = std::max<std::uint64_t>(hash_(name), 1);
-    if (!count(hash, rule, label.interval, answer.now.time, total)) continue;
-    std::optional<AccessEntry> entry = client_of(policy, label);
-    if (!entry) continue;
-    entry->reason = "automatic block: " + std::to_string(total) + " denials within " + print_duration(rule.within) +
-                    ", the last by " + std::string(label.limit);
-    entry->added_by = "weir";
-    const Wall now = answer.now.wall;
-    entry->expires = rule.lasts < Wall::max() - now ? now + rule.lasts : Wall::max();
-    keeper_.block(std::move(*entry), std::string(label.limit), block_line(label, total, rule));
+    const NamedLimit* const limit = policy.find(label.limit);
+    if (limit == nullptr || label.key == "global") continue;
+    if (policy.block().any() && first(name_of(label))) {
+      count(name_of(label), 0, policy.block(), label, answer.now, client_of(*limit, label));
+    }
+    const BucketName own{label.limit, label.id};
+    // A limit with a rate and a quota has two decisions, which count once.
+    const bool second = i > 0 && answer.labels[i - 1].limit == label.limit && answer.labels[i - 1].id == label.id &&
+                        !all[i - 1].allowed;
+    if (limit->block.any() && !second) count(own, kOwnRule, limit->block, label, answer.now, id_of(label));
   }
+}
+
+void DenialWatch::count(const BucketName& name, std::uint64_t salt, const BlockRule& rule, const Label& label, Now now,
+                        AccessEntry entry) {
+  std::int64_t total = 0;
+  const std::uint64_t hash = std::max<std::uint64_t>(hash_(name) ^ salt, 1);
+  if (!count(hash, rule, label.interval, now.time, total)) return;
+  const std::string within = std::to_string(total) + " denials within " + print_duration(rule.within);
+  entry.reason =
+      "automatic block: " + within + (salt == kOwnRule ? " by " : ", the last by ") + std::string(label.limit);
+  entry.added_by = "weir";
+  entry.expires = rule.lasts < Wall::max() - now.wall ? now.wall + rule.lasts : Wall::max();
+  keeper_.block(std::move(entry), std::string(label.limit), block_line(label, total, rule));
 }
 
 bool DenialWatch::count(std::uint64_t hash, const BlockRule& rule, Duration interval, Time now, std::int64_t& total) {

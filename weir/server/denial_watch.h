@@ -1,7 +1,9 @@
-// Counts the denials of each client and has the keeper block those whom `access.block` of the policy names. A client is
-// whom the limit counts: an address, an API key, or an id of the limit.
+// Counts the denials of each client and has the keeper block those that meet `access.block` of the policy, or `block`
+// of a limit. For `access.block` a client is whom the limit counts: an address, an API key, or an id of the limit.
+// `block` of a limit counts, and blocks, an id of that limit.
 //
-// A denial is one request that a limit which enforces denied for now. The count slides in eighths of `within`: it holds
+// A denial is one request that an enforcing limit denied for now, decided with the store: shadow denials, degraded
+// answers and costs that can never pass do not count. The count slides in eighths of `within`: it holds
 // the denials of the last seven to eight eighths, so that nobody is blocked for fewer than `after` in that time. With
 // `times` a client is blocked too when it asked for more than so many times what its limit gives in that time: what it
 // was denied and what the limit gave at most, taken together.
@@ -66,6 +68,9 @@ class DenialWatch {
     std::vector<Slot> slots;  // made when first needed
   };
 
+  // One denial under one rule: blocks `entry` if the rule is met.
+  void count(const BucketName& name, std::uint64_t salt, const BlockRule& rule, const Label& label, Now now,
+             AccessEntry entry);
   // How many denials this one makes, and whether the rule is met; then the count begins anew.
   bool count(std::uint64_t hash, const BlockRule& rule, Duration interval, Time now, std::int64_t& total);
   Slot& place(Stripe& stripe, std::uint64_t hash, Time now);

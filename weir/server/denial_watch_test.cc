@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <variant>
 
@@ -23,6 +25,8 @@ class DenialWatchTest : public testing::Test {
         "  per-key: {key: apikey, rate: 1/s}\n"
         "  secret: {key: apikey, rate: 1/s, hashed: true}\n"
         "  orders: {rate: 1/s}\n"
+        "  logins: {rate: 1/s, quota: 100/day, block: {after: 3, within: 1m, for: 5m}}\n"
+        "  pages: {key: ip, rate: 1/s, block: {after: 2, for: 5m}}\n"
         "  everyone: {key: global, rate: 1/s}\n"
         "hash_key: k\n"
         "access: {block: " +
@@ -44,6 +48,7 @@ class DenialWatchTest : public testing::Test {
     Answer answer;
     answer.now = now_;
     answer.verdict.allowed = false;
+    answer.verdict.degraded = degraded_;
     for (const Label& one : labels) {
       answer.labels[answer.verdict.all.size()] = one;
       answer.verdict.all.push_back({false, 1, 0, wait, wait});
@@ -63,7 +68,9 @@ class DenialWatchTest : public testing::Test {
 
   Now now_{Time{100s}, Wall{1000s}};
   std::shared_ptr<const Policy> policy_;
-  KnownKeeper keeper_;
+  bool degraded_ = false;
+  std::string messages_;
+  KnownKeeper keeper_{nullptr, [this](std::string_view message) { messages_ += std::string(message) + "\n"; }};
   DenialWatch watch_{keeper_};
 };
 
@@ -165,6 +172,68 @@ TEST_F(DenialWatchTest, AFullTableForgetsAndCounts) {
   const std::uint64_t settled = watch_.forgotten();
   for (std::size_t i = 0; i < 100; ++i) deny({label("orders", "y" + std::to_string(i), "")});
   EXPECT_EQ(watch_.forgotten(), settled) << "those whose time was over are not missed";
+}
+
+TEST_F(DenialWatchTest, ALimitsOwnBlockCountsOnlyItsDenialsAndBlocksItsId) {
+  use("{}");
+  for (int i = 0; i < 5; ++i) deny({label("orders", "7", "")});
+  deny({label("logins", "7", ""), label("orders", "7", "")});
+  deny({label("logins", "8", "")});
+  deny({label("logins", "7", "")});
+  EXPECT_TRUE(blocked().empty());
+  deny({label("logins", "7", "")});
+  ASSERT_EQ(blocked().size(), 1u);
+  const AccessEntry entry = blocked()[0];
+  EXPECT_EQ(entry.limit + ":" + entry.id, "logins:7");
+  EXPECT_EQ(entry.reason, "automatic block: 3 denials within 1m by logins");
+  EXPECT_EQ(entry.expires, now_.wall + 5min);
+  EXPECT_EQ(messages_, "client blocked: client=logins:7 limit=logins denials=3 within=1m for=5m\n");
+  EXPECT_EQ(keeper_.blocks_made(), (std::map<std::string, std::uint64_t>{{"logins", 1}}));
+}
+
+TEST_F(DenialWatchTest, ALimitsOwnBlockOfAnAddressIsOfThatLimitsId) {
+  use("{}");
+  for (int i = 0; i < 2; ++i) deny({label("pages", "192.0.2.1", "ip")});
+  ASSERT_EQ(blocked().size(), 1u);
+  EXPECT_EQ(blocked()[0].limit + ":" + blocked()[0].id, "pages:192.0.2.1");
+  EXPECT_FALSE(blocked()[0].ip.has_value());
+}
+
+TEST_F(DenialWatchTest, ARateAndAQuotaOfOneLimitAreOneDenial) {
+  use("{}");
+  for (int i = 0; i < 2; ++i) deny({label("logins", "7", ""), label("logins", "7", "")});
+  EXPECT_TRUE(blocked().empty());
+}
+
+TEST_F(DenialWatchTest, ALimitsOwnBlockAndTheOneOfAccessBothCount) {
+  use("{after: 4, within: 1m, for: 1h}");
+  for (int i = 0; i < 2; ++i) deny({label("pages", "192.0.2.1", "ip")});
+  EXPECT_EQ(blocked().size(), 1u);
+  for (int i = 0; i < 2; ++i) deny({label("pages", "192.0.2.1", "ip")});
+  EXPECT_EQ(blocked().size(), 2u) << "the address, and the limit's id";
+  EXPECT_EQ(keeper_.blocks_made().at("pages"), 2u);
+}
+
+TEST_F(DenialWatchTest, ShadowDenialsDegradedAnswersAndImpossibleCostsDoNotCount) {
+  use("{after: 2, within: 1m, for: 1h}");
+  Label shadow = label("pages", "192.0.2.1", "ip");
+  shadow.shadow = true;
+  for (int i = 0; i < 9; ++i) {
+    deny({shadow});
+    deny({label("pages", "192.0.2.1", "ip")}, kNever);
+  }
+  degraded_ = true;
+  for (int i = 0; i < 9; ++i) deny({label("pages", "192.0.2.1", "ip")});
+  EXPECT_TRUE(blocked().empty());
+  EXPECT_EQ(messages_, "");
+}
+
+TEST_F(DenialWatchTest, ABlockIsLoggedOnceThoughRequestsUnderWayAskForItAgain) {
+  use("{after: 1, within: 1m, for: 1h}");
+  for (int i = 0; i < 5; ++i) deny("192.0.2.1");
+  EXPECT_EQ(blocked().size(), 1u);
+  EXPECT_EQ(messages_, "client blocked: client=ip:192.0.2.1 limit=per-ip denials=1 within=1m for=1h\n");
+  EXPECT_EQ(keeper_.blocks_made().at("per-ip"), 1u);
 }
 
 }  // namespace

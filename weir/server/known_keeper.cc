@@ -268,8 +268,11 @@ unsigned KnownKeeper::take_waiting() {
       blocks_refused_.fetch_add(1, std::memory_order_relaxed);
       continue;
     }
-    ++made[std::move(limit)];
-    if (!sentence.empty() && unlogged_.size() < bounds::blocks_waiting_max) unlogged_.push_back(std::move(sentence));
+    // Requests that were under way when a block began may ask for it again: that only moves its end.
+    if (!blocks_.contains(key)) {
+      ++made[std::move(limit)];
+      if (!sentence.empty() && unlogged_.size() < bounds::blocks_waiting_max) unlogged_.push_back(std::move(sentence));
+    }
     if (share_ != nullptr) untold_.insert_or_assign(key, entry);
     blocks_.insert_or_assign(std::move(key), std::move(entry));
     changed = blocks_part;
@@ -283,6 +286,39 @@ unsigned KnownKeeper::take_waiting() {
 std::map<std::string, std::uint64_t> KnownKeeper::blocks_made() const {
   const std::lock_guard lock(waiting_mutex_);
   return blocks_made_;
+}
+
+void KnownKeeper::unblock(std::vector<AccessEntry> selectors, Wall now, const Done& done) {
+  std::vector<std::string> keys;
+  std::vector<std::string> names;
+  for (const AccessEntry& selector : selectors) {
+    keys.push_back(selector_of(selector));
+    names.push_back(block_name(selector));
+  }
+  take_away(
+      KnownShare::Part::entries, std::move(names),
+      [this, keys = std::move(keys), now] {
+        const std::lock_guard lock(mutex_);
+        unsigned changed = forget_ended(now) | take_waiting();
+        bool found = false;
+        for (const std::string& key : keys) {
+          found |= blocks_.erase(key) > 0;
+          untold_.erase(key);
+        }
+        publish_and_save(changed | (found ? blocks_part : 0u));
+        return found;
+      },
+      done);
+}
+
+void KnownKeeper::unblock_all(Wall now, const Done& done) {
+  std::vector<AccessEntry> all;
+  {
+    const std::lock_guard lock(mutex_);
+    publish(take_waiting());
+    all = values_of(blocks_);
+  }
+  unblock(std::move(all), now, done);
 }
 
 void KnownKeeper::tick(Wall now) {

@@ -82,6 +82,9 @@ class KnownKeeper {
   // bounds::blocks_max it is not blocked, and counted. `limit` is the one whose denials caused it; `sentence`, if any,
   // is logged by the tick() after it came into force.
   void block(AccessEntry entry, std::string limit = {}, std::string sentence = {});
+  // Ends automatic blocks of these clients, or all of them, and leaves operators' entries. False if there was none.
+  void unblock(std::vector<AccessEntry> selectors, Wall now, const Done& done);
+  void unblock_all(Wall now, const Done& done);
   // Blocks that came into force here since the start, by limit.
   std::map<std::string, std::uint64_t> blocks_made() const;
   std::uint64_t blocks_refused() const noexcept { return blocks_refused_.load(std::memory_order_relaxed); }

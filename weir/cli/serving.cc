@@ -35,6 +35,10 @@ constexpr std::chrono::seconds kHashKeyEvery{30};
 // How long the start waits for Redis, for the key of hashed limits and what other servers know together.
 constexpr std::chrono::milliseconds kKnownPatience{1000};
 
+// How long a start waits for the process before it to hand over its state, and how often it tries.
+constexpr std::chrono::seconds kHandOverPatience{5};
+constexpr int kLockRetryMs = 20;
+
 // How long files must be quiet before they are read, and how long they may take to be.
 constexpr std::chrono::milliseconds kSettleFor{100};
 constexpr std::chrono::milliseconds kSettleAtMost{2000};
@@ -61,6 +65,17 @@ Socket take_signals() {
 
 void apply_log(const policy::Settings& settings, Log& log) {
   log.configure(log_level(settings.log.level), settings.log.format == "json" ? LogFormat::json : LogFormat::text);
+}
+
+// Beside which of the state files the run-time changes are kept: the one that lasts longest. Empty: they are not kept.
+const std::string& known_path(const policy::State& state) {
+  return state.snapshot.empty() ? state.live : state.snapshot;
+}
+
+// Whether a signal that ends the process waits to be read from the signalfd.
+bool told_to_end() {
+  sigset_t pending;
+  return sigpending(&pending) == 0 && (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
 }
 
 }  // namespace
@@ -100,7 +115,7 @@ Exit Serving::run() {
   errands_.reset();
   if (desk_ != nullptr) desk_->stop();
   server_.reset();
-  save_snapshot();
+  hand_over();
   close_state();
   log_.info("stopped");
   return kOk;
@@ -119,6 +134,8 @@ Exit Serving::start() {
   auto endpoints = make_endpoints(loaded_.settings, around_);
   if (!endpoints) return fail(endpoints.error(), kUsage);
   apply_log(loaded_.settings, log_);
+  if (auto locked = lock_state(loaded_.settings); !locked)
+    return fail(locked.error(), locked.error().fault == Fault::invalid ? kUsage : kFailed);
   if (auto opened = open_table(loaded_.settings); !opened)
     return fail(opened.error(), opened.error().fault == Fault::invalid ? kUsage : kFailed);
   if (auto opened = open_known(loaded_.settings.state); !opened) return fail(opened.error());
@@ -144,6 +161,35 @@ Exit Serving::start() {
 void Serving::close_state() {
   if (state_.table == nullptr) return;
   if (auto sealed = state_.seal(clock_->now()); !sealed) log_.error(sealed.error().detail);
+  state_.file = LiveFile();  // before the lock: whoever waits for that opens this file next
+  lock_.release();
+}
+
+// Two processes would overwrite each other's snapshots and run-time changes. A successor waits here until the process
+// before it has handed over.
+Result<void> Serving::lock_state(const policy::Settings& settings) {
+  using Steady = std::chrono::steady_clock;
+  const std::string& path = known_path(settings.state);
+  if (path.empty()) return {};
+  const Steady::time_point give_up = Steady::now() + kHandOverPatience;
+  bool said = false;
+  auto lock = StateLock::take(path, [&] {
+    if (!std::exchange(said, true)) log_.info(path + ": waiting for another process to release this state");
+    poll(nullptr, 0, kLockRetryMs);
+    return Steady::now() < give_up && !told_to_end();
+  });
+  if (!lock) return lock.error();
+  lock_ = std::move(*lock);
+  return {};
+}
+
+// What this process leaves to the next one. With a live file only at its end, because that goes from one to the other;
+// otherwise as soon as every loop has answered what it had read.
+void Serving::hand_over() {
+  if (std::exchange(handed_over_, true)) return;
+  keeper_->close();
+  save_snapshot();
+  if (!state_.file.is_open()) lock_.release();
 }
 
 // Redis may be away: then the server starts all the same, and hashed limits have a key of this server's own until
@@ -189,9 +235,8 @@ Result<void> Serving::open_table(const policy::Settings& settings) {
   return {};
 }
 
-// Adjustments and access entries made at run time are kept beside the state, where it lasts longest.
 Result<void> Serving::open_known(const policy::State& state) {
-  const std::string& beside = state.snapshot.empty() ? state.live : state.snapshot;
+  const std::string& beside = known_path(state);
   const auto say = [this](std::string_view sentence) { log_.warn(sentence); };
   if (!beside.empty()) known_file_ = std::make_unique<KnownFile>(beside + ".known", say);
   keeper_ = std::make_unique<KnownKeeper>(known_file_.get(), say);
@@ -440,7 +485,8 @@ void Serving::maintain() {
     } else {
       state_.table->maintain(now, 0);
     }
-    if (now.time - last_snapshot >= loaded->settings.state.every) {
+    if (!state_.file.is_open() && server_->is_draining()) hand_over();
+    if (!handed_over_ && now.time - last_snapshot >= loaded->settings.state.every) {
       save_snapshot();
       last_snapshot = now.time;
     }

@@ -33,6 +33,7 @@
 #include "weir/server/reload.h"
 #include "weir/server/server.h"
 #include "weir/store/memory/state.h"
+#include "weir/store/memory/state_lock.h"
 #include "weir/store/roster.h"
 
 namespace weir::cli {
@@ -48,6 +49,8 @@ class Serving {
  private:
   Exit start();
   void close_state();
+  Result<void> lock_state(const policy::Settings& settings);
+  void hand_over();
   Result<void> open_table(const policy::Settings& settings);
   Result<void> open_redis(const policy::Settings& settings);
   std::unique_ptr<Store> make_store(Loop& loop);
@@ -71,7 +74,9 @@ class Serving {
   Console& console_;
   Log log_;
 
-  OpenState state_;  // with `store: redis`, of the buckets that inMemoryFallback needs
+  StateLock lock_;            // of the snapshot and of what is known; none without state files
+  bool handed_over_ = false;  // to the next process, or to nobody; while serving only maintain() touches it
+  OpenState state_;           // with `store: redis`, of the buckets that inMemoryFallback needs
   std::unique_ptr<BootClock> clock_;
   std::vector<std::unique_ptr<Roster>> rosters_;  // of Redis one per admin listener and loop; of memory one for all
   std::unique_ptr<RedisStores> redis_;            // null: buckets live in memory

@@ -103,7 +103,8 @@ Result<Kept> KnownFile::load() {
 Result<void> KnownFile::save(const Kept& kept) {
   const std::string text = print_known(kept);
   const std::string beside = path_ + ".new";
-  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  (void)unlink(beside.c_str());  // left by a process that was killed: only this one may write here
+  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return system_error(beside, "make");
   std::string_view rest = text;
   bool good = true;

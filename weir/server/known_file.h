@@ -22,6 +22,7 @@ std::string print_known(const Kept& kept);
 // refused, because".
 Result<Kept> parse_known(std::string_view text);
 
+// The caller holds the lock of the state (store/memory/state_lock.h): one process at a time writes here.
 // Thread safety: none; its KnownKeeper calls it one at a time.
 class KnownFile final : public KnownArchive {
  public:

@@ -129,6 +129,19 @@ TEST_F(KnownFileTest, KeepsWhatWasSavedLast) {
   EXPECT_EQ(mode & std::filesystem::perms::others_all, std::filesystem::perms::none) << "it may hold API keys";
 }
 
+// Issue 14, row 10.
+TEST_F(KnownFileTest, ASymbolicLinkAtTheTemporaryPathIsNotFollowed) {
+  const std::filesystem::path target = folder_ / "precious";
+  std::ofstream(target) << "precious";
+  std::filesystem::create_symlink(target, path() + ".new");
+  ASSERT_TRUE(file().save(some()));
+  EXPECT_EQ(file().load().value(), some());
+  std::string kept;
+  std::ifstream(target) >> kept;
+  EXPECT_EQ(kept, "precious");
+  EXPECT_FALSE(std::filesystem::is_symlink(path()));
+}
+
 TEST_F(KnownFileTest, SetsADamagedFileAsideOnce) {
   const std::string text = print_known(some());
   write(text.substr(0, text.size() - 1));

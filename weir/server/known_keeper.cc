@@ -34,6 +34,10 @@ bool forget_in(std::map<std::string, Value>& all, Wall now) {
   return std::erase_if(all, [&](const auto& entry) { return !entry.second.live(now); }) > 0;
 }
 
+Error shutting_down() {
+  return Error{Fault::unavailable, "this server is shutting down and takes no more changes"};
+}
+
 Result<void> check(const Adjustment& adjustment, Wall now) {
   if (adjustment.limit.empty() || adjustment.limit.size() > bounds::name_bytes_max) {
     return Error{Fault::invalid, "an adjustment needs the name of a limit"};
@@ -93,28 +97,23 @@ bool KnownKeeper::has_room(const AccessEntry& entry, Wall now) {
 }
 
 // First told, then in force.
-void KnownKeeper::put(KnownShare::Part part, std::string name, std::string line, std::function<void()> apply,
+void KnownKeeper::put(KnownShare::Part part, std::string name, std::string line, std::function<Result<bool>()> apply,
                       const Done& done) {
-  if (share_ == nullptr) {
-    apply();
-    return done(true);
-  }
+  if (share_ == nullptr) return done(apply());
   KnownShare::Texts texts;
   texts.emplace(std::move(name), std::move(line));
   share_->put(part, std::move(texts), [apply = std::move(apply), done](const Result<std::size_t>& count) {
-    if (!count) return done(count.error());
-    apply();
-    done(true);
+    done(count ? apply() : count.error());
   });
 }
 
-void KnownKeeper::take_away(KnownShare::Part part, std::vector<std::string> names, std::function<bool()> apply,
+void KnownKeeper::take_away(KnownShare::Part part, std::vector<std::string> names, std::function<Result<bool>()> apply,
                             const Done& done) {
   if (share_ == nullptr) return done(apply());
   share_->remove(part, std::move(names), [apply = std::move(apply), done](const Result<std::size_t>& count) {
     if (!count) return done(count.error());
-    const bool known = apply();
-    done(known || *count > 0);
+    const Result<bool> known = apply();
+    done(known && !*known ? *count > 0 : known);
   });
 }
 
@@ -128,10 +127,12 @@ void KnownKeeper::adjust(Adjustment adjustment, Wall now, const Done& done) {
   const std::string line = print_line(adjustment);
   put(
       KnownShare::Part::adjustments, key, line,
-      [this, key, adjustment = std::move(adjustment)] {
+      [this, key, adjustment = std::move(adjustment)]() -> Result<bool> {
         const std::lock_guard lock(mutex_);
+        if (!takes_changes()) return shutting_down();
         adjustments_.insert_or_assign(key, adjustment);
         publish_and_save(adjustments_part);
+        return true;
       },
       done);
 }
@@ -140,8 +141,9 @@ void KnownKeeper::unadjust(std::string_view limit, std::string_view id, Wall now
   const std::string key = adjustment_name(limit, id);
   take_away(
       KnownShare::Part::adjustments, {key},
-      [this, key, now] {
+      [this, key, now]() -> Result<bool> {
         const std::lock_guard lock(mutex_);
+        if (!takes_changes()) return shutting_down();
         const unsigned ended = forget_ended(now);
         const bool found = adjustments_.erase(key) > 0;
         publish_and_save(ended | (found ? adjustments_part : 0u));
@@ -168,10 +170,12 @@ void KnownKeeper::add(AccessEntry entry, Wall now, const Done& done) {
   const std::string line = print_line(entry);
   put(
       KnownShare::Part::entries, key, line,
-      [this, key, entry = std::move(entry)] {
+      [this, key, entry = std::move(entry)]() -> Result<bool> {
         const std::lock_guard lock(mutex_);
+        if (!takes_changes()) return shutting_down();
         entries_.insert_or_assign(key, entry);
         publish_and_save(entries_part);
+        return true;
       },
       done);
 }
@@ -180,8 +184,9 @@ void KnownKeeper::remove(const AccessEntry& selector, Wall now, const Done& done
   const std::string key = selector_of(selector);
   take_away(
       KnownShare::Part::entries, {key, block_name(selector)},
-      [this, key, now] {
+      [this, key, now]() -> Result<bool> {
         const std::lock_guard lock(mutex_);
+        if (!takes_changes()) return shutting_down();
         unsigned changed = forget_ended(now);
         const bool entry = entries_.erase(key) > 0;
         const bool block = blocks_.erase(key) > 0;
@@ -206,7 +211,7 @@ Result<void> KnownKeeper::adjust(Adjustment adjustment, Wall now) {
 bool KnownKeeper::unadjust(std::string_view limit, std::string_view id, Wall now) {
   WEIR_ASSERT(share_ == nullptr);
   bool found = false;
-  unadjust(limit, id, now, [&](const Result<bool>& changed) { found = *changed; });
+  unadjust(limit, id, now, [&](const Result<bool>& changed) { found = changed && *changed; });
   return found;
 }
 
@@ -222,7 +227,7 @@ Result<void> KnownKeeper::add(AccessEntry entry, Wall now) {
 bool KnownKeeper::remove(const AccessEntry& selector, Wall now) {
   WEIR_ASSERT(share_ == nullptr);
   bool found = false;
-  remove(selector, now, [&](const Result<bool>& changed) { found = *changed; });
+  remove(selector, now, [&](const Result<bool>& changed) { found = changed && *changed; });
   return found;
 }
 
@@ -319,6 +324,12 @@ void KnownKeeper::unblock_all(Wall now, const Done& done) {
     all = values_of(blocks_);
   }
   unblock(std::move(all), now, done);
+}
+
+void KnownKeeper::close() {
+  const std::lock_guard lock(mutex_);
+  if (unsaved_) save();
+  closed_ = true;
 }
 
 void KnownKeeper::tick(Wall now) {
@@ -434,7 +445,7 @@ void KnownKeeper::publish_and_save(unsigned changed) {
 }
 
 void KnownKeeper::save() {
-  if (archive_ == nullptr) return;
+  if (archive_ == nullptr || closed_) return;
   const auto saved = archive_->save({values_of(adjustments_), values_of(entries_)});
   unsaved_ = !saved;
   if (!saved && !complained_) {

@@ -89,6 +89,10 @@ class KnownKeeper {
   std::map<std::string, std::uint64_t> blocks_made() const;
   std::uint64_t blocks_refused() const noexcept { return blocks_refused_.load(std::memory_order_relaxed); }
 
+  // Saves what is unsaved, then takes no more changes: the archive belongs to the next process. Changes return
+  // unavailable, unless a share keeps them.
+  void close();
+
   // Every 50 ms or so, from one thread: publishes blocks and tells the share of them, forgets what has ended, saves
   // again what could not be saved.
   void tick(Wall now);
@@ -107,11 +111,15 @@ class KnownKeeper {
   void publish(unsigned changed);
   void publish_and_save(unsigned changed);
   void save();
+  bool takes_changes() const noexcept { return !closed_ || share_ != nullptr; }
 
   bool has_room(const Adjustment& adjustment, Wall now);
   bool has_room(const AccessEntry& entry, Wall now);
-  void put(KnownShare::Part part, std::string name, std::string line, std::function<void()> apply, const Done& done);
-  void take_away(KnownShare::Part part, std::vector<std::string> names, std::function<bool()> apply, const Done& done);
+  // Both return unavailable from `apply` if nothing keeps the change any more.
+  void put(KnownShare::Part part, std::string name, std::string line, std::function<Result<bool>()> apply,
+           const Done& done);
+  void take_away(KnownShare::Part part, std::vector<std::string> names, std::function<Result<bool>()> apply,
+                 const Done& done);
   void tell_of_blocks();
   void complain_of(KnownShare::Part part, std::size_t skipped, std::string first);
 
@@ -131,6 +139,7 @@ class KnownKeeper {
   Wall soonest_ = Wall::max();                     // nothing ends before
   std::vector<std::string> unlogged_;              // sentences of blocks in force; at most bounds::blocks_waiting_max
   bool unsaved_ = false;
+  bool closed_ = false;
   bool complained_ = false;  // about what could not be saved
 
   mutable std::mutex waiting_mutex_;  // for a moment only: loops take it

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <vector>
 
 #include "weir/base/bounds.h"
 #include "weir/server/known_test.h"
@@ -64,6 +65,25 @@ TEST(KnownKeeper, TheSameClientAgainReplacesTheEntry) {
   ASSERT_EQ(keeper.entries(List::deny, kNow).size(), 1u);
   EXPECT_EQ(keeper.entries(List::deny, kNow)[0].expires, kNow + 1h);
   EXPECT_TRUE(keeper.entries(List::allow, kNow).empty());
+}
+
+// Issue 14, row 10: the archive belongs to the next process then.
+TEST(KnownKeeper, AClosedKeeperRefusesChangesInsteadOfLosingThem) {
+  Memory archive;
+  KnownKeeper keeper(&archive);
+  archive.broken = true;
+  ASSERT_TRUE(keeper.adjust(adjustment("7"), kNow));
+  archive.broken = false;
+  keeper.close();
+  EXPECT_EQ(archive.kept.adjustments, std::vector{adjustment("7")}) << "what could not be saved before is saved";
+  const int saves = archive.saves;
+  const auto refused = keeper.adjust(adjustment("8"), kNow);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error(), (Error{Fault::unavailable, "this server is shutting down and takes no more changes"}));
+  EXPECT_FALSE(keeper.add(deny("192.0.2.1"), kNow));
+  EXPECT_FALSE(keeper.unadjust("orders", "7", kNow));
+  keeper.tick(kNow + 2h);
+  EXPECT_EQ(archive.saves, saves);
 }
 
 TEST(KnownKeeper, RefusesWhatEndedOrSaysNothing) {

@@ -131,6 +131,7 @@ class Server::Worker {
       pipeline_.flush(loop_->reading());
     }
     if (!turn_.dirty.empty()) loop_->post([] {});
+    if (draining_ && !std::exchange(drain_counted_, true)) ++server_.draining_loops_;
     if (draining_ && connections_.empty()) loop_->stop();
   }
 
@@ -152,6 +153,7 @@ class Server::Worker {
   std::uint64_t next_id_ = 1;
   std::vector<std::uint64_t> settling_;  // of end_turn(), kept for its memory
   bool draining_ = false;
+  bool drain_counted_ = false;
 };
 
 Server::Server(Options options, std::vector<Endpoint> endpoints, const Clock& clock)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -71,6 +72,8 @@ class Server {
 
   // Serves until stop(), then drains: no new connections, questions already read are answered, idle connections close.
   void run();
+  // From any thread. True once every loop has stopped accepting connections and has answered what it had read.
+  bool is_draining() const noexcept { return draining_loops_.load() == workers_.size(); }
   // From any thread, but not from a signal handler. Draining takes no longer than `drain_timeout`; a second call with a
   // shorter one shortens it.
   void stop(Duration drain_timeout) noexcept;
@@ -88,6 +91,7 @@ class Server {
   std::vector<Endpoint> endpoints_;
   const Clock& clock_;
   std::vector<Address> addresses_;
+  std::atomic<std::size_t> draining_loops_{0};
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

@@ -128,14 +128,42 @@ TEST_F(Damage, AnotherProgramsFileIsRefusedAndKept) {
 TEST_F(Damage, ANewerVersionIsRefused) {
   for (const bool sealed : {false, true}) {
     std::string bytes = file(sealed);
-    put(bytes, offsetof(Header, version), std::uint32_t{2});
-    EXPECT_EQ(refusal(bytes), "it is of version 2 and this program reads version 1");
+    put(bytes, offsetof(Header, version), std::uint32_t{3});
+    EXPECT_EQ(refusal(bytes), "it is of version 3 and this program reads version 2");
     (void)unlink(options.live.c_str());
   }
 }
 
-TEST_F(Damage, AnUnsealedHeaderIsCheckedFieldByField) {
+// Issue 14, row 10: another seed would forget every bucket, and another boot offset would move all of them in time.
+TEST_F(Damage, AChangedByteInAnUnsealedHeaderIsFound) {
   const std::string whole = file(false);
+  const auto flipped = [&](std::size_t at) {
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    return refusal(bytes);
+  };
+  for (std::size_t at = offsetof(Header, groups); at < offsetof(Header, seal); ++at)
+    ASSERT_EQ(flipped(at), "its header's checksum does not match") << "byte " << at;
+  for (std::size_t at = offsetof(Header, boot_id); at < offsetof(Header, sealed_time); ++at)
+    ASSERT_EQ(flipped(at), "its header's checksum does not match") << "byte " << at;
+}
+
+TEST_F(Damage, AFileOfTheVersionBeforeIsTakenAndUpgraded) {
+  std::string bytes = file(false);
+  put(bytes, offsetof(Header, version), kVersionWithoutChecksum);
+  put(bytes, offsetof(Header, checksum), std::uint64_t{0});
+  spill(options.live, bytes);
+  for (int opening = 0; opening < 2; ++opening) {
+    const OpenState state = open();
+    EXPECT_EQ(state.origin, Origin::recovered);
+    EXPECT_EQ(state.table->stats().buckets, 300u);
+    EXPECT_EQ(state.table->header().version, kFormatVersion);
+  }
+}
+
+TEST_F(Damage, AnUnsealedHeaderIsCheckedFieldByField) {
+  std::string whole = file(false);
+  put(whole, offsetof(Header, version), kVersionWithoutChecksum);
   const auto with = [&](std::size_t at, auto value) {
     std::string bytes = whole;
     put(bytes, at, value);

@@ -91,12 +91,14 @@ struct alignas(64) Group {
 static_assert(sizeof(Group) == 64);
 
 inline constexpr char kMagic[8] = {'W', 'E', 'I', 'R', 'T', 'B', 'L', '\n'};
-inline constexpr std::uint32_t kFormatVersion = 1;
+inline constexpr std::uint32_t kFormatVersion = 2;
+inline constexpr std::uint32_t kVersionWithoutChecksum = 1;  // the same, but for Header::checksum
 
 // The first page of the region.
 struct Header {
   char magic[8];
   std::uint32_t version;
+  // From here to `seal`: fixed when the table is made.
   std::uint32_t groups;
   std::uint64_t buckets_max;
   HashKey seed;
@@ -111,6 +113,7 @@ struct Header {
   std::int64_t boot_offset;                   // Time = CLOCK_BOOTTIME + this
   std::int64_t sealed_time;                   // Time when it was sealed
   std::atomic<std::int64_t> wall_minus_time;  // the wall clock when it was last seen, less Time
+  std::uint64_t checksum;                     // state.h: of the fields that do not change while the table is in use
 };
 inline constexpr std::size_t kHeaderBytes = 4096;
 static_assert(sizeof(Header) <= kHeaderBytes);

@@ -21,18 +21,18 @@ namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{256} << 10;
 
-bool same_file(int fd, const std::string& path) {
-  struct stat open_one {};
-  struct stat named_one {};
-  return fstat(fd, &open_one) == 0 && stat(path.c_str(), &named_one) == 0 && open_one.st_dev == named_one.st_dev &&
-         open_one.st_ino == named_one.st_ino;
-}
-
 Error in_use(const std::string& path) {
   return Error{Fault::unavailable, path + ": another process is using this state"};
 }
 
 }  // namespace
+
+bool is_same_file(int fd, const std::string& path) {
+  struct stat open_one {};
+  struct stat named_one {};
+  return fstat(fd, &open_one) == 0 && stat(path.c_str(), &named_one) == 0 && open_one.st_dev == named_one.st_dev &&
+         open_one.st_ino == named_one.st_ino;
+}
 
 Error system_error(const std::string& path, const char* verb) {
   const int error = errno;
@@ -53,7 +53,7 @@ Result<LiveFile> LiveFile::lock(const std::string& path) {
     if (!S_ISREG(status.st_mode)) return Error{Fault::invalid, path + ": is not a regular file"};
     if (flock(file.fd_, LOCK_EX | LOCK_NB) != 0)
       return errno == EWOULDBLOCK ? in_use(path) : system_error(path, "lock");
-    if (!same_file(file.fd_, path)) continue;
+    if (!is_same_file(file.fd_, path)) continue;
     (void)fchmod(file.fd_, 0600);  // it holds the seed and clients' names; if it is another's, he decides
     return file;
   }

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -13,6 +15,7 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/clock.h"
+#include "weir/store/memory/checksum.h"
 #include "weir/store/memory/snapshot.h"
 
 namespace weir {
@@ -63,11 +66,22 @@ Result<void> read_header(const LiveFile& file, std::size_t size, HeaderPage& pag
   if (std::memcmp(header.magic, kMagic, magic_bytes) != 0) return refused("it is not a state file of Weir");
   if (static_cast<std::size_t>(got) < kHeaderBytes)
     return refused("it is cut short at " + std::to_string(size) + " bytes");
-  if (header.version != kFormatVersion) {
+  if (header.version != kFormatVersion && header.version != kVersionWithoutChecksum) {
     return refused("it is of version " + std::to_string(header.version) + " and this program reads version " +
                    std::to_string(kFormatVersion));
   }
   return {};
+}
+
+// Of what stays the same while the table is in use: a seal covers the rest of a file that was closed.
+std::uint64_t header_checksum(const Header& header) {
+  const char* const bytes = reinterpret_cast<const char*>(&header);
+  constexpr std::size_t kTable = offsetof(Header, groups);
+  constexpr std::size_t kBoot = offsetof(Header, boot_id);
+  Checksum checksum;
+  checksum.add({bytes + kTable, offsetof(Header, seal) - kTable});
+  checksum.add({bytes + kBoot, offsetof(Header, sealed_time) - kBoot});
+  return checksum.value();
 }
 
 bool in_range(std::int64_t value, std::int64_t low, std::int64_t high) {
@@ -120,6 +134,12 @@ Result<OpenState> Opening::run() {
     state_.file = std::move(*file);
     const auto size = state_.file.bytes();
     if (!size) return size.error();
+    // Two spellings of one path, a symbolic or a hard link. Only now: locking has created a file that was not there.
+    if (is_same_file(state_.file.fd(), options_.snapshot)) {
+      if (!existed) (void)unlink(options_.live.c_str());
+      return refused("state.snapshot " + options_.snapshot + " is the same file as state.live " + options_.live +
+                     ": they need a file each");
+    }
     if (*size == 0 && existed) say(options_.live, "it is empty, nothing can be taken from it");
     if (*size != 0) {
       const auto taken = take_live(*size);
@@ -142,6 +162,8 @@ Result<void> Opening::take_live(std::size_t size) {
   if (auto read = read_header(state_.file, size, page); !read) return read.error();
   const Header& header = page.header();
   const bool sealed = header.seal.load(std::memory_order_relaxed) != 0;
+  if (!sealed && header.version != kVersionWithoutChecksum && header.checksum != header_checksum(header))
+    return refused("its header's checksum does not match");
   if (!sealed && !same_boot(header)) {
     say(options_.live, "not used, because the machine was restarted before it was closed");
     state_.forgetful = true;
@@ -360,13 +382,18 @@ Result<void> Opening::make(HashKey seed, const Fill& fill) {
   return {};
 }
 
-// Whose clock the file goes by from now on.
+// Makes the file go by this boot's clock. Each store that changes nothing is harmless, so that a process killed in here
+// leaves a good file of the same boot.
 void Opening::stamp(Header& header) const {
+  char boot_id[sizeof header.boot_id] = {};
+  std::memcpy(boot_id, boot_.id.data(), std::min(boot_.id.size(), sizeof boot_id - 1));
+  if (std::memcmp(header.boot_id, boot_id, sizeof boot_id) != 0) std::memcpy(header.boot_id, boot_id, sizeof boot_id);
   header.boot_offset = state_.boot_offset.count();
   header.sealed_time = 0;
   header.wall_minus_time.store((boot_.wall.time_since_epoch() - now().time.time_since_epoch()).count());
-  std::memset(header.boot_id, 0, sizeof header.boot_id);
-  std::memcpy(header.boot_id, boot_.id.data(), std::min(boot_.id.size(), sizeof header.boot_id - 1));
+  header.checksum = header_checksum(header);
+  std::atomic_signal_fence(std::memory_order_release);  // the version says whether the checksum counts
+  header.version = kFormatVersion;
 }
 
 Result<void> Opening::keep_aside_and_say(const std::string& path, const std::string& reason) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -36,7 +37,9 @@ struct Sample {
     auto state = std::move(*open_state(options, machine.boot));
     for (int i = 0; i < 60; ++i) spend(*state.table, i, machine.now(state).time);
     state = OpenState{};
-    const std::string bytes = slurp(options.live);
+    std::string bytes = slurp(options.live);
+    // The version before has no checksum that would refuse every damaged header at once.
+    std::memcpy(bytes.data() + offsetof(Header, version), &kVersionWithoutChecksum, sizeof kVersionWithoutChecksum);
     size = bytes.size();
     for (std::size_t at = 0; at < size; at += Pages::kChunkBytes) {
       fronts += bytes.substr(at, kFront);

@@ -19,7 +19,7 @@ listen:
   - {{address: "127.0.0.1:0", speak: admin}}
 threads: 2
 store: redis
-redis: {{endpoints: [{endpoints}], mode: {mode}, timeout: 1s, fallback_buckets: 1000, {more}}}
+redis: {{endpoints: [{endpoints}], mode: {mode}, timeout: {timeout}, fallback_buckets: 1000, {more}}}
 failure_code: 503
 limits:
   open: {{burst: 3, count: 3, period: 1h}}
@@ -29,8 +29,9 @@ limits:
 """
 
 
-def policy(*ports, mode="single", more=""):
-    return POLICY.format(endpoints=", ".join(f'"127.0.0.1:{port}"' for port in ports), mode=mode, more=more)
+def policy(*ports, mode="single", more="", timeout="1s"):
+    return POLICY.format(endpoints=", ".join(f'"127.0.0.1:{port}"' for port in ports), mode=mode, more=more,
+                         timeout=timeout)
 
 
 class Failing(unittest.TestCase):
@@ -79,9 +80,9 @@ class Failing(unittest.TestCase):
         until("requests get the policy", lambda: "degraded" in self.ask(server, "open", self.fresh())[1])
 
     def until_recovered(self, server):
-        """On every loop, which the metric tells."""
+        """On every loop: each of several connections is on any of them."""
         def recovered():
-            decided = "degraded" not in self.ask(server, "open", self.fresh())[1]
+            decided = all("degraded" not in self.ask(server, "open", self.fresh())[1] for _ in range(10))
             return decided and "\nweir_store_up 1\n" in server.get("admin", "/metrics")
         until("requests are decided by Redis again", recovered)
 
@@ -92,9 +93,9 @@ class Failing(unittest.TestCase):
         until(f"weir_store_up is {up}", told)
         until("a deep probe tells the same", lambda: self.deep(server) == ("ready" if up else "store unavailable"))
 
-    def deep(self, server):
+    def deep(self, server, speak="http"):
         try:
-            return json.loads(server.get("http", "/readyz?deep=true"))["status"]
+            return json.loads(server.get(speak, "/readyz?deep=true"))["status"]
         except urllib.error.HTTPError as error:
             with error:
                 self.assertEqual(error.code, 503)
@@ -104,8 +105,8 @@ class Failing(unittest.TestCase):
         """One line when Redis goes, one when it is back, however many requests and loops there were."""
         code, rest = server.end()
         self.assertEqual(code, 0)
-        self.assertEqual(rest.count("Redis is of no use"), 1, rest)
-        self.assertEqual(rest.count("Redis is back"), 1, rest)
+        self.assertEqual(rest.count("Redis unavailable"), 1, rest)
+        self.assertEqual(rest.count("Redis available again"), 1, rest)
 
     def break_and_mend(self, server, broken, mended, forgets=False):
         """What was spent before stays spent, unless Redis `forgets`: then everybody has one burst more and not two."""
@@ -171,6 +172,55 @@ class Single(Failing):
         self.assert_healthy(server)
         slow(0)
         self.break_and_mend(server, lambda: slow(3), lambda: slow(0))
+
+    def test_a_redis_slower_than_the_timeout_is_one_log_line_and_no_client_waits(self):
+        redis = Redis(self)
+        proxy = Proxy(self, redis.port)
+        server = self.serve(proxy.port, timeout="250ms")
+        self.until_recovered(server)
+        proxy.delay = 0.4
+        self.until_degraded(server)
+        self.assert_metrics(server, 0)
+        time.sleep(1)  # "after the first second"
+
+        def waited():
+            """Questions that were sent and not answered in time, on any loop."""
+            return re.search(r'weir_store_errors_total\{kind="timeout"\} (\d+)', server.get("admin", "/metrics"))[1]
+        before = waited()
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            self.assertTrue(self.ask(server, "open", self.fresh())[1]["degraded"])
+        self.assertEqual(waited(), before)
+        proxy.delay = 0
+        self.until_recovered(server)
+        self.assert_logged_once(server)
+
+    def test_an_odd_reply_is_counted_by_kind_and_logged_and_takes_redis_down_only_if_nothing_is_decided(self):
+        redis = Redis(self, "--maxmemory-policy", "noeviction")
+        server = self.serve(redis.port)
+        self.until_recovered(server)
+        redis("CONFIG", "SET", "maxmemory", 1)
+        self.assertTrue(self.ask(server, "open", self.fresh())[1]["degraded"])
+        self.assertRegex(server.get("admin", "/metrics"), r'weir_store_errors_total\{kind="no_memory"\} [1-9]')
+        self.assert_metrics(server, 0)
+        redis("CONFIG", "SET", "maxmemory", 0)
+        self.until_recovered(server)
+        code, rest = server.end()
+        self.assertEqual((code, rest.count("Redis reply is not a decision: kind=no_memory")), (0, 1), rest)
+
+    def test_a_deep_probe_asks_the_store_now_with_a_real_script(self):
+        redis = Redis(self, "--maxmemory-policy", "noeviction")
+        server = self.serve(redis.port, timeout="250ms")
+        until("ready", lambda: self.deep(server) == "ready")
+        redis.pause()  # nothing else asks: only the probe can find out
+        self.assertEqual([self.deep(server, speak) for speak in ("http", "admin")], ["store unavailable"] * 2)
+        redis.resume()
+        until("ready again", lambda: self.deep(server) == "ready")
+        redis("CONFIG", "SET", "maxmemory", 1)  # a PING would still be answered
+        self.assertEqual([self.deep(server, speak) for speak in ("http", "admin")], ["store unavailable"] * 2)
+        redis("CONFIG", "SET", "maxmemory", 0)
+        until("ready again", lambda: self.deep(server) == "ready")
+        until("the bucket of the probe is gone", lambda: not redis("KEYS", "*probe*"))
 
     def test_cut_mid_reply(self):
         redis = Redis(self)

@@ -95,7 +95,7 @@ class Sharing(unittest.TestCase):
         self.assertEqual(check(one, "daily", "7", 3), 200)
         self.assertEqual(admin(two, "POST", "/ratelimit/reset/7"), (200, {"reset": 2}))
         self.assertEqual((check(one, "daily", "7", 3), check(one, "orders", "7", 5)), (200, 200))
-        self.assertIn('weir_store_errors_total{kind="refused"} 0\n', two.get("admin", "/metrics"))
+        self.assertIn('weir_store_errors_total{kind="clock"} 0\n', two.get("admin", "/metrics"))
         self.assertEqual(admin(two, "POST", "/ratelimit/reset/all?confirm=all"), (200, {"reset": 12}))
         for _ in range(5):
             self.assertEqual(check(two, "orders", "3"), 200)

@@ -1,4 +1,6 @@
 // The probes, as the decision API answers them too.
+#include <memory>
+
 #include "weir/admin/calls.h"
 
 namespace weir::admin {
@@ -11,6 +13,19 @@ Reply tell(bool good, std::string_view yes, std::string_view no) {
   return reply;
 }
 
+// Asks the store now; it answers within its timeout.
+class DeepProbe final : public Work {
+ public:
+  DeepProbe() { query_.probe = true; }
+  std::span<const Query> questions() const override { return {&query_, 1}; }
+  void answered(std::size_t, const Result<Answer>& answer) override { decided_ = bool(answer); }
+  std::optional<Reply> step(Now) override { return tell(decided_, "ready", "store unavailable"); }
+
+ private:
+  Query query_;
+  bool decided_ = false;
+};
+
 }  // namespace
 
 Outcome healthz(Front&, const Request&) {
@@ -18,10 +33,11 @@ Outcome healthz(Front&, const Request&) {
 }
 
 Outcome readyz(Front& front, const Request& request) {
-  const bool deep = query_value(request.query, "deep") == "true";
-  if (deep) front.health.deep_probes.fetch_add(1, std::memory_order_relaxed);
-  if (!front.health.ready) return tell(false, {}, "not ready");
-  return tell(!deep || front.health.store_reachable, "ready", "store unavailable");
+  const Health& health = front.health;
+  const bool deep = health.store_up && query_value(request.query, "deep") == "true";
+  if (!deep || !health.ready) return tell(health.ready, "ready", "not ready");
+  if (!health.store_up()) return tell(false, {}, "store unavailable");
+  return std::make_unique<DeepProbe>();
 }
 
 Outcome startz(Front& front, const Request&) {

@@ -1,5 +1,6 @@
 #include "weir/cli/redis_desk.h"
 
+#include <future>
 #include <utility>
 
 namespace weir::cli {
@@ -47,9 +48,11 @@ RedisDesk::RedisDesk(std::unique_ptr<BootClock> clock, std::unique_ptr<Loop> loo
                      const redis::MakeTopology& make_topology)
     : clock_(std::move(clock)), loop_(std::move(loop)), denials_(options.denials), key_prefix_(options.key_prefix) {
   options.script = redis::kSharedHashScript;
+  options.decides = false;
   const redis::RedisRoster::Options listing{options.key_prefix, options.hash_tag, options.denial_key};
   store_ = std::make_unique<redis::RedisStore>(*loop_, std::move(options), silent_, make_topology);
   roster_ = std::make_unique<redis::RedisRoster>(*loop_, *store_, listing);
+  hash_key_ = std::make_unique<RedisHashKey>(*loop_, *store_, key_prefix_);
   thread_ = std::thread([this] { loop_->run(); });
 }
 
@@ -61,6 +64,21 @@ bool RedisDesk::share(KnownKeeper& keeper, RedisKnown::Log log, Duration at_most
   known_ = std::make_unique<RedisKnown>(*loop_, *store_, key_prefix_, keeper, std::move(log));
   keeper.share_with(*known_);
   return known_->wait(at_most);
+}
+
+Result<RedisHashKey::Found> RedisDesk::wait_for_hash_key(Duration at_most) {
+  using Found = Result<RedisHashKey::Found>;
+  const auto promise = std::make_shared<std::promise<Found>>();
+  std::future<Found> found = promise->get_future();
+  loop_->post([this, promise, at_most] {
+    hash_key_->ask({}, loop_->now().time + at_most, [promise](const Found& key) { promise->set_value(key); });
+  });
+  if (found.wait_for(at_most) == std::future_status::ready) return found.get();
+  return Error{Fault::unavailable, "Redis did not reply in time"};
+}
+
+void RedisDesk::ask_hash_key(const std::string& known, RedisHashKey::Done done) {
+  loop_->post([this, known, done = std::move(done)] { hash_key_->ask(known, loop_->now().time, done); });
 }
 
 void RedisDesk::stop() {

@@ -1,6 +1,6 @@
-// What a server asks Redis beside the way of requests: lists of buckets, resets of all of them, and what servers know
-// together. It has one connection per master, a loop and a thread of its own, so that a long list, or a reply that is
-// too large, holds up no decision.
+// What a server asks Redis apart from decisions: lists of buckets, resets of all of them, what servers share, and the
+// key of hashed limits. It has one connection per master, a loop and a thread of its own, so that a long list, or a
+// reply that is too large, delays no decision.
 //
 // Thread safety: all of it.
 #pragma once
@@ -11,6 +11,7 @@
 
 #include "weir/base/clock.h"
 #include "weir/base/result.h"
+#include "weir/cli/redis_hash_key.h"
 #include "weir/cli/redis_known.h"
 #include "weir/net/loop.h"
 #include "weir/store/redis/health.h"
@@ -37,6 +38,12 @@ class RedisDesk {
   // until that was read, at most `at_most`; false: it was not, and will be.
   bool share(KnownKeeper& keeper, RedisKnown::Log log, Duration at_most);
 
+  // The key of hashed limits (redis_hash_key.h), waiting for Redis at most that long. Not to be called in a loop.
+  Result<RedisHashKey::Found> wait_for_hash_key(Duration at_most);
+  // The same without waiting; `done` is called in the desk's thread.
+  void ask_hash_key(const std::string& known, RedisHashKey::Done done);
+  const std::string& hash_key_name() const noexcept { return hash_key_->name(); }
+
   // Nobody is answered any more.
   void stop();
 
@@ -55,6 +62,7 @@ class RedisDesk {
   std::unique_ptr<redis::RedisStore> store_;
   std::unique_ptr<redis::RedisRoster> roster_;
   std::unique_ptr<RedisKnown> known_;
+  std::unique_ptr<RedisHashKey> hash_key_;
   std::thread thread_;
 };
 

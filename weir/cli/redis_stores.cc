@@ -1,79 +1,19 @@
 #include "weir/cli/redis_stores.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <utility>
 
 #include "weir/base/siphash.h"
+#include "weir/cli/random.h"
 #include "weir/net/tls.h"
 #include "weir/store/redis/cluster_topology.h"
-#include "weir/store/redis/hash_key_script.h"
 #include "weir/store/redis/master_topology.h"
 #include "weir/store/redis/topology.h"
 
 namespace weir::cli {
 namespace {
 
-constexpr std::size_t kHashKeyBytes = 32;
-// Characters of a key: as many as we write, or a longer one that an operator brought along.
-constexpr std::string_view kHashKeyMin = "64";
-constexpr std::string_view kHashKeyMax = "1024";
-static_assert(2 * kHashKeyBytes == 64);
 constexpr std::size_t kHolderBytes = 8;  // no two servers have the same
-constexpr Duration kHashKeyPatience = std::chrono::seconds{1};
-
-Result<std::string> random_bytes(std::size_t size) {
-  std::string bytes(size, '\0');
-  if (getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(size)) return bytes;
-  return Error{Fault::unavailable, "the system gives no random bytes"};
-}
-
-std::string hexadecimal(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out;
-  for (const char byte : bytes) {
-    const auto value = static_cast<unsigned char>(byte);
-    out += kDigits[value >> 4];
-    out += kDigits[value & 15];
-  }
-  return out;
-}
-
-// Asks once Redis is there.
-class HashKeyQuestion {
- public:
-  HashKeyQuestion(Loop& loop, redis::RedisStore& store, std::string key, std::string fresh)
-      : loop_(loop), store_(store), key_(std::move(key)), fresh_(std::move(fresh)) {}
-
-  void ask() {
-    if (!store_.is_up()) {
-      loop_.at(loop_.now().time + std::chrono::milliseconds{2}, [this] { ask(); });
-      return;
-    }
-    const std::array<std::string_view, 7> command = {
-        "EVALSHA", redis::kHashKeyScript.sha, "1", key_, fresh_, kHashKeyMin, kHashKeyMax};
-    store_.command(key_, command, [this](const resp::Reply* reply) {
-      if (reply != nullptr && reply->values().size() == 3) {
-        found_ = std::string(reply->values()[1].text);
-        replaced_ = reply->values()[2].integer != 0;
-      }
-      loop_.stop();
-    });
-  }
-  const std::optional<std::string>& found() const noexcept { return found_; }
-  bool replaced() const noexcept { return replaced_; }
-
- private:
-  Loop& loop_;
-  redis::RedisStore& store_;
-  std::string key_;
-  std::string fresh_;
-  std::optional<std::string> found_;
-  bool replaced_ = false;
-};
 
 }  // namespace
 
@@ -139,7 +79,9 @@ std::unique_ptr<Store> RedisStores::store(Loop& loop, Table& fallback, const Clo
   const auto nobody_knows = [this, &loop](std::string_view why) {
     if (!health_.is_up()) health_.went_down(false, why, loop.now().time);
   };
-  auto store = std::make_unique<redis::RedisStore>(loop, options_, health_, topology(nobody_knows));
+  redis::RedisStore::Options options = options_;
+  options.in_doubt = [this, &loop] { probe_others(loop); };
+  auto store = std::make_unique<redis::RedisStore>(loop, std::move(options), health_, topology(nobody_knows));
   places_.push_back({&loop, store.get()});
   auto leasing = std::make_unique<redis::LeasingStore>(loop, std::move(store), *leases_);
   return std::make_unique<FailoverStore>(std::move(leasing), Fallback(fallback, settings_.share, fallbacks_, clock),
@@ -154,9 +96,10 @@ Result<std::unique_ptr<RedisDesk>> RedisStores::desk() const {
   return RedisDesk::make(std::move(options), topology());
 }
 
-void RedisStores::look() {
+// The other loops find out by a probe, before one of their clients has to wait.
+void RedisStores::probe_others(const Loop& than) {
   for (const Place& place : places_) {
-    place.loop->post([store = place.store] { store->ping(); });
+    if (place.loop != &than) place.loop->post([store = place.store] { store->probe(); });
   }
 }
 
@@ -173,30 +116,6 @@ void RedisStores::fill(Gauges& gauges) const {
   for (std::size_t i = 0; i < gauges.store_fallbacks.size(); ++i) {
     gauges.store_fallbacks[i] = fallbacks_.of(static_cast<FailurePolicy>(i));
   }
-}
-
-Result<std::string> RedisStores::shared_hash_key(const std::string& known) {
-  const auto fresh = random_bytes(kHashKeyBytes);
-  if (!fresh) return fresh.error();
-  const BootClock clock;
-  auto loop = Loop::make(clock);
-  if (!loop) return loop.error();
-  redis::Health silent([](LogLevel, std::string_view) {});
-  redis::RedisStore::Options options = options_;
-  options.script = redis::kHashKeyScript;
-  options.pool_size = 1;
-  options.link.client.wait_replicas = 0;  // a Redis that loses the key gets it again
-  redis::RedisStore store(**loop, std::move(options), silent, topology());
-  const std::string name = options_.key_prefix + "hash_key";
-  HashKeyQuestion question(**loop, store, name, known.empty() ? hexadecimal(*fresh) : known);
-  (*loop)->at((*loop)->now().time + kHashKeyPatience, [&] { (*loop)->stop(); });
-  question.ask();
-  (*loop)->run();
-  if (question.replaced()) {
-    health_.warn(name + " on Redis was no key of hashed limits, and is replaced: their buckets begin anew");
-  }
-  if (question.found()) return *question.found();
-  return Error{Fault::unavailable, "Redis cannot be asked for the key of hashed limits"};
 }
 
 }  // namespace weir::cli

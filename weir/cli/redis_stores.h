@@ -40,13 +40,9 @@ class RedisStores {
   // For what is not on the way of requests. The stores must outlive it.
   Result<std::unique_ptr<RedisDesk>> desk() const;
 
-  // The key of hashed limits that all servers on this Redis share. If there is none, because nobody made one or Redis
-  // lost it, `known` becomes it, or a fresh one. `unavailable`: Redis cannot be asked now. Blocks for a second at most.
-  Result<std::string> shared_hash_key(const std::string& known = {});
-
   bool is_up() const noexcept { return health_.is_up(); }
-  // Has every loop find out whether Redis answers. While the loops live.
-  void look();
+  // The configured failure_policy, for the log.
+  void set_failure_policy(std::string_view policy) { health_.set_failure_policy(policy); }
   void fill(Gauges& gauges) const;
 
  private:
@@ -56,6 +52,7 @@ class RedisStores {
   };
 
   RedisStores(policy::Redis settings, Log log) : settings_(std::move(settings)), health_(std::move(log)) {}
+  void probe_others(const Loop& than);
   redis::MakeTopology topology(redis::NobodyKnows nobody_knows = {}) const;
 
   policy::Redis settings_;

@@ -199,6 +199,7 @@ Result<void> Serving::open_redis(const policy::Settings& settings) {
                                   [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); });
   if (!stores) return stores.error();
   redis_ = std::move(*stores);
+  health_.store_up = [this] { return redis_->is_up(); };
   auto desk = redis_->desk();
   if (!desk) return desk.error();
   desk_ = std::move(*desk);
@@ -207,7 +208,8 @@ Result<void> Serving::open_redis(const policy::Settings& settings) {
   state_.table = std::move(*table);
   clock_ = std::make_unique<BootClock>();
   started_ = clock_->time();
-  if (auto key = redis_->shared_hash_key()) shared_hash_key_ = *key;
+  redis_->set_failure_policy(print(settings.failure_policy));
+  if (const auto found = desk_->wait_for_hash_key(kKnownPatience)) use_hash_key(*found);
   hash_key_asked_ = started_;
   return {};
 }
@@ -282,6 +284,7 @@ policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) 
 // What others keep a copy of.
 void Serving::apply(const policy::Loaded& now) {
   apply_log(now.settings, log_);
+  if (redis_ != nullptr) redis_->set_failure_policy(print(now.settings.failure_policy));
   http_.publish(std::make_shared<const HttpOptions>(http_options(now.settings)));
 }
 
@@ -429,51 +432,63 @@ void Serving::save_snapshot() {
   last_snapshot_ = now.time;
 }
 
-// What probes tell, and the shared key of hashed limits once it can be had.
-void Serving::watch_redis(std::uint64_t& probes) {
-  if (health_.deep_probes.load(std::memory_order_relaxed) != probes) {
-    probes = health_.deep_probes.load(std::memory_order_relaxed);
-    redis_->look();
+// Asks for the shared key of hashed limits when Redis comes back, and now and then: a Redis that lost everything gets
+// the key again, or all servers take what one of them made anew. Waits for nobody: the answer is used a round later.
+void Serving::watch_redis() {
+  std::optional<RedisHashKey::Found> found;
+  std::string known;
+  bool asking = false;
+  {
+    const std::lock_guard lock(mutex_);
+    found.swap(hash_key_found_);
+    known = shared_hash_key_;
+    asking = hash_key_asking_;
   }
-  const bool up = redis_->is_up();
-  const bool back = up && !health_.store_reachable;
-  health_.store_reachable = up;
   const std::shared_ptr<const Policy> policy = reloader_->policy().current();
   const bool hashed = std::ranges::any_of(policy->limits(), [](const NamedLimit& limit) { return limit.hashed; });
-  std::string known;
-  {
-    const std::lock_guard lock(mutex_);
-    known = shared_hash_key_;
+  if (found && use_hash_key(*found) && hashed) {
+    if (!known.empty()) log_.warn("Redis has another key of hashed limits: their buckets begin anew");
+    if (!reloader_->renew().ok()) {
+      log_.warn("the configuration cannot be read: until it can, hashed limits are this server's own");
+    }
   }
-  // Asked again when Redis comes back, and now and then: one that lost everything gets the key again, or all servers
-  // take what one of them made anew.
+  const bool up = redis_->is_up();
+  const bool back = up && !std::exchange(redis_was_up_, up);
   const Time now = clock_->time();
   const bool due = hashed && (back || now - hash_key_asked_ >= kHashKeyEvery);
-  if (!up || (!known.empty() && !due)) return;
+  if (!up || asking || (!known.empty() && !due)) return;
   hash_key_asked_ = now;
-  auto key = redis_->shared_hash_key(known);
-  if (!key || *key == known) return;
   {
     const std::lock_guard lock(mutex_);
-    shared_hash_key_ = *key;
+    hash_key_asking_ = true;
   }
-  if (hashed && !known.empty()) log_.warn("Redis has another key of hashed limits: their buckets begin anew");
-  if (hashed && !reloader_->renew().ok()) {
-    log_.warn("the configuration cannot be read: until it can, hashed limits are this server's own");
+  desk_->ask_hash_key(known, [this](const Result<RedisHashKey::Found>& key) {
+    const std::lock_guard lock(mutex_);
+    hash_key_asking_ = false;
+    if (key) hash_key_found_ = *key;
+  });
+}
+
+// True: it is another one than before.
+bool Serving::use_hash_key(const RedisHashKey::Found& found) {
+  if (found.replaced) {
+    log_.warn(desk_->hash_key_name() +
+              " on Redis was no key of hashed limits, and is replaced: their buckets begin anew");
   }
+  const std::lock_guard lock(mutex_);
+  return std::exchange(shared_hash_key_, found.key) != found.key;
 }
 
 void Serving::maintain() {
   Time last_snapshot = clock_->time();
   Time last_round = clock_->time();
   bool in_round = true;
-  std::uint64_t probes = 0;
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kMaintainEvery, [&] { return stopping_; })) {
     lock.unlock();
     const Now now = clock_->now();
     const auto loaded = reloader_->current();
-    if (redis_ != nullptr) watch_redis(probes);
+    if (redis_ != nullptr) watch_redis();
     keeper_->tick(now.wall);
     // A whole round takes a while; the next one begins `cleanup` after this one ended.
     if (!in_round && now.time - last_round >= loaded->settings.memory.cleanup) in_round = true;

@@ -54,7 +54,8 @@ class Serving {
   Result<void> open_table(const policy::Settings& settings);
   Result<void> open_redis(const policy::Settings& settings);
   std::unique_ptr<Store> make_store(Loop& loop);
-  void watch_redis(std::uint64_t& probes);
+  void watch_redis();
+  bool use_hash_key(const RedisHashKey::Found& found);
   Result<void> open_known(const policy::State& state);
   policy::Outcome load(const std::vector<policy::Amendment>& amendments);
   void apply(const policy::Loaded& now);
@@ -101,9 +102,12 @@ class Serving {
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   bool stopping_ = false;
-  std::optional<std::vector<SeenFile>> read_;  // by the last load, if nobody has looked since
-  std::string shared_hash_key_;                // of all servers on one Redis; empty: not known
-  Time hash_key_asked_{};  // when Redis was last asked for it; while serving only maintain() touches it
+  std::optional<std::vector<SeenFile>> read_;          // by the last load, if nobody has looked since
+  std::string shared_hash_key_;                        // of all servers on one Redis; empty: not known
+  std::optional<RedisHashKey::Found> hash_key_found_;  // to be used by maintain()
+  bool hash_key_asking_ = false;
+  Time hash_key_asked_{};     // when Redis was last asked for it; while serving only maintain() touches it
+  bool redis_was_up_ = true;  // only maintain() touches it
 };
 
 }  // namespace weir::cli

@@ -12,6 +12,19 @@ namespace weir {
 // What a request gets when the store cannot be asked.
 enum class FailurePolicy : unsigned char { pass_through, fail_closed, in_memory_fallback };
 
+// As the configuration spells it.
+constexpr std::string_view print(FailurePolicy policy) noexcept {
+  switch (policy) {
+    case FailurePolicy::pass_through:
+      return "passThrough";
+    case FailurePolicy::fail_closed:
+      return "failClosed";
+    case FailurePolicy::in_memory_fallback:
+      break;
+  }
+  return "inMemoryFallback";
+}
+
 // A server may take this many tokens of a shared bucket at once, and as many servers may do so (store/redis).
 struct Lease {
   Count tokens = 0;  // 0: none

@@ -16,6 +16,9 @@ enum class Kind : unsigned char {
 // a configured limit's bucket.
 inline constexpr std::string_view kOwnPrefix = "*:";
 
+// The bucket that a probe of the store spends from. No limit's name begins with a '~'.
+inline constexpr std::string_view kProbeBucket = "~probe";
+
 // A view: the text must outlive the call it is passed to. "6:12345678" or "per-ip:203.0.113.9".
 struct Key {
   std::string_view text;

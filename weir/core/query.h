@@ -46,6 +46,7 @@ struct Query {
   std::optional<Limit> limit;             //   with numbers it brings along
   std::optional<Kind> stored;             // or any bucket: `key` is its whole key in the store; for operators
   std::optional<Quota> quota;             //   its numbers if it is a quota
+  bool probe = false;                     // or whether the store decides: an Error if it does not; never counted
   Count cost = 1;
   bool cost_said = false;  // of attributes: the caller said the cost, so the route's own does not count
   Mode mode = Mode::spend;

@@ -12,18 +12,6 @@ namespace {
 
 using Kind = Change::Kind;
 
-std::string_view failure_word(FailurePolicy policy) {
-  switch (policy) {
-    case FailurePolicy::pass_through:
-      return "passThrough";
-    case FailurePolicy::fail_closed:
-      return "failClosed";
-    case FailurePolicy::in_memory_fallback:
-      return "inMemoryFallback";
-  }
-  return "";
-}
-
 // Everything about a limit but its overrides, in words: two limits are the same if these are.
 std::string words(const NamedLimit& limit) {
   const Described row = describe(limit);
@@ -41,7 +29,7 @@ std::string words(const NamedLimit& limit) {
   if (limit.hashed) add("", "hashed");
   if (limit.per_route) add("", "per_route");
   if (limit.missing == Missing::reject) add("missing ", "reject");
-  if (limit.failure_policy) add("failure_policy ", std::string(failure_word(*limit.failure_policy)));
+  if (limit.failure_policy) add("failure_policy ", std::string(print(*limit.failure_policy)));
   if (limit.failure_code) add("failure_code ", std::to_string(*limit.failure_code));
   if (limit.lease) {
     add("lease ", std::to_string(limit.lease->tokens) + " for " + std::to_string(limit.lease->servers) + " servers");

@@ -18,6 +18,7 @@ struct Pipeline::Pending {
   Now now{};
   std::shared_ptr<const Policy> policy;  // the labels point into it
   Resolved resolved;
+  bool probe = false;
   bool own = false;      // a bucket of the caller's own instead of limits by name
   std::string own_text;  // its key in the store
   Charge own_charge;
@@ -54,8 +55,23 @@ Pipeline::Pending& Pipeline::take() {
   return pending;
 }
 
+// One token of a bucket that is full again at once. The failure policy is to say so.
+void Pipeline::resolve_probe(Pending& pending) {
+  constexpr Limit kProbeLimit = Limit::per_second(1'000'000).with_burst(1000);
+  pending.own_text.clear();
+  pending.own_charge = Charge{};
+  pending.own_charge.key = {kProbeBucket};
+  pending.own_charge.limit = kProbeLimit;
+  pending.own_charge.on_failure = FailurePolicy::fail_closed;
+}
+
 Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
-  pending.own = query.charges.empty() && !query.key.empty();
+  pending.probe = query.probe;
+  pending.own = query.probe || (query.charges.empty() && !query.key.empty());
+  if (query.probe) {
+    resolve_probe(pending);
+    return {};
+  }
   if (!pending.own) {
     pending.policy = policy_.get();
     return pending.policy->resolve(query, *known_.get(), now, pending.resolved);
@@ -127,7 +143,7 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
       metrics_.decision_seconds.add(clock_.time() - pending.now.time);
     }
     label(pending, answer);
-    if (pending.mode == Mode::spend) count(pending, answer);
+    if (pending.mode == Mode::spend && !pending.probe) count(pending, answer);
     if (asker != nullptr) asker->answered(pending.sequence, answer);
   }
   pending.policy.reset();

@@ -59,6 +59,7 @@ class Pipeline final : private Answers {
   struct Pending;
 
   Pending& take();
+  static void resolve_probe(Pending& pending);
   Result<void> resolve(const Query& query, Now now, Pending& pending);
   void answer(Ticket ticket, const Result<Verdict>& verdict) override;
   static void label(const Pending& pending, Answer& answer);

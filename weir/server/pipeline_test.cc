@@ -164,6 +164,15 @@ TEST_F(PipelineTest, ACallersOwnBucketNeverMeetsAConfiguredOne) {
   EXPECT_TRUE(ask("orders", "1").allowed);
 }
 
+TEST_F(PipelineTest, AProbeChargesItsOwnBucketAndIsNotCounted) {
+  Query query;
+  query.probe = true;
+  const auto seen = ask(query);
+  EXPECT_TRUE(seen.allowed);
+  EXPECT_EQ(seen.bucket, kProbeBucket);
+  EXPECT_EQ(metrics_.requests.value(), 0u);
+}
+
 TEST_F(PipelineTest, CountsEveryDecisionByLimit) {
   for (int i = 0; i < 3; ++i) ask("orders", "1");
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask("trial", "1").allowed);

@@ -144,7 +144,7 @@ void HttpSession::handle(std::size_t& used, Queries& queries, std::string& out) 
     write_field("Allow", slot.route->allow, front_.fields);
     return send(slot, 204, {}, {}, out);
   }
-  if (is_probe(slot.route->call)) return probe(slot, out);
+  if (is_probe(slot.route->call)) return probe(slot, queries, out);
   const Result<JsonValue> body = front_.json.read(reader_.content());
   if (!body) return refuse(slot, {400, "bad_json", body.error().detail}, out);
   if (body->is(JsonKind::array)) return ask_many(*body, slot, used, queries, out);
@@ -180,7 +180,7 @@ bool HttpSession::refuse_head(Slot& slot, std::string& out) {
   return false;
 }
 
-void HttpSession::probe(Slot& slot, std::string& out) {
+void HttpSession::probe(Slot& slot, Queries& queries, std::string& out) {
   const Health& health = front_.health;
   const auto tell = [&](bool good, std::string_view yes, std::string_view no) {
     send(slot, good ? 200 : 503, kJson, good ? yes : no, out);
@@ -189,12 +189,17 @@ void HttpSession::probe(Slot& slot, std::string& out) {
   if (slot.route->call == Call::startz) {
     return tell(health.started, R"({"status":"started"})", R"({"status":"starting"})");
   }
-  const bool deep = query_value(reader_.head().query, "deep") == "true";
-  if (deep) health.deep_probes.fetch_add(1, std::memory_order_relaxed);
-  if (deep && health.ready && !health.store_reachable) {
-    return send(slot, 503, kJson, R"({"status":"store unavailable"})", out);
-  }
-  tell(health.ready, R"({"status":"ready"})", R"({"status":"not ready"})");
+  const bool deep = health.store_up && query_value(reader_.head().query, "deep") == "true";
+  if (!deep || !health.ready) return tell(health.ready, R"({"status":"ready"})", R"({"status":"not ready"})");
+  if (!health.store_up()) return answer_probe(slot, false, out);
+  Query query;
+  query.probe = true;
+  ask(slot, query, queries);
+}
+
+void HttpSession::answer_probe(Slot& slot, bool store_decides, std::string& out) {
+  send(slot, store_decides ? 200 : 503, kJson,
+       store_decides ? R"({"status":"ready"})" : R"({"status":"store unavailable"})", out);
 }
 
 // --- questions ---
@@ -348,6 +353,7 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, Count cost, cons
 }
 
 void HttpSession::answer_one(Slot& slot, const Result<Answer>& answer, std::string& out) {
+  if (slot.route->call == Call::readyz) return answer_probe(slot, bool(answer), out);
   if (slot.route->call == Call::authorize && answer) {
     write_rate_headers(*answer, front_.options.get()->headers, front_.fields);
     const int denied = answer->access == Access::deny_listed ? 403 : slot.denied;

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,9 +29,9 @@ namespace weir {
 struct Health {
   std::atomic<bool> started{false};
   std::atomic<bool> ready{false};
-  std::atomic<bool> store_reachable{true};  // asked with /readyz?deep=true only
-  // How often: the owner has the store asked again, for the next probe to tell.
-  mutable std::atomic<std::uint64_t> deep_probes{0};
+  // Whether the store is up, if it is a process of its own: then /readyz?deep=true asks it too. Set before the loops
+  // run.
+  std::function<bool()> store_up;
 };
 
 struct HttpOptions {
@@ -115,7 +116,8 @@ class HttpSession final : public Session {
   bool step(std::string_view bytes, std::size_t& used, Queries& queries, std::string& out);
   void handle(std::size_t& used, Queries& queries, std::string& out);
   bool refuse_head(Slot& slot, std::string& out);
-  void probe(Slot& slot, std::string& out);
+  void probe(Slot& slot, Queries& queries, std::string& out);
+  void answer_probe(Slot& slot, bool store_decides, std::string& out);
   void authorize(Slot& slot, Queries& queries, std::string& out);
   void ask_one(JsonValue value, Slot& slot, Queries& queries, std::string& out);
   void ask_many(JsonValue array, Slot& slot, std::size_t& used, Queries& queries, std::string& out);

@@ -447,9 +447,6 @@ TEST_F(HttpSessionTest, AnswersProbes) {
   EXPECT_EQ(told("/readyz"), R"(200 {"status":"ready"})");
   EXPECT_EQ(told("/startz"), R"(200 {"status":"started"})");
   EXPECT_EQ(told("/readyz?deep=true"), R"(200 {"status":"ready"})");
-  health_.store_reachable = false;
-  EXPECT_EQ(told("/readyz"), R"(200 {"status":"ready"})");
-  EXPECT_EQ(told("/readyz?deep=true"), R"(503 {"status":"store unavailable"})");
   health_.ready = false;
   health_.started = false;
   EXPECT_EQ(told("/healthz"), R"(200 {"status":"alive"})");

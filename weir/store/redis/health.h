@@ -1,5 +1,4 @@
-// How the store fares, for all loops together: told to the log when it changes and never per request, counted for
-// /metrics.
+// Whether the store is up, for all loops together: a log line per change, never per request, and counts for /metrics.
 //
 // Thread safety: every function may be called from any thread at any time.
 #pragma once
@@ -12,16 +11,28 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weir/base/log.h"
 #include "weir/base/time.h"
+#include "weir/store/redis/refusal.h"
 
 namespace weir::redis {
 
-// Why a request could not be answered: the label of weir_store_errors_total.
-enum class Trouble : unsigned char { unreachable, timeout, lost, refused, overloaded };
-inline constexpr std::size_t kTroubles = 5;
+// Why a question got its failure policy: the label `kind` of weir_store_errors_total.
+enum class Trouble : unsigned char {
+  unreachable,  // no connection, or Redis counts as down
+  timeout,
+  lost,  // the connection, before the reply
+  overloaded,
+  malformed,      // a reply that is no decision and no error
+  first_refusal,  // and one for each Refusal, in their order
+};
+inline constexpr std::size_t kTroubles = static_cast<std::size_t>(Trouble::first_refusal) + kRefusals;
+constexpr Trouble trouble_of(Refusal refusal) noexcept {
+  return static_cast<Trouble>(static_cast<unsigned char>(Trouble::first_refusal) + static_cast<unsigned char>(refusal));
+}
 std::string_view print(Trouble trouble) noexcept;
 
 class Health {
@@ -29,6 +40,9 @@ class Health {
   // Takes one sentence; may be called from any thread.
   using Log = std::function<void(LogLevel, std::string_view)>;
   explicit Health(Log log) : log_(std::move(log)) {}
+
+  // The configured failure_policy, for the log line of an outage.
+  void set_failure_policy(std::string_view policy);
 
   // A loop has joined: until it says otherwise, its store is down.
   void joined();
@@ -55,6 +69,9 @@ class Health {
   void count_leased() noexcept { leased_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t leased() const noexcept { return leased_.load(std::memory_order_relaxed); }
 
+  // Logs a reply that is not a decision, once per kind and minute.
+  void log_odd_reply(Trouble kind, std::string_view reply, Time now);
+
   // Once, whatever the number of links: `sentence` is logged if it is another one than before.
   void warn(std::string_view sentence);
 
@@ -67,6 +84,8 @@ class Health {
   Time down_since_{};
   std::vector<std::string> causes_;  // of this outage, those that were told
   std::string warned_;
+  std::string failure_policy_ = "passThrough";
+  std::array<Time, kTroubles> odd_logged_{};  // when each kind was; Time{}: never
   std::array<std::atomic<std::uint64_t>, kTroubles> troubles_{};
   std::atomic<std::uint64_t> denial_hits_{0};
   std::atomic<std::uint64_t> leased_{0};

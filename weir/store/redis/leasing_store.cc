@@ -159,7 +159,7 @@ void LeasingStore::told(Ask& ask, const resp::Reply* reply, Lost how) {
     ask_alone(ask.parked);
   } else if (reply != nullptr) {
     const bool error = reply->root().type == resp::Type::error;
-    fail(ask, Trouble::refused,
+    fail(ask, error ? trouble_of(refusal) : Trouble::malformed,
          error ? to_error(refusal, reply->root().text)
                : Error{Fault::unavailable, "Redis answers the script with something else"});
   } else if (how == Lost::late) {

@@ -311,10 +311,6 @@ void RedisClient::expire(Time now) {
   }
 }
 
-bool RedisClient::is_overdue() const noexcept {
-  return !entries_.empty() && entries_.front().given_up;
-}
-
 void RedisClient::lose(const Entry& entry, std::size_t at, Lost how) {
   command_at_ = at;
   command_size_ = entry.size;

@@ -102,8 +102,6 @@ class RedisClient {
   // When to call expire(); Time::max(): nothing waits.
   Time deadline() const noexcept;
   void expire(Time now);
-  // Its oldest command was given up and still has no reply: it is of no use to send more.
-  bool is_overdue() const noexcept;
 
   // `unwritten_bytes`: how much of what wrote() was told of never left after all.
   void close(std::size_t unwritten_bytes = 0);

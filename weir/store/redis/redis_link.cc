@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "weir/base/text.h"
+
 namespace weir::redis {
 namespace {
 
@@ -66,9 +68,10 @@ void RedisLink::received(std::string_view bytes) {
     ready_since_ = loop_.now().time;
     agree_by_ = Time::max();
   }
-  if (!client_.is_overdue()) overdue_since_ = Time{};
+  stalled_ = false;
+  waiting_since_ = client_.is_ready() && client_.unanswered() > 0 ? heard_at_ : Time::max();
   flush();
-  update({});
+  update();
 }
 
 void RedisLink::closed(const Error& why) {
@@ -76,16 +79,21 @@ void RedisLink::closed(const Error& why) {
 }
 
 bool RedisLink::queue(bool queued, Time deadline) {
-  if (queued) arm(deadline);
-  return queued;
+  if (!queued) return false;
+  if (waiting_since_ == Time::max()) {
+    waiting_since_ = loop_.now().time;
+    arm(waiting_since_ + options_.timeout);
+  }
+  arm(deadline);
+  return true;
 }
 
 bool RedisLink::send(Tag tag, std::span<const std::string_view> arguments, Time deadline, Effect effect) {
-  return up_ && queue(client_.send(tag, arguments, deadline, effect), deadline);
+  return queue(client_.send(tag, arguments, deadline, effect), deadline);
 }
 
 bool RedisLink::send_encoded(Tag tag, std::string_view bytes, Time deadline, bool asking) {
-  return up_ && queue(client_.send_encoded(tag, bytes, deadline, asking), deadline);
+  return queue(client_.send_encoded(tag, bytes, deadline, asking), deadline);
 }
 
 void RedisLink::unreplicated() {
@@ -119,12 +127,14 @@ void RedisLink::fail(std::string_view why) {
   const std::size_t unsent = options_.stream.tls == nullptr ? stream_->unsent_bytes() : 0;
   stream_.reset();
   agree_by_ = Time::max();
-  overdue_since_ = Time{};
+  stalled_ = false;
+  waiting_since_ = Time::max();
   const Time now = loop_.now().time;
   const bool good = ready_since_ != Time{} && now - ready_since_ >= kGood;
   ready_since_ = Time{};
   // Before those who sent hear of it, so that they do not send here again.
   const bool was_up = std::exchange(up_, false);
+  const bool was_reconnecting = std::exchange(reconnecting_, good);
   client_.close(unsent);
   if (good) backoff_ = kBackoffMin;
   Duration wait = Duration::zero();
@@ -138,19 +148,24 @@ void RedisLink::fail(std::string_view why) {
   });
   const bool other = failed_why_ != why;
   failed_why_ = why;
-  if (was_up || !std::exchange(told_, true)) {
+  if (was_up || was_reconnecting || !std::exchange(told_, true)) {
     owner_.changed(*this, failed_why_);
   } else if (other) {
     owner_.still_down(*this, failed_why_);
   }
 }
 
-void RedisLink::update(std::string_view why) {
-  const bool up = client_.is_ready() && !client_.is_overdue();
+std::string RedisLink::no_reply() const {
+  return "no reply within " + print_duration(options_.timeout);
+}
+
+void RedisLink::update() {
+  const bool up = client_.is_ready() && !stalled_;
   if (up == up_) return;
   up_ = up;
   told_ = true;
-  owner_.changed(*this, why);
+  if (up) reconnecting_ = false;
+  owner_.changed(*this, up ? std::string() : no_reply());
 }
 
 void RedisLink::arm(Time when) {
@@ -164,21 +179,28 @@ void RedisLink::arm(Time when) {
   });
 }
 
+// Timers run before sockets are read: the second look, a turn later, has seen every reply that came in time.
 void RedisLink::check() {
   const Time now = loop_.now().time;
+  if (!std::exchange(checked_, true)) return arm(now);
+  checked_ = false;
   if (now >= agree_by_) {
-    fail("no agreement within " + std::to_string(options_.connect_timeout / std::chrono::milliseconds{1}) + " ms");
+    fail("Redis handshake timed out after " + print_duration(options_.connect_timeout));
     return;
   }
   client_.expire(now);
-  if (client_.is_overdue() && overdue_since_ == Time{}) overdue_since_ = now;
-  if (overdue_since_ != Time{} && now - overdue_since_ >= kStallMax) {
-    fail("no reply");
-    return;
+  if (waiting_since_ != Time::max()) {
+    if (now - waiting_since_ >= options_.timeout + kStallMax) {
+      fail(no_reply());
+      return;
+    }
+    stalled_ = stalled_ || now - waiting_since_ >= options_.timeout;
   }
-  update("no reply in time");
+  update();
   Time next = std::min(client_.deadline(), agree_by_);
-  if (overdue_since_ != Time{}) next = std::min(next, overdue_since_ + kStallMax);
+  if (waiting_since_ != Time::max()) {
+    next = std::min(next, waiting_since_ + options_.timeout + (stalled_ ? kStallMax : Duration::zero()));
+  }
   if (next != Time::max()) arm(next);
 }
 

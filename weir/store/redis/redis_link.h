@@ -1,9 +1,8 @@
-// One connection to one Redis, kept alive: connects, agrees, carries commands, and when it is lost tries again with
-// exponential backoff and full jitter, for ever.
+// One connection to one Redis: connects, performs the handshake, carries commands, and reconnects when it is lost, with
+// exponential backoff and full jitter.
 //
-// A link is up while commands are worth sending: Redis has agreed to the handshake and owes no reply that is overdue. A
-// Redis that stops answering makes its links down after one timeout, so that later requests do not wait at all; the
-// overdue reply makes them up again, or after kStallMax the connection is given up.
+// A link is up while the handshake is done and it is not stalled. It is stalled when no reply arrived for one timeout
+// while something was in flight, until a reply arrives; after kStallMax more the connection is closed.
 //
 // Thread safety: none; it belongs to its loop.
 #pragma once
@@ -41,8 +40,8 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
     virtual void lost(RedisLink& link, Tag tag, Lost how) = 0;
     virtual void unreplicated(RedisLink& link) { (void)link; }
     virtual void pushed(RedisLink& link, const resp::Reply& push) { (void)link, (void)push; }
-    // is_up() has changed, or is known for the first time; `why` is empty when it is up. Commands on the way were lost
-    // before.
+    // is_up() has changed or is known for the first time, or the first attempt to reconnect has failed; `why` is empty
+    // when it is up. Commands in flight on a closed connection were lost before.
     virtual void changed(RedisLink& link, std::string_view why) = 0;
     // It is down as before, and the last try failed for another reason than the one before.
     virtual void still_down(RedisLink& link, std::string_view why) { (void)link, (void)why; }
@@ -65,14 +64,17 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   void start();
 
   bool is_up() const noexcept { return up_; }
-  // Down because a reply is overdue, on a connection that stands.
-  bool is_stalled() const noexcept { return overdue_since_ != Time{}; }
-  // When Redis was last heard on it.
+  // The handshake is done: commands can be sent, although a stalled link is worth a probe only.
+  bool is_ready() const noexcept { return client_.is_ready(); }
+  bool is_stalled() const noexcept { return stalled_; }
+  // A connection that had served for a while was lost, and the first attempt to replace it has not failed yet.
+  bool is_reconnecting() const noexcept { return reconnecting_; }
+  // When the last bytes arrived.
   Time heard_at() const noexcept { return heard_at_; }
   const Target& target() const noexcept { return options_.target; }
   std::string_view maxmemory_policy() const noexcept { return client_.maxmemory_policy(); }
 
-  // Queued until flush(); false: not up, or full. After the deadline it is given up; usually `timeout` from now.
+  // Queued until flush(); false: not ready, or full. After the deadline it is given up; usually `timeout` from now.
   bool send(Tag tag, std::span<const std::string_view> arguments, Time deadline, Effect effect = Effect::writes);
   bool send(Tag tag, std::span<const std::string_view> arguments, Effect effect = Effect::writes) {
     return send(tag, arguments, loop_.now().time + options_.timeout, effect);
@@ -83,7 +85,7 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   // Of the command that replied() or lost() is about.
   std::string_view command() const noexcept { return client_.command(); }
 
-  // Gives the connection up and begins anew, backing off: Redis is there, but of no use now.
+  // Closes the connection and reconnects, backing off.
   void reset(std::string_view why);
 
  private:
@@ -99,7 +101,8 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   void fail(std::string_view why);
   void arm(Time when);
   void check();
-  void update(std::string_view why);
+  void update();
+  std::string no_reply() const;
   bool queue(bool queued, Time deadline);
 
   Loop& loop_;
@@ -114,7 +117,10 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   std::string reset_why_;   // not empty: it is to be given up
   std::string failed_why_;  // the last time
   Time ready_since_{};      // Time{}: not ready
-  Time overdue_since_{};    // Time{}: nothing is
+  bool stalled_ = false;
+  bool reconnecting_ = false;
+  bool checked_ = false;              // the timer has fired once; see check()
+  Time waiting_since_ = Time::max();  // when something was first in flight, or the last reply since; max(): nothing is
   Time heard_at_{};
   Time seals_from_{};            // before, replicas are not waited for
   Time agree_by_ = Time::max();  // while connecting

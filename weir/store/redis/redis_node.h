@@ -1,17 +1,19 @@
-// One Redis: a few links to the same address. A bucket's questions go over one of them, so that they stay in order;
-// while that one is down, over another. When a reply is overdue on one link, the others are under suspicion too until
-// Redis is heard on them: otherwise every link would cost somebody a timeout.
+// One Redis: a few links to the same address, and whether it counts as up (availability.h). A bucket's questions go
+// over one of the links, so that they stay in order; while that one is down, over another.
+//
+// It sends the probes by itself, over its links in turn.
 //
 // Thread safety: none; it belongs to its loop.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "weir/store/redis/availability.h"
 #include "weir/store/redis/redis_link.h"
 
 namespace weir::redis {
@@ -25,32 +27,35 @@ class RedisNode final : private RedisLink::Owner {
     virtual void replied(RedisNode& node, RedisLink& link, Tag tag, const resp::Reply& reply) = 0;
     virtual void lost(RedisNode& node, RedisLink& link, Tag tag, Lost how) = 0;
     virtual void unreplicated() {}
-    // A link has come up or gone down; is_up() tells what that means for the node.
+    // A link has come up, then `why` is empty, or the node is down.
     virtual void changed(RedisNode& node, RedisLink& link, std::string_view why) = 0;
     virtual void still_down(RedisLink& link, std::string_view why) { (void)link, (void)why; }
+    // The command of a probe, valid until the next call.
+    virtual std::span<const std::string_view> probe(RedisNode& node) = 0;
+    // Whether the reply to a probe shows that the node decides.
+    virtual bool accepts_probe(RedisNode& node, const resp::Reply& reply) = 0;
   };
 
   // Loop and owner must outlive the node.
-  RedisNode(Loop& loop, Owner& owner, const RedisLink::Options& options, std::size_t links)
-      : loop_(loop), owner_(owner) {
-    for (std::size_t i = 0; i < links; ++i)
-      links_.push_back(std::make_unique<RedisLink>(loop, static_cast<RedisLink::Owner&>(*this), options));
-  }
+  RedisNode(Loop& loop, Owner& owner, const RedisLink::Options& options, std::size_t links);
+  ~RedisNode() override;
 
   void start() {
     for (const auto& link : links_) link->start();
   }
   const Target& target() const noexcept { return links_.front()->target(); }
-  bool is_up() const noexcept { return pick(0) != nullptr; }
+  bool is_up() const noexcept { return availability_.is_up(); }
 
-  // The link for a bucket of this hash; null: none is up.
-  RedisLink* pick(std::uint64_t hash) const noexcept {
-    for (std::size_t i = 0; i < links_.size(); ++i) {
-      RedisLink& link = *links_[(hash + i) % links_.size()];
-      if (link.is_up() && link.heard_at() >= suspicious_since_) return &link;
-    }
-    return nullptr;
-  }
+  // The link for a bucket of this hash; null: the node is down, or every connection was lost just now.
+  RedisLink* pick(std::uint64_t hash) const noexcept;
+
+  // The owner tells what the replies to its questions were.
+  void note_decision() noexcept { availability_.decided(); }
+  // `why`: what the reply was instead.
+  void note_odd_reply(std::string_view why);
+
+  // Sends a probe unless something is in flight: finds out whether Redis replies.
+  void probe();
 
   // All links, as RedisLink::reset().
   void reset(std::string_view why) {
@@ -59,36 +64,25 @@ class RedisNode final : private RedisLink::Owner {
 
  private:
   // Ours; nobody else's tag is all ones but one.
-  static constexpr Tag kPing = ~Tag{1};
+  static constexpr Tag kProbe = ~Tag{1};
 
-  void replied(RedisLink& link, Tag tag, const resp::Reply& reply) override {
-    if (tag == kPing) {
-      owner_.changed(*this, link, {});
-    } else {
-      owner_.replied(*this, link, tag, reply);
-    }
-  }
-  void lost(RedisLink& link, Tag tag, Lost how) override {
-    if (tag != kPing) owner_.lost(*this, link, tag, how);
-  }
+  void replied(RedisLink& link, Tag tag, const resp::Reply& reply) override;
+  void lost(RedisLink& link, Tag tag, Lost how) override;
   void unreplicated(RedisLink&) override { owner_.unreplicated(); }
-  void changed(RedisLink& link, std::string_view why) override {
-    if (link.is_stalled()) suspect();
-    owner_.changed(*this, link, why);
-  }
+  void changed(RedisLink& link, std::string_view why) override;
   void still_down(RedisLink& link, std::string_view why) override { owner_.still_down(link, why); }
-  void suspect() {
-    constexpr std::array<std::string_view, 1> kCommand = {"PING"};
-    suspicious_since_ = loop_.now().time;
-    for (const auto& link : links_) {
-      if (link->is_up() && link->send(kPing, kCommand, Effect::reads)) link->flush();
-    }
-  }
+  bool has_failed(const RedisLink& link) const noexcept;
+  void send_probe();
+  void arm();
 
   Loop& loop_;
   Owner& owner_;
+  const Duration timeout_;
+  Availability availability_;
   std::vector<std::unique_ptr<RedisLink>> links_;
-  Time suspicious_since_{};
+  std::size_t next_link_ = 0;  // of the next probe
+  bool probing_ = false;       // a probe is in flight
+  Loop::TimerId timer_ = 0;    // of the next probe
 };
 
 }  // namespace weir::redis

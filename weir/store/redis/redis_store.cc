@@ -6,6 +6,7 @@
 
 #include "weir/base/assert.h"
 #include "weir/base/bounds.h"
+#include "weir/base/text.h"
 
 namespace weir::redis {
 
@@ -33,12 +34,14 @@ namespace {
 constexpr Tag kNobody = ~Tag{0};
 constexpr int kPartShift = 32;
 
-// How long Redis must have refused nothing until it counts as useful again: some questions pass where others are
-// refused, and each change of mind would be a line in the log. Twice as long whenever that was too early: a Redis out
-// of memory answers whoever does not write, for as long as nobody does.
-constexpr Duration kRefusalMemoryMin = std::chrono::seconds{1};
-constexpr Duration kRefusalMemoryMax = std::chrono::seconds{16};
-constexpr Duration kUsefulForLong = std::chrono::minutes{1};
+// Of the bucket that probes spend from: it never denies, and expires within 2 ms.
+constexpr Limit kProbeLimit = Limit::per_second(1'000'000).with_burst(1000);
+
+// How often other loops are told that a master turned out to be a replica.
+constexpr Duration kDoubtEvery = std::chrono::milliseconds{100};
+
+// Keys tried until one belongs to the node of a cluster that is probed.
+constexpr int kProbeKeys = 256;
 
 // Questions gathered for one write when Redis has nothing to do: it begins with these while we read the next. Then as
 // many as it is busy with. With 50 connections 4 and 16 are slower than 8 (script/bench redis).
@@ -67,7 +70,7 @@ std::uint64_t hash(std::string_view key) noexcept {
 }  // namespace
 
 RedisStore::RedisStore(Loop& loop, Options options, Health& health, const MakeTopology& make_topology)
-    : loop_(loop), options_(std::move(options)), health_(health), refusal_memory_(kRefusalMemoryMin) {
+    : loop_(loop), options_(std::move(options)), health_(health) {
   health_.joined();
   options_.link.client.script = options_.script;
   topology_ = make_topology(loop_, [this](const Target& target) {
@@ -213,13 +216,7 @@ void RedisStore::replied(RedisNode& node, RedisLink& link, Tag tag, const resp::
   Pending& pending = *pending_[tag & 0xffffffff];
   const std::size_t part = tag >> kPartShift;
   if (pending.told) {
-    if (reply.root().type == resp::Type::error) {
-      const Refused refused = parse_refusal(reply.root().text);
-      topology_->refused(node, refused);
-      if (!is_not_applied(refused.refusal)) mind(refused.refusal, reply.root().text);
-    } else if (!up_) {
-      came_up();
-    }
+    judge_script(node, reply);
     tell(pending, &reply, Lost::unknown);
     return;
   }
@@ -227,7 +224,6 @@ void RedisStore::replied(RedisNode& node, RedisLink& link, Tag tag, const resp::
     if (reply.root().type == resp::Type::error) {
       refuse_command(pending, node, link, reply);
     } else {
-      if (!up_) came_up();
       hear(pending, &reply);
     }
     return;
@@ -235,32 +231,41 @@ void RedisStore::replied(RedisNode& node, RedisLink& link, Tag tag, const resp::
   if (reply.root().type == resp::Type::error) {
     refuse(pending, part, node, link, reply.root().text);
   } else if (const auto absorbed = pending.asked.absorb(part, reply); !absorbed) {
-    fail_part(pending, Trouble::refused, absorbed.error());
+    note_odd_reply(node, Trouble::malformed, reply.root().text);
+    fail_part(pending, Trouble::malformed, absorbed.error());
   } else {
-    if (!up_) came_up();
+    node.note_decision();
+    if (!up_) came_up();  // a node that was down may have left the cluster
     end_part(pending);
   }
   flush();
+}
+
+// The reply to a script that is no question: whoever sent it handles the rest.
+void RedisStore::judge_script(RedisNode& node, const resp::Reply& reply) {
+  if (reply.root().type == resp::Type::array) return node.note_decision();
+  if (reply.root().type != resp::Type::error) return note_odd_reply(node, Trouble::malformed, reply.root().text);
+  const Refused refused = parse_refusal(reply.root().text);
+  topology_->refused(node, refused);
+  if (!is_not_applied(refused.refusal)) note_odd_reply(node, trouble_of(refused.refusal), reply.root().text);
 }
 
 void RedisStore::refuse(Pending& pending, std::size_t part, RedisNode& node, RedisLink& link, std::string_view text) {
   const Refused refused = parse_refusal(text);
   const Topology::Next next = topology_->refused(node, refused);
   if (is_not_applied(refused.refusal) && send_again(pending, part, next.node, link.command(), next.asking)) return;
-  mind(refused.refusal, text);
-  fail_part(pending, Trouble::refused, to_error(refused.refusal, text));
+  note_odd_reply(node, trouble_of(refused.refusal), text);
+  fail_part(pending, trouble_of(refused.refusal), to_error(refused.refusal, text));
 }
 
-// A question that Redis cannot make sense of says nothing about the next one.
-void RedisStore::mind(Refusal refusal, std::string_view text) {
-  if (refusal == Refusal::other || refusal == Refusal::clock) return;
+void RedisStore::note_odd_reply(RedisNode& node, Trouble kind, std::string_view text) {
   const Time now = loop_.now().time;
-  if (up_ && refused_at_ != Time{}) {
-    const bool too_early = now - up_since_ < kUsefulForLong;
-    refusal_memory_ = too_early ? std::min(refusal_memory_ * 2, kRefusalMemoryMax) : kRefusalMemoryMin;
+  health_.log_odd_reply(kind, text, now);
+  if (kind == trouble_of(Refusal::read_only) && options_.in_doubt && now - doubted_at_ >= kDoubtEvery) {
+    doubted_at_ = now;
+    options_.in_doubt();
   }
-  refused_at_ = now;
-  went_down(to_error(refusal, text).detail);
+  node.note_odd_reply("replies are not decisions: kind=" + std::string(print(kind)) + " reply=" + quote(text));
 }
 
 void RedisStore::tell(Pending& pending, const resp::Reply* reply, Lost how) {
@@ -373,7 +378,7 @@ void RedisStore::changed(RedisNode& node, RedisLink& link, std::string_view why)
   topology_->changed(node);
   if (topology_->is_up()) {
     if (!up_) came_up();
-  } else if (!link.is_up()) {
+  } else if (!why.empty()) {
     went_down(cause_at(link.target(), why));
   }
 }
@@ -383,17 +388,39 @@ void RedisStore::still_down(RedisLink& link, std::string_view why) {
 }
 
 void RedisStore::went_down(std::string_view why) {
-  health_.went_down(std::exchange(up_, false), why, loop_.now().time);
+  const bool was_up = std::exchange(up_, false);
+  health_.went_down(was_up, why, loop_.now().time);
+  if (was_up && options_.in_doubt) options_.in_doubt();
 }
 
+// A cluster is up when all its nodes are.
 void RedisStore::came_up() {
-  const Time now = loop_.now().time;
-  // Of a cluster one part may answer while another is away.
   if (!topology_->is_up()) return;
-  if (refused_at_ != Time{} && now - refused_at_ < refusal_memory_) return;
   up_ = true;
-  up_since_ = now;
-  health_.came_up(now);
+  health_.came_up(loop_.now().time);
+}
+
+// Of a cluster's node, a key that it holds if one is found; it redirects others, which shows that it is alive.
+std::span<const std::string_view> RedisStore::probe(RedisNode& node) {
+  static constexpr std::array<std::string_view, 1> kPing = {"PING"};
+  if (!options_.decides) return kPing;
+  for (int i = 0; i < kProbeKeys; ++i) {
+    probe_key_ = std::string(kProbeBucket) + "{" + std::to_string(i) + "}";
+    if (topology_->node_of(topology_->slot_of(key_of({probe_key_}))) == &node) break;
+  }
+  Charge charge;
+  charge.key = {probe_key_};
+  charge.limit = kProbeLimit;
+  const auto begun = probe_.begin({0, {&charge, 1}}, keys_);
+  WEIR_ASSERT(begun);
+  return probe_.command(0, options_.script, test_time());
+}
+
+bool RedisStore::accepts_probe(RedisNode& node, const resp::Reply& reply) {
+  if (reply.root().type != resp::Type::error) return !options_.decides || probe_.absorb(0, reply);
+  const Refused refused = parse_refusal(reply.root().text);
+  topology_->refused(node, refused);
+  return refused.refusal == Refusal::moved || refused.refusal == Refusal::ask || refused.refusal == Refusal::try_again;
 }
 
 void RedisStore::command(std::string_view key, std::span<const std::string_view> arguments, Done done) {
@@ -474,9 +501,8 @@ void RedisStore::script(std::string_view key, std::span<const std::string> argum
   touch(*link);
 }
 
-void RedisStore::ping() {
-  constexpr std::array<std::string_view, 1> kPing = {"PING"};
-  command({}, kPing, [](const resp::Reply*) {});
+void RedisStore::probe() {
+  for (RedisNode* const node : topology_->masters()) node->probe();
 }
 
 }  // namespace weir::redis

@@ -36,6 +36,10 @@ class RedisStore final : public Store, private RedisNode::Owner {
     HashKey denial_key;                    // secret
     std::shared_ptr<DenialCache> denials;  // shared by all loops of a server; null: none are remembered
     Script script = kGcraScript;
+    bool decides = true;  // the script is gcra.lua and a probe runs it; false: a probe is a PING
+    // Called when the store went down or a master turned out to be a replica: a probe of other loops' stores would
+    // find the same, before a client of theirs has to wait for it.
+    std::function<void()> in_doubt{};
     std::function<Wall()> test_time;  // tests bring the time along; empty: Redis's own clock
   };
 
@@ -69,8 +73,8 @@ class RedisStore final : public Store, private RedisNode::Owner {
   Health& health() noexcept { return health_; }
   // What `sending` asks goes out in one write.
   void together(const std::function<void()>& sending);
-  // Finds out whether Redis answers, if nothing else tells.
-  void ping();
+  // Sends a probe to every node, to find out whether it replies.
+  void probe();
   bool is_up() const noexcept { return up_; }
   Topology& topology() noexcept { return *topology_; }
 
@@ -82,6 +86,8 @@ class RedisStore final : public Store, private RedisNode::Owner {
   void changed(RedisNode& node, RedisLink& link, std::string_view why) override;
   void still_down(RedisLink& link, std::string_view why) override;
   void unreplicated() override { health_.count_unreplicated(); }
+  std::span<const std::string_view> probe(RedisNode& node) override;
+  bool accepts_probe(RedisNode& node, const resp::Reply& reply) override;
 
   void begin(const Question& question, Now now, Answers& answers);
   void send_command(RedisNode* node, bool anywhere, std::span<const std::string_view> arguments, Heard heard);
@@ -100,7 +106,8 @@ class RedisStore final : public Store, private RedisNode::Owner {
   Pending& take();
   void release(Pending& pending);
   void touch(RedisLink& link);
-  void mind(Refusal refusal, std::string_view text);
+  void judge_script(RedisNode& node, const resp::Reply& reply);
+  void note_odd_reply(RedisNode& node, Trouble kind, std::string_view text);
   void tell(Pending& pending, const resp::Reply* reply, Lost how);
   const Wall* test_time();
   void went_down(std::string_view why);
@@ -116,9 +123,9 @@ class RedisStore final : public Store, private RedisNode::Owner {
   std::vector<RedisLink*> touched_;  // links with something to write
   bool charging_ = false;            // then flush() waits for the end of the batch
   bool up_ = false;
-  Time refused_at_{};  // the last time Redis was there and of no use
-  Duration refusal_memory_;
-  Time up_since_{};
+  Asked probe_;  // the question of every probe
+  std::string probe_key_;
+  Time doubted_at_{};  // when in_doubt was last called for a replica
   Wall test_time_{};
   std::unique_ptr<Topology> topology_;  // last: its nodes tell us of their end
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weir/store/redis/redis_subject_test.h"
@@ -54,11 +55,11 @@ RedisStore::Options patient() {
 // Up and down take turns, however many requests and links there were. A busy machine may look like one outage more, and
 // an outage may have several causes.
 void expect_each_change_told_once(std::vector<std::string> log) {
-  std::erase_if(log, [](const std::string& line) { return line.starts_with("Redis is still of no use: "); });
+  std::erase_if(log, [](const std::string& line) { return line.starts_with("Redis still unavailable: "); });
   EXPECT_GE(log.size(), 3u) << "connected, down, back";
   EXPECT_EQ(log.size() % 2, 1u) << "up in the end";
   for (std::size_t i = 0; i < log.size(); ++i) {
-    EXPECT_EQ(log[i].starts_with("Redis is of no use"), i % 2 == 1) << log[i];
+    EXPECT_EQ(log[i].starts_with("Redis unavailable"), i % 2 == 1) << log[i];
   }
 }
 
@@ -340,27 +341,86 @@ TEST(RedisStoreSetup, ARefusedWriteIsAnErrorWithItsReason) {
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().fault, Fault::unavailable);
   EXPECT_NE(answer.error().detail.find("no_memory"), std::string::npos) << answer.error().detail;
-  EXPECT_FALSE(store.health().is_up());
+  EXPECT_EQ(store.health().troubles(trouble_of(Refusal::no_memory)), 1u);
 }
 
-// A Redis that is out of memory refuses whoever writes and answers the others: that must not fill the log.
-TEST(RedisStoreSetup, ARedisThatRefusesNowAndThenIsTrustedMoreSlowly) {
+TEST(RedisStoreSetup, ARedisThatDecidesNothingForASecondIsDownUntilProbesSucceed) {
   RedisServer server({"--maxmemory", "1000", "--maxmemory-policy", "noeviction"});
   StoreOnRedis store(server.port(), patient());
   store.wait_until(true);
-  // How long it is asked, without a write, until it counts as useful.
-  const auto trusted_after = [&] {
+  const auto begin = std::chrono::steady_clock::now();
+  while (store.health().is_up()) {
     EXPECT_FALSE(ask(store, of("a", kTwo)));
-    const auto refused = std::chrono::steady_clock::now();
-    while (!store.health().is_up()) {
-      EXPECT_TRUE(ask(store, of("a", kTwo), Mode::peek));
-      std::this_thread::sleep_for(10ms);
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 900ms);
+  EXPECT_EQ(ask(store, of("a", kTwo)).error().detail, "Redis cannot be reached") << "only probes are sent";
+  ASSERT_EQ(server.ask({"CONFIG", "SET", "maxmemory", "0"}), "OK");
+  store.wait_until(true);
+  EXPECT_TRUE(ask(store, of("a", kTwo)));
+  const std::vector<std::string> log = store.log();
+  ASSERT_EQ(log.size(), 4u) << "connected, an odd reply, down, up";
+  EXPECT_TRUE(log[1].starts_with("Redis reply is not a decision: kind=no_memory reply=\"OOM ")) << log[1];
+  EXPECT_NE(log[2].find("kind=no_memory"), std::string::npos) << log[2];
+  EXPECT_TRUE(log[3].starts_with("Redis available again after ")) << log[3];
+}
+
+// A quota whose window is years away from the clock of Redis: the script refuses it.
+Charge far_off() {
+  Charge charge = of("far-off", kTwo);
+  charge.key.kind = Kind::quota;
+  const Wall start = std::chrono::floor<std::chrono::hours>(BootClock::wall()) + std::chrono::days{1000};
+  charge.quota = {5, {start, start + 1h}, start + 2h};
+  return charge;
+}
+
+TEST_F(RedisStoreTest, AReplyThatIsNotADecisionIsCountedAndLoggedAndOneOddLimitDoesNotTakeRedisDown) {
+  StoreOnRedis store(server_.port(), patient());
+  store.wait_until(true);
+  const auto begin = std::chrono::steady_clock::now();
+  std::uint64_t asked = 0;
+  for (; std::chrono::steady_clock::now() - begin < 2s; ++asked) {
+    EXPECT_EQ(ask(store, far_off()).error().fault, Fault::unavailable);
+    EXPECT_TRUE(store.health().is_up());
+    std::this_thread::sleep_for(5ms);
+  }
+  EXPECT_TRUE(ask(store, of("a", kTwo)));
+  EXPECT_EQ(store.health().troubles(trouble_of(Refusal::clock)), asked);
+  const std::vector<std::string> log = store.log();
+  ASSERT_EQ(log.size(), 2u);
+  EXPECT_TRUE(log[1].starts_with("Redis reply is not a decision: kind=clock reply=")) << log[1];
+}
+
+TEST_F(RedisStoreTest, UnlistedErrorsAndRepliesOfTheWrongTypeAreLoggedAndTakeRedisDownAfterASecond) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"return redis.error_reply('ODD is not listed')", "other"},
+      {"return 'text'", "malformed"},
+      {"return 7", "malformed"}};
+  for (const auto& [text, kind] : cases) {
+    RedisStore::Options options = patient();
+    const std::string sha = server_.ask({"SCRIPT", "LOAD", text});
+    options.script = {text, sha};
+    StoreOnRedis store(server_.port(), options);
+    store.wait_until(true);
+    while (store.health().is_up()) {
+      EXPECT_EQ(ask(store, of("a", kTwo)).error().fault, Fault::unavailable);
+      std::this_thread::sleep_for(5ms);
     }
-    return std::chrono::steady_clock::now() - refused;
-  };
-  EXPECT_GE(trusted_after(), 900ms);
-  EXPECT_GE(trusted_after(), 1900ms);
-  EXPECT_EQ(store.log().size(), 5u) << "connected, and twice down and back";
+    const std::vector<std::string> log = store.log();
+    ASSERT_EQ(log.size(), 3u) << "connected, an odd reply, down";
+    EXPECT_TRUE(log[1].starts_with("Redis reply is not a decision: kind=" + kind)) << log[1];
+    EXPECT_TRUE(log[2].starts_with("Redis unavailable: ")) << log[2];
+    EXPECT_NE(log[2].find("kind=" + kind), std::string::npos) << log[2];
+  }
+}
+
+TEST_F(RedisStoreTest, AConnectionThatIsLostAndReplacedIsNoOutage) {
+  StoreOnRedis store(server_.port(), patient());
+  store.wait_until(true);
+  std::this_thread::sleep_for(1100ms);  // a connection that has served for a second is replaced at once
+  ASSERT_EQ(server_.ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}).empty(), false);
+  while (!ask(store, of("a", kTwo))) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(store.log(), std::vector<std::string>{"Redis connected"});
 }
 
 TEST_F(RedisStoreTest, RefusesAWindowBeyondItsArithmeticWithASentence) {

@@ -1,6 +1,7 @@
 // What an error reply of Redis means for whoever asked. The words of Redis stop here.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include "weir/base/result.h"
@@ -22,6 +23,7 @@ enum class Refusal : unsigned char {
   clock,         // ours: server and Redis disagree about the time by more than a quota's window
   other,
 };
+inline constexpr std::size_t kRefusals = static_cast<std::size_t>(Refusal::other) + 1;
 
 struct Refused {
   Refusal refusal = Refusal::other;

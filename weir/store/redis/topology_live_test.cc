@@ -136,7 +136,7 @@ TEST_F(Cluster, BucketsLiveInTheirSlots) {
   }
   for (const auto& node : nodes_) EXPECT_NE(node->ask({"DBSIZE"}), "0");
   // A master that is reached before the others is no outage.
-  EXPECT_EQ(store->log(), std::vector<std::string>{"Redis is connected"});
+  EXPECT_EQ(store->log(), std::vector<std::string>{"Redis connected"});
 }
 
 TEST_F(Cluster, TogetherTakesFromAllSlotsOrNone) {

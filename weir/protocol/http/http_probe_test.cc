@@ -1,0 +1,51 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "weir/protocol/http/http_session.h"
+
+namespace weir {
+namespace {
+
+class HttpProbe : public ::testing::Test {
+ protected:
+  HttpProbe() { health_.ready = true; }
+
+  // What is answered if the store answers like that; "asked" instead, if it was asked and has not answered.
+  std::string get(std::string_view target, const Result<Answer>* answer) {
+    HttpSession session(front_);
+    Queries queries;
+    std::string out;
+    EXPECT_TRUE(session.receive("GET " + std::string(target) + " HTTP/1.1\r\nHost: h\r\n\r\n", queries, out));
+    for (const Asked& asked : queries.all()) {
+      EXPECT_TRUE(asked.query.probe);
+      if (answer == nullptr) return "asked";
+      session.reply(asked.sequence, *answer, out);
+    }
+    return out.substr(9, 3) + " " + out.substr(out.find("\r\n\r\n") + 4);
+  }
+
+  Health health_;
+  Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
+  HttpFront front_{health_, options_};
+};
+
+TEST_F(HttpProbe, ADeepProbeAsksTheStoreNow) {
+  bool up = true;
+  health_.store_up = [&] { return up; };
+  const Result<Answer> decided = Answer{};
+  const Result<Answer> failed = Error{Fault::unavailable, "no reply"};
+  EXPECT_EQ(get("/readyz?deep=true", nullptr), "asked");
+  EXPECT_EQ(get("/readyz?deep=true", &decided), R"(200 {"status":"ready"})");
+  EXPECT_EQ(get("/readyz?deep=true", &failed), R"(503 {"status":"store unavailable"})");
+  EXPECT_EQ(get("/readyz", nullptr), R"(200 {"status":"ready"})") << "a shallow one asks nobody";
+  up = false;
+  EXPECT_EQ(get("/readyz?deep=true", nullptr), R"(503 {"status":"store unavailable"})") << "known to be down";
+  health_.ready = false;
+  EXPECT_EQ(get("/readyz?deep=true", nullptr), R"(503 {"status":"not ready"})");
+}
+
+}  // namespace
+}  // namespace weir

@@ -52,6 +52,12 @@ test('ioredis pipelines by itself what one tick asks', async (t) => {
   assert.deepEqual(answers.map((answer) => answer[1]), Array.from({ length: 1000 }, (_, i) => i + 1));
 });
 
+test('ioredis runs a transaction', async (t) => {
+  const client = connect(t, await Server.start(t));
+  const answers = await client.multi().call('CL.THROTTLE', 'a', 15, 30, 60).ping().call('CL.THROTTLE', 'a', 15, 30, 60).exec();
+  assert.deepEqual(answers, [[null, [0, 16, 15, -1, 2]], [null, 'PONG'], [null, [0, 16, 14, -1, 4]]]);
+});
+
 test('errors are errors of ioredis, and only of the command that made them', async (t) => {
   const client = connect(t, await Server.start(t));
   for (const [words, message] of [

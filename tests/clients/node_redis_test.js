@@ -48,6 +48,12 @@ for (const RESP of VERSIONS) {
     assert.equal((await client.sendCommand(['WEIR.CHECK', 'orders', 'alice']))[0], 0);
   });
 
+  test(`node-redis runs a transaction over RESP${RESP}`, async (t) => {
+    const client = await connect(t, await Server.start(t), { RESP });
+    const answers = await client.multi().addCommand(['CL.THROTTLE', 'a', '15', '30', '60']).ping().exec();
+    assert.deepEqual(answers, [[0, 16, 15, -1, 2], 'PONG']);
+  });
+
   test(`errors are errors of node-redis over RESP${RESP}, and only of the command that made them`, async (t) => {
     const client = await connect(t, await Server.start(t), { RESP });
     for (const [words, message] of [

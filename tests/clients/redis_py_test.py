@@ -45,6 +45,18 @@ class RedisPy(unittest.TestCase):
         self.assertEqual([answer[2] for answer in answers], [*range(999, -1, -1), 0])
         self.assertEqual([answer[0] for answer in answers], [1] * 1000 + [0])
 
+    def test_a_transaction_runs_its_commands_and_an_unknown_one_charges_nothing(self):
+        client = self.client(Server(self, POLICY + "  few: {burst: 10, count: 1, period: 1h}\n"))
+        transaction = client.pipeline()  # MULTI ... EXEC
+        for _ in range(3):
+            transaction.execute_command("WEIR.CHECK", "few", "alice")
+        self.assertEqual([answer[:3] for answer in transaction.execute()], [[1, 10, 9], [1, 10, 8], [1, 10, 7]])
+        spoiled = client.pipeline()
+        spoiled.execute_command("WEIR.CHECK", "few", "alice").execute_command("NONSENSE")
+        with self.assertRaisesRegex(redis.ResponseError, "unknown command"):
+            spoiled.execute()
+        self.assertEqual(client.execute_command("WEIR.PEEK", "few", "alice")[2], 7)
+
     def test_errors_are_its_own_and_only_of_the_command_that_made_them(self):
         client = self.client(Server(self))
         for words, sentence in ((("CL.THROTTLE", "a"), "wrong number of arguments for 'cl.throttle' command"),

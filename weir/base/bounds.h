@@ -94,6 +94,9 @@ inline constexpr std::size_t resp_argument_bytes_max = 64u << 10;
 inline constexpr std::size_t resp_arguments_max = 32;
 inline constexpr std::size_t resp_command_bytes_max = 1u << 20;
 inline constexpr std::size_t resp_reply_bytes_max = 1u << 20;
+// Commands queued between MULTI and EXEC, and their bytes.
+inline constexpr std::size_t resp_transaction_commands_max = 1000;
+inline constexpr std::size_t resp_transaction_bytes_max = 1u << 20;
 inline constexpr std::size_t resp_reply_values_max = 1u << 16;
 inline constexpr int resp_reply_depth_max = 8;
 

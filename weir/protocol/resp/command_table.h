@@ -30,6 +30,10 @@ enum class CommandId : unsigned char {
   quit,
   reset,
   select,
+  multi,
+  exec,
+  discard,
+  watch,
 };
 
 struct CommandRow {
@@ -47,7 +51,7 @@ struct CommandRow {
 };
 
 // Those that are asked most come first: they are looked for in this order.
-inline constexpr std::array<CommandRow, 18> kCommandTable{{
+inline constexpr std::array<CommandRow, 22> kCommandTable{{
     {"cl.throttle", CommandId::cl_throttle, 5, 6, true, 1, 1, false, "weir", "key max_burst count period [cost]",
      "Spends from a bucket of max_burst + 1 tokens; answers as redis-cell does."},
     {"throttle", CommandId::throttle, 5, 6, true, 1, 1, false, "weir", "key max_burst count period [cost]",
@@ -76,6 +80,10 @@ inline constexpr std::array<CommandRow, 18> kCommandTable{{
     {"info", CommandId::info, 1, 0, false, 0, 0, false, "server", "[section...]", "Tells which server this is."},
     {"quit", CommandId::quit, 1, 0, false, 0, 0, true, "connection", "", "Says goodbye."},
     {"reset", CommandId::reset, 1, 1, false, 0, 0, false, "connection", "", "Makes this connection as new."},
+    {"multi", CommandId::multi, 1, 1, false, 0, 0, false, "transactions", "", "Starts queueing commands for EXEC."},
+    {"exec", CommandId::exec, 1, 1, true, 0, 0, false, "transactions", "", "Runs the queued commands one by one."},
+    {"discard", CommandId::discard, 1, 1, false, 0, 0, false, "transactions", "", "Drops the queued commands."},
+    {"watch", CommandId::watch, 2, 0, false, 1, -1, false, "transactions", "key...", "Not supported: always an error."},
 }};
 
 // In any case; nullptr if there is no such command.

@@ -127,16 +127,16 @@ TEST_F(RespClientTest, BoundsNames) {
 }
 
 TEST_F(RespClientTest, TellsItsCommands) {
-  EXPECT_EQ(open("COMMAND COUNT"), ":18\r\n");
-  EXPECT_THAT(open("COMMAND"), StartsWith("*18\r\n*10\r\n$11\r\ncl.throttle\r\n:-5\r\n"
+  EXPECT_EQ(open("COMMAND COUNT"), ":22\r\n");
+  EXPECT_THAT(open("COMMAND"), StartsWith("*22\r\n*10\r\n$11\r\ncl.throttle\r\n:-5\r\n"
                                           "*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"));
   EXPECT_THAT(open("COMMAND INFO ping nothing"), HasSubstr("*0\r\n$-1\r\n"));
-  EXPECT_THAT(open("COMMAND DOCS"), StartsWith("*36\r\n$11\r\ncl.throttle\r\n*8\r\n$7\r\nsummary\r\n"));
+  EXPECT_THAT(open("COMMAND DOCS"), StartsWith("*44\r\n$11\r\ncl.throttle\r\n*8\r\n$7\r\nsummary\r\n"));
   EXPECT_THAT(open("COMMAND DOCS ping"),
               HasSubstr("$9\r\narguments\r\n*1\r\n*6\r\n$4\r\nname\r\n$7\r\nmessage\r\n$4\r\ntype\r\n$6\r\nstring\r\n"
                         "$5\r\nflags\r\n*1\r\n+optional\r\n"));
   EXPECT_EQ(open("COMMAND DOCS nothing"), "*0\r\n");
-  EXPECT_THAT(open("COMMAND LIST"), StartsWith("*18\r\n"));
+  EXPECT_THAT(open("COMMAND LIST"), StartsWith("*22\r\n"));
   EXPECT_EQ(open("COMMAND FOO"), "-ERR unknown subcommand 'FOO'. Try COMMAND HELP.\r\n");
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "weir/base/assert.h"
 #include "weir/base/bounds.h"
 #include "weir/core/limit.h"
 #include "weir/protocol/resp/fault_error.h"
@@ -45,14 +46,25 @@ std::string unknown_command(std::span<const std::string_view> words) {
   return text;
 }
 
-// How many queries a command asks at most.
-std::size_t queries_of(const CommandRow* row, std::span<const std::string_view> words) {
-  return row != nullptr && row->id == CommandId::del ? words.size() - 1 : 1;
+// Whether what the command asks fits this turn.
+bool has_room(const Queries& queries, const CommandRow* row, std::span<const std::string_view> words) {
+  const std::size_t asks = row != nullptr && row->id == CommandId::del ? words.size() - 1 : 1;
+  return queries.all().size() + asks <= bounds::queries_per_turn_max;
 }
 
-// The view, or a copy that lives as long as the queries where the view would not.
-std::string_view kept(std::string_view view, const resp::Request& request, Queries& queries) {
-  return request.copied() ? queries.keep(std::string(view)) : view;
+// Every other command waits for EXEC once MULTI was sent.
+bool runs_inside_multi(CommandId id) noexcept {
+  switch (id) {
+    case CommandId::multi:
+    case CommandId::exec:
+    case CommandId::discard:
+    case CommandId::watch:
+    case CommandId::quit:
+    case CommandId::reset:
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::string not_negative(std::string_view field, std::int64_t value) {
@@ -61,42 +73,126 @@ std::string not_negative(std::string_view field, std::int64_t value) {
 
 }  // namespace
 
+// The view, or a copy that lives as long as the queries if the bytes behind the view do not.
+std::string_view RespSession::kept(std::string_view view, const resp::Request& request, Queries& queries) const {
+  return request.copied() || transaction_.is_running() ? queries.copy(view) : view;
+}
+
+bool RespSession::must_pause(std::size_t already, const std::string& out) const noexcept {
+  return out.size() - already >= bounds::session_held_bytes_max ||
+         owed_.after_bytes() >= bounds::session_held_bytes_max;
+}
+
 Result<std::size_t> RespSession::receive(std::string_view bytes, Queries& queries, std::string& out) {
   const std::size_t already = out.size();
   std::size_t taken = 0;
   resp::Request request;
-  while (!ending_) {
-    if (out.size() - already >= bounds::session_held_bytes_max) return taken;
-    if (owed_.after_bytes() >= bounds::session_held_bytes_max) return taken;
+  while (!ending_ && !must_pause(already, out)) {
     const resp::Parsed parsed = request.parse(bytes.substr(taken));
     if (parsed == resp::Parsed::more) return taken;
     if (parsed == resp::Parsed::broken) return lose(request.problem(), bytes.size(), out);
     const Words words = request.arguments();
     const CommandRow* row = words.empty() ? nullptr : find_command(words[0]);
-    if (queries.all().size() + queries_of(row, words) > bounds::queries_per_turn_max) return taken;
+    if (row != nullptr && row->id == CommandId::exec && words.size() == 1 && transaction_.is_open() &&
+        !transaction_.is_aborted()) {
+      // EXEC stays in front of the input until all of its commands have run.
+      if (!execute(already, queries, out)) return taken;
+      taken += request.size();
+      continue;
+    }
+    if (!has_room(queries, row, words)) return taken;
+    const std::string_view command = bytes.substr(taken, request.size());
     taken += request.size();
     if (words.empty()) continue;
     // A web page can make a browser send a form here, and its body would be read as inline commands.
     if (request.is_inline() && (equal_in_any_case(words[0], "post") || equal_in_any_case(words[0], "host:"))) {
       return lose("Protocol error: this is HTTP, and here RESP is spoken", bytes.size(), out);
     }
-    run(row, request, queries, out);
+    if (!accept(row, words, out)) continue;
+    if (transaction_.is_open() && !runs_inside_multi(row->id)) {
+      queue(row->id, command, out);
+    } else {
+      run(*row, request, queries, out);
+    }
   }
-  return bytes.size();
+  return ending_ ? bytes.size() : taken;
 }
 
-// `row` is null if there is no such command.
-void RespSession::run(const CommandRow* row, const resp::Request& request, Queries& queries, std::string& out) {
-  const Words words = request.arguments();
-  if (!client_.authenticated() && (row == nullptr || !row->before_auth)) {
-    return refuse("NOAUTH Authentication required.", out);
-  }
-  if (row == nullptr) return refuse(unknown_command(words), out);
+// Whether the client may send the command and the number of words is right; if not, the client is told why. A refused
+// command aborts an open transaction, as in Redis. `row` is null if there is no such command.
+bool RespSession::accept(const CommandRow* row, Words words, std::string& out) {
+  const bool authenticated = client_.authenticated() || (row != nullptr && row->before_auth);
   const int count = static_cast<int>(words.size());
-  if (count < row->words_min || (row->words_max > 0 && count > row->words_max)) {
-    return refuse("ERR wrong number of arguments for '" + std::string(row->name) + "' command", out);
+  const bool complete = row != nullptr && count >= row->words_min && (row->words_max == 0 || count <= row->words_max);
+  if (authenticated && complete) return true;
+  if (transaction_.is_open()) transaction_.abort();
+  if (!authenticated) {
+    refuse("NOAUTH Authentication required.", out);
+  } else if (row == nullptr) {
+    refuse(unknown_command(words), out);
+  } else {
+    refuse("ERR wrong number of arguments for '" + std::string(row->name) + "' command", out);
   }
-  switch (row->id) {
+  return false;
+}
+
+// REQUIRES: the transaction is open.
+void RespSession::queue(CommandId id, std::string_view command, std::string& out) {
+  // Replies are written in the version, and for the user, of the moment: neither may change halfway through EXEC.
+  if (id == CommandId::auth || id == CommandId::hello) {
+    transaction_.abort();
+    return refuse("ERR Command not allowed inside a transaction", out);
+  }
+  if (!transaction_.add(command)) {
+    return refuse("ERR a transaction holds at most " + std::to_string(bounds::resp_transaction_commands_max) +
+                      " commands and " + std::to_string(bounds::resp_transaction_bytes_max) + " bytes",
+                  out);
+  }
+  owed_.say(out, [&](std::string& place) { resp::ReplyWriter(place, client_.version()).simple("QUEUED"); });
+}
+
+// Runs the queued commands as far as this turn has room for their questions and replies. False: some are left.
+bool RespSession::execute(std::size_t already, Queries& queries, std::string& out) {
+  if (!transaction_.is_running()) {
+    transaction_.run();
+    owed_.say(out,
+              [&](std::string& place) { resp::ReplyWriter(place, client_.version()).array(transaction_.commands()); });
+  }
+  resp::Request request;
+  while (!transaction_.rest().empty()) {
+    if (must_pause(already, out)) return false;
+    const resp::Parsed parsed = request.parse(transaction_.rest());
+    WEIR_ASSERT(parsed == resp::Parsed::done);
+    const CommandRow* const row = find_command(request.arguments()[0]);
+    if (!has_room(queries, row, request.arguments())) return false;
+    run(*row, request, queries, out);
+    transaction_.done(request.size());
+  }
+  transaction_.close();
+  return true;
+}
+
+void RespSession::control_transaction(CommandId id, std::string& out) {
+  const bool was_open = transaction_.is_open();
+  if (id == CommandId::watch) {
+    return refuse(was_open ? "ERR WATCH inside MULTI is not allowed" : "ERR WATCH is not supported", out);
+  }
+  if (id == CommandId::multi) {
+    if (was_open) return refuse("ERR MULTI calls can not be nested", out);
+    transaction_.open();
+  } else {
+    if (!was_open) return refuse(id == CommandId::exec ? "ERR EXEC without MULTI" : "ERR DISCARD without MULTI", out);
+    transaction_.close();
+    if (id == CommandId::exec) {
+      return refuse("EXECABORT Transaction discarded because of previous errors.", out);
+    }
+  }
+  owed_.say(out, [&](std::string& place) { resp::ReplyWriter(place, client_.version()).simple("OK"); });
+}
+
+// REQUIRES: accept() took the command.
+void RespSession::run(const CommandRow& row, const resp::Request& request, Queries& queries, std::string& out) {
+  switch (row.id) {
     case CommandId::cl_throttle:
       return ask_bucket(ReplyForm::cell, request, queries, out);
     case CommandId::throttle:
@@ -111,12 +207,21 @@ void RespSession::run(const CommandRow* row, const resp::Request& request, Queri
       return ask_limit(Mode::reset, ReplyForm::forgotten, request, queries, out);
     case CommandId::del:
       return ask_forget(request, queries, out);
+    case CommandId::multi:
+    case CommandId::exec:
+    case CommandId::discard:
+    case CommandId::watch:
+      return control_transaction(row.id, out);
     case CommandId::quit:
       ending_ = true;
-      [[fallthrough]];
+      break;
+    case CommandId::reset:
+      transaction_.close();
+      break;
     default:
-      owed_.say(out, [&](std::string& place) { client_.answer(*row, words, place); });
+      break;
   }
+  owed_.say(out, [&](std::string& place) { client_.answer(row, request.arguments(), place); });
 }
 
 // key max_burst count period [cost]. The one place where max_burst becomes a burst: redis-cell's bucket holds one more.

@@ -12,6 +12,7 @@
 #include "weir/protocol/resp/command_table.h"
 #include "weir/protocol/resp/owed_replies.h"
 #include "weir/protocol/resp/resp_client.h"
+#include "weir/protocol/resp/transaction.h"
 #include "weir/protocol/session.h"
 #include "weir/wire/resp.h"
 
@@ -33,15 +34,22 @@ class RespSession final : public Session {
  private:
   using Words = std::span<const std::string_view>;
 
-  void run(const CommandRow* row, const resp::Request& request, Queries& queries, std::string& out);
+  bool accept(const CommandRow* row, Words words, std::string& out);
+  void queue(CommandId id, std::string_view command, std::string& out);
+  bool execute(std::size_t already, Queries& queries, std::string& out);
+  void control_transaction(CommandId id, std::string& out);
+  bool must_pause(std::size_t already, const std::string& out) const noexcept;
+  void run(const CommandRow& row, const resp::Request& request, Queries& queries, std::string& out);
   void ask_bucket(ReplyForm form, const resp::Request& request, Queries& queries, std::string& out);
   void ask_limit(Mode mode, ReplyForm form, const resp::Request& request, Queries& queries, std::string& out);
   void ask_forget(const resp::Request& request, Queries& queries, std::string& out);
+  std::string_view kept(std::string_view view, const resp::Request& request, Queries& queries) const;
   void refuse(std::string_view text, std::string& out);
   Result<std::size_t> lose(std::string_view problem, std::size_t size, std::string& out);
 
   RespClient client_;
   OwedReplies owed_;
+  Transaction transaction_;
   bool ending_ = false;
 };
 

@@ -49,6 +49,7 @@ std::string talk(const weir::RespOptions& options, std::string_view bytes, Dice*
   std::size_t end = 0;
   while (!session.finished() && (end < bytes.size() || !owed.empty() || begin < end)) {
     const std::size_t before = begin;
+    const std::size_t written = out.size();
     if (end < bytes.size()) end += dice == nullptr ? bytes.size() : std::min(dice->below(40) + 1, bytes.size() - end);
     const std::unique_ptr<char[]> block(new char[end - begin]);
     bytes.copy(block.get(), end - begin, begin);
@@ -62,7 +63,7 @@ std::string talk(const weir::RespOptions& options, std::string_view bytes, Dice*
     } else {
       WEIR_ASSERT(owed.empty() && session.finished());
     }
-    const bool stuck = begin == before && end == bytes.size();
+    const bool stuck = begin == before && end == bytes.size() && out.size() == written;
     if (stuck && owed.empty()) break;
     while (!owed.empty() && (dice == nullptr || stuck || dice->below(3) > 0)) {
       const std::size_t i = dice == nullptr ? 0 : dice->below(owed.size());

@@ -30,6 +30,11 @@ Conversation resp_conversation() {
       "\r\n"
       "*4\r\n$3\r\nDEL\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n"
       "*2\r\n$4\r\nECHO\r\n$4\r\na\r\nb\r\n"
+      "MULTI\r\n"
+      "*6\r\n$11\r\nCL.THROTTLE\r\n$4\r\nuser\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n$1\r\n3\r\n"
+      "PING\r\n"
+      "DEL \"a\" b\r\n"
+      "EXEC\r\n"
       "WEIR.RESET per-tenant acme\n";
   c.output =
       "*5\r\n:0\r\n:100\r\n:97\r\n:-1\r\n:1\r\n"
@@ -39,6 +44,14 @@ Conversation resp_conversation() {
       "*5\r\n:1\r\n:100\r\n:99\r\n:0\r\n:50\r\n"
       ":3\r\n"
       "$4\r\na\r\nb\r\n"
+      "+OK\r\n"
+      "+QUEUED\r\n"
+      "+QUEUED\r\n"
+      "+QUEUED\r\n"
+      "*3\r\n"
+      "*5\r\n:0\r\n:100\r\n:97\r\n:-1\r\n:1\r\n"
+      "+PONG\r\n"
+      ":2\r\n"
       ":1\r\n";
   c.drained_output = c.output;
   c.mistakes = {

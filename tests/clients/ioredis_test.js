@@ -54,7 +54,8 @@ test('ioredis pipelines by itself what one tick asks', async (t) => {
 
 test('ioredis runs a transaction', async (t) => {
   const client = connect(t, await Server.start(t));
-  const answers = await client.multi().call('CL.THROTTLE', 'a', 15, 30, 60).ping().call('CL.THROTTLE', 'a', 15, 30, 60).exec();
+  const throttle = ['CL.THROTTLE', 'a', 15, 30, 60];
+  const answers = await client.multi().call(...throttle).ping().call(...throttle).exec();
   assert.deepEqual(answers, [[null, [0, 16, 15, -1, 2]], [null, 'PONG'], [null, [0, 16, 14, -1, 4]]]);
 });
 

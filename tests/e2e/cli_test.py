@@ -66,6 +66,15 @@ class Help(ProgramTest):
                 self.assertIn("weir " + command, done.stdout.split("Examples:")[1])
                 self.assertLessEqual(max(map(len, done.stdout.splitlines())), 110)
 
+    def test_help_names_a_command_first_too(self):
+        self.assertEqual(weir("help").stdout, weir("--help").stdout)
+        self.assertEqual(weir("help", "config").stdout, weir("config", "--help").stdout)
+        for command in COMMANDS:
+            self.assertEqual(weir("help", *command.split()).stdout, weir(*command.split(), "--help").stdout)
+        wrong = weir("help", "simulat")
+        self.assertEqual((wrong.returncode, wrong.stderr),
+                         (2, 'weir: there is no command "simulat"; did you mean "simulate"?\n'))
+
     def test_a_group_lists_its_commands(self):
         alone, asked = weir("config"), weir("config", "--help")
         self.assertEqual((alone.returncode, alone.stdout, alone.stderr), (2, "", asked.stdout))
@@ -94,7 +103,21 @@ class Usage(ProgramTest):
         self.assertIn("--colour", self.refused("config", "check", "x", "--colour"))
         self.assertEqual(self.refused("serve", "--cofnig", "weir.yaml"),
                          'weir: there is no option "--cofnig"; did you mean "--config"?\n')
+        self.assertEqual(self.refused("config", "check"),
+                         "weir: missing FILE (the configuration); see weir config check --help\n")
+        self.assertEqual(self.refused("simulate", "-c"), "weir: --config needs one value: FILE; see weir simulate --help\n")
+        self.assertEqual(self.refused("config", "check", "a", "b"),
+                         'weir: unexpected argument "b"; see weir config check --help\n')
         self.assertIn('"xml" must be table, json or csv', self.refused("config", "check", "x", "--output", "xml"))
+
+
+class Files(ProgramTest):
+    def test_a_configuration_is_taken_with_or_without_its_option(self):
+        good = self.file("a.yaml", GOOD)
+        for command in ("check", "show"):
+            spellings = [weir("config", command, *words).stdout for words in ((good,), ("--config", good), ("-c", good))]
+            self.assertEqual(len(set(spellings)), 1)
+            self.assertIn("per-ip", spellings[0])
 
 
 class Csv(ProgramTest):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -26,6 +27,23 @@ limits:
   secret: {{burst: 5, count: 5, period: 1h, hashed: true}}
   daily: {{quota: 3/day}}
 """
+
+
+class Page(unittest.TestCase):
+    def test_try_it_on_the_redis_page_runs_as_printed(self):
+        with open(os.path.join(os.environ["WEIR_SOURCE"], "docs", "redis.md"), encoding="utf-8") as file:
+            page = file.read().split("## Try it", 1)[1]
+        redis = Redis(self)
+        configuration = re.search(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
+        listen = POLICY[:POLICY.index("threads")].replace("{{", "{").replace("}}", "}")
+        server = Server(self, listen + configuration.replace("6379", str(redis.port)))
+        transcript = re.search(r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
+        steps = re.split(r"^\$ (.*)\n", transcript, flags=re.MULTILINE)
+        for command, expected in zip(steps[1::2], steps[2::2]):
+            command = command.replace("6379", str(redis.port)).replace("8080", str(server.ports["http"]))
+            done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=30, check=False)
+            self.assertRegex(done.stdout, rf"\A{re.escape(expected).replace('…', '.*')}\Z", command + done.stderr)
+        self.assertEqual(len(steps), 5)
 
 
 def policy(redis, timeout="2s"):

@@ -105,8 +105,10 @@ class Readme(unittest.TestCase):
         with open(os.path.join(source, "examples", "quickstart.yaml"), encoding="utf-8") as file:
             quickstart = file.read()
         server = Server(self, POLICY[:POLICY.index("limits:")] + quickstart)
-        shutil.copy(os.path.join(source, "examples", "quickstart.yaml"), server.directory)
-        environment = {**ENVIRONMENT, "PATH": os.path.dirname(os.path.abspath(WEIR)) + ":" + os.environ["PATH"]}
+        # The paths a reader has after script/server, from the top of the repository.
+        os.symlink(os.path.join(source, "examples"), os.path.join(server.directory, "examples"))
+        os.makedirs(os.path.join(server.directory, "build/release/weir/app"))
+        os.symlink(os.path.abspath(WEIR), os.path.join(server.directory, "build/release/weir/app/weir"))
         steps = 0
         for transcript in re.findall(r"^```console\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL):
             parts = re.split(r"^\$ (.*)\n", transcript, flags=re.MULTILINE)
@@ -115,7 +117,7 @@ class Readme(unittest.TestCase):
                 command = command.replace("-p 6380", f"-p {server.ports['resp']}")
                 # On a terminal redis-cli numbers its answers; --no-raw makes it do so for a pipe too.
                 command = command.replace("redis-cli", "redis-cli --no-raw").replace("curl", "curl --silent")
-                done = subprocess.run(["bash", "-c", command], cwd=server.directory, env=environment, capture_output=True,
+                done = subprocess.run(["bash", "-c", command], cwd=server.directory, env=ENVIRONMENT, capture_output=True,
                                       text=True, timeout=30, check=False)
                 pattern = re.escape(expected.strip()).replace("…", ".*")
                 self.assertRegex(done.stdout.replace("\r", "").strip(), rf"\A{pattern}\Z", command + done.stderr)

@@ -10,6 +10,7 @@
 
 #include "weir/admin/admin_session.h"
 #include "weir/admin/front_test.h"
+#include "weir/protocol/testing/http_texts.h"
 #include "weir/server/pipeline.h"
 #include "weir/store/memory/memory_roster.h"
 #include "weir/store/memory/memory_store.h"
@@ -95,7 +96,7 @@ class Desk final : public Asker {
     const auto step = reader.next(out);
     EXPECT_EQ(step.event, ResponseReader::Event::response) << out;
     told.status = reader.head().status;
-    told.content = reader.content();
+    told.content = without_newline(reader.content());
     told.keep_alive = reader.head().framing.keep_alive;
     if (const HttpHeader* allow = reader.head().headers.find("Allow")) told.allow = allow->value;
     return told;

@@ -87,16 +87,24 @@ class CommandLine {
   void add(const Command& command, const Option& option, CLI::App& parser) {
     if (option.repeated) {
       // One value each time: what follows may be a file.
-      parser.add_option(std::string(option.name), lists_[{&command, option.name}])->allow_extra_args(false);
+      parser.add_option(parser_name(option), lists_[{&command, option.name}])->allow_extra_args(false);
       return;
     }
-    CLI::Option* const added = parser.add_option(std::string(option.name), values_[{&command, option.name}]);
+    CLI::Option* const added = parser.add_option(parser_name(option), values_[{&command, option.name}]);
     added->required(option.required);
     if (option.choices.empty()) return;
     added->check([choices = option.choices](const std::string& value) -> std::string {
       if (std::find(choices.begin(), choices.end(), value) != choices.end()) return "";
       return "\"" + value + "\" must be " + listed(choices);
     });
+  }
+
+  // All its spellings, as CLI11 wants them: "-c,--config,FILE".
+  static std::string parser_name(const Option& option) {
+    std::string name(option.name);
+    if (!option.letter.empty()) name = std::string(option.letter) + "," + name;
+    if (option.bare) name += "," + std::string(option.value);
+    return name;
   }
 
   CLI::App* group(const std::string& name) {
@@ -150,7 +158,30 @@ const Command* find_command(const std::vector<std::string_view>& words) {
   return nullptr;
 }
 
-// The sentence for the first word that looks like an option and is none of the command's; otherwise what CLI11 says.
+// What CLI11 found, in our words. `command` may be null.
+std::string explain(const CLI::ParseError& error, const Command* command) {
+  const std::string text = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const std::size_t colon = text.find(": ");
+    return "unexpected argument" + (colon == std::string::npos ? std::string() : " \"" + text.substr(colon + 2) + "\"");
+  }
+  // CLI11 writes the spellings of an option before its message.
+  const std::string_view spelled = std::string_view(text).substr(0, text.find_first_of(": "));
+  for (const Option& option : command == nullptr ? std::vector<Option>{} : command->options) {
+    const std::string name(option.positional() ? option.value : option.name);
+    if (!spelled.starts_with(name) && !(option.bare && spelled.starts_with(option.value))) continue;
+    if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+      return "missing " + (option.positional() || option.bare ? std::string(option.value) : name) + " (" +
+             std::string(option.help) + ")";
+    }
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+      return name + " needs " + (option.repeated ? "a value: " : "one value: ") + std::string(option.value);
+    }
+  }
+  return text;
+}
+
+// The sentence for the first word that looks like an option and is none of the command's; otherwise `otherwise`.
 std::string refusal(const std::vector<std::string_view>& words, const Command* command, const std::string& otherwise) {
   if (command == nullptr) return otherwise + "; see weir --help";
   const std::string help = "; see weir " + std::string(command->name) + " --help";
@@ -169,8 +200,22 @@ std::string refusal(const std::vector<std::string_view>& words, const Command* c
   return otherwise + help;
 }
 
+// `weir help`, `weir help config`, `weir help config check`.
+Exit help(const std::vector<std::string_view>& words, Console& console) {
+  std::string name;
+  for (const std::string_view word : words) name += (name.empty() ? "" : " ") + std::string(word);
+  if (const std::string sentence = unknown_command(words); !sentence.empty()) {
+    console.complain(sentence);
+    return kUsage;
+  }
+  const Command* const command = find_command(words);
+  console.out.write(words.empty() ? general_help() : command != nullptr ? help_of(*command) : help_of_group(name));
+  return kOk;
+}
+
 Exit run(int argc, const char* const* argv, Console& console) {
   const std::vector<std::string_view> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words[0] == "help") return help({words.begin() + 1, words.end()}, console);
   if (const std::string sentence = unknown_command(words); !sentence.empty()) {
     console.complain(sentence);
     return kUsage;
@@ -190,7 +235,7 @@ Exit run(int argc, const char* const* argv, Console& console) {
     console.out.write(line.help());
     return kOk;
   } catch (const CLI::ParseError& error) {
-    console.complain(refusal(words, find_command(words), error.what()));
+    console.complain(refusal(words, find_command(words), explain(error, find_command(words))));
     return kUsage;
   }
 }

@@ -26,6 +26,8 @@ struct Option {
   bool required = false;
   std::vector<std::string_view> choices = {};  // the only values it takes; the first is the default
   bool repeated = false;                       // may be given more than once
+  std::string_view letter = {};                // "-c": a short name
+  bool bare = false;                           // its value may be given without the name
 
   bool positional() const noexcept { return !name.starts_with("--"); }
 };
@@ -56,6 +58,9 @@ struct Command {
 };
 
 const std::vector<Command>& commands();
+
+// The configuration file: `--config FILE`, `-c FILE`, or just FILE where `bare`.
+Option config_option(std::string_view help, bool required, bool bare = true);
 
 // The word every command that prints a report understands.
 Option output_option();

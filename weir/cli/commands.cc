@@ -20,6 +20,10 @@ const std::vector<Command>& commands() {
   return table;
 }
 
+Option config_option(std::string_view help, bool required, bool bare) {
+  return {"--config", "FILE", help, required, {}, false, "-c", bare};
+}
+
 Option output_option() {
   return {"--output", "FORMAT", "how the report is written", false, {"table", "json", "csv"}};
 }

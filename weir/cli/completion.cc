@@ -18,6 +18,7 @@ std::string branches() {
         for (const std::string_view choice : option.choices) words += " " + std::string(choice);
       } else {
         words += " " + std::string(option.name);
+        files = files || option.bare;
       }
     }
     text += "    '" + std::string(command.name) + "'*) words='" + words + "' files=" + (files ? "yes" : "") + " ;;\n";
@@ -66,7 +67,7 @@ std::string bash() {
          "  case $typed in\n"
          "    '') words='" +
          words_of_group("") +
-         " --help --version' ;;\n"
+         " help --help --version' ;;\n"
          "    config) words='" +
          words_of_group("config ") + " --help' ;;\n" + branches() +
          "  esac\n"

@@ -137,7 +137,7 @@ void print_json(const policy::Problems& problems, Output& out) {
 }
 
 Exit run(const Arguments& arguments, Console& console) {
-  const std::string& path = arguments["FILE"];
+  const std::string& path = arguments["--config"];
   const bool as_json = arguments["--output"] == "json";
   const bool as_csv = arguments["--output"] == "csv";
   const Result<Flags> flags = read_flags(arguments);
@@ -176,7 +176,7 @@ Command config_check() {
           "validate a configuration and print what was understood",
           "Reads the file, the files it names and the WEIR_* variables, and starts nothing. Prints every\n"
           "problem as file:line:column and a sentence and exits with 2, or prints the limits in plain words.",
-          {{"FILE", "FILE", "the configuration", true}, set_option(), output_option()},
+          {config_option("the configuration", true), set_option(), output_option()},
           "# What does this file say?\n"
           "weir config check weir.yaml\n"
           "# Would it still be one on other servers?\n"

@@ -69,8 +69,8 @@ Command config_show() {
   return {"config show",
           "print every value in force and where it came from",
           "Defaults, then the file, then WEIR_* variables, then --set: the last one wins, and its name stands\n"
-          "behind the value. Secrets are hidden. Without --config, the environment alone is the configuration.",
-          {{"--config", "FILE", "the configuration"}, set_option(), output_option()},
+          "behind the value. Secrets are hidden. Without a file, the environment alone is the configuration.",
+          {config_option("the configuration", false), set_option(), output_option()},
           "# What does this file leave at its default?\n"
           "weir config show --config weir.yaml | grep '# default'\n"
           "# Does the variable arrive?\n"

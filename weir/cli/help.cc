@@ -30,8 +30,9 @@ std::string indented(std::string_view lines) {
 std::string usage(const Command& command) {
   std::string text = "weir " + std::string(command.name);
   for (const Option& option : command.options) {
+    const bool nameless = option.positional() || option.bare;
     const std::string word =
-        option.positional() ? std::string(option.name) : std::string(option.name) + " " + std::string(option.value);
+        nameless ? std::string(option.value) : std::string(option.name) + " " + std::string(option.value);
     text += option.required ? " " + word : " [" + word + "]";
     if (option.repeated) text += "...";
   }
@@ -66,7 +67,7 @@ std::string general_help() {
          list("") +
          "\n"
          "Options:\n"
-         "  -h, --help     this text; after a command, that command's\n"
+         "  -h, --help     this text; after a command, that command's (as does `weir help COMMAND`)\n"
          "      --version  the version\n\n"
          "Exit status: 0 done, 1 failed, 2 the command line or the configuration is refused.\n";
 }
@@ -75,6 +76,7 @@ std::string help_of(const Command& command) {
   std::vector<std::pair<std::string, std::string>> lines;
   for (const Option& option : command.options) {
     std::string left(option.name);
+    if (!option.letter.empty()) left = std::string(option.letter) + ", " + left;
     if (!option.positional()) left += " " + std::string(option.value);
     lines.emplace_back(left, explained(option));
   }

@@ -34,7 +34,7 @@ Command serve() {
       "Listens where the configuration says: by default on 127.0.0.1:8080 for HTTP, 127.0.0.1:6380 for any Redis\n"
       "client, and 127.0.0.1:9090 for the admin API, metrics and probes. SIGTERM drains and ends; SIGHUP reads\n"
       "the file again.",
-      {{"--config", "FILE", "the configuration; without it the environment (WEIR_...) and the defaults"}, set_option()},
+      {config_option("the configuration; without it the environment (WEIR_...) and the defaults", false), set_option()},
       "# without a file: 100 requests per second and address, 20 at once\n"
       "weir serve\n"
       "# with limits of your own\n"

@@ -189,7 +189,7 @@ Command simulate() {
       "The answer: {\"t\",\"limit\",\"id\",\"allowed\",\"remaining\",\"retry_after\",\"reset_after\",\"tat\"}, for\n"
       "several charges that of the strictest. -1 is never; remaining -1 is unlimited. A line that\n"
       "cannot be replayed is answered by {\"t\",\"error\"}, and the exit status is 1.",
-      {{"--config", "FILE", "the configuration", true},
+      {config_option("the configuration", true, false),
        {"--trace", "FILE", "the history, one JSON object a line; - is standard input", true},
        set_option()},
       "# Would this burst have passed?\n"

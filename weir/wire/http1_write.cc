@@ -80,11 +80,14 @@ void write_date_field(std::chrono::sys_seconds when, std::string& out) {
 
 void write_response(const HttpResponse& response, std::string& out) {
   TextWriter writer(out);
-  writer.expect(response.fields.size() + response.content.size());
+  // JSON ends with a newline, so that a terminal's prompt starts on a line of its own.
+  const bool newline = !response.content.empty() && response.content_type.ends_with("json");
+  const std::size_t content_bytes = response.content.size() + (newline ? 1 : 0);
+  writer.expect(response.fields.size() + content_bytes);
   writer.text("HTTP/1.1 ").integer(response.status).character(' ').text(reason_of(response.status)).text("\r\n");
   if (!response.content_type.empty()) writer.text("Content-Type: ").text(response.content_type).text("\r\n");
   if (response.status != 204) {  // RFC 9110 §8.6: not in a 204
-    writer.text("Content-Length: ").integer(static_cast<std::int64_t>(response.content.size())).text("\r\n");
+    writer.text("Content-Length: ").integer(static_cast<std::int64_t>(content_bytes)).text("\r\n");
   }
   writer.text(response.fields);
   if (!response.keep_alive) {
@@ -93,7 +96,9 @@ void write_response(const HttpResponse& response, std::string& out) {
     writer.text("Connection: keep-alive\r\n");
   }
   writer.text("\r\n");
-  if (!response.head_only && response.status != 204) writer.text(response.content);
+  if (response.head_only || response.status == 204) return;
+  writer.text(response.content);
+  if (newline) writer.character('\n');
 }
 
 void write_request(const HttpRequest& request, std::string& out) {

@@ -36,6 +36,28 @@ Problem read_text(std::string_view field, JsonValue value, std::string_view& out
   return {};
 }
 
+// Clients whose ids are numbers may write them without quotes. A whole number is the id exactly as written.
+Problem read_id(std::string_view field, JsonValue value, std::string_view& out) {
+  if (!value.is(JsonKind::number)) {
+    return value.is(JsonKind::string) ? read_text(field, value, out)
+                                      : wrong_kind(field, "a string or a whole number", value);
+  }
+  out = value.number();
+  if (out.find_first_not_of("0123456789", out.starts_with('-') ? 1 : 0) == std::string_view::npos) return {};
+  return bad_value(std::string(field) + " " + quote(out) + " must be a string or a whole number");
+}
+
+Problem read_rate(JsonValue value, std::optional<Rate>& out) {
+  const bool number = value.is(JsonKind::number);
+  if (!number && !value.is(JsonKind::string)) {
+    return wrong_kind("rate", "a rate such as \"100/s\", or a number per second", value);
+  }
+  const Result<Rate> rate = parse_rate(number ? std::string(value.number()) + "/s" : std::string(value.string()));
+  if (!rate) return bad_value(rate.error().detail);  // it names itself
+  out = *rate;
+  return {};
+}
+
 Problem read_count(std::string_view field, JsonValue value, Count& out) {
   if (!value.is(JsonKind::number)) return wrong_kind(field, "a whole number", value);
   const auto number = value.integer();
@@ -65,7 +87,7 @@ struct Said {
     if (member.key == "limit") {
       problem = read_text("limit", member.value, limit.emplace());
     } else if (member.key == "id") {
-      problem = read_text("id", member.value, id.emplace());
+      problem = read_id("id", member.value, id.emplace());
     } else if (member.key == "cost") {
       problem = read_cost(member.value, cost);
       cost_said = true;
@@ -258,30 +280,37 @@ std::optional<ApiError> read_throttle(JsonValue value, Queries& queries, Query& 
   std::optional<std::string_view> period_text;
   std::optional<Count> burst;
   std::optional<Count> count;
+  std::optional<Rate> rate;
   for (const JsonValue::Member member : value.members()) {
     Problem problem;
     if (member.key == "key") {
-      problem = read_text("key", member.value, key.emplace());
+      problem = read_id("key", member.value, key.emplace());
     } else if (member.key == "burst") {
       problem = read_count("burst", member.value, burst.emplace());
     } else if (member.key == "count") {
       problem = read_count("count", member.value, count.emplace());
     } else if (member.key == "period") {
       problem = read_text("period", member.value, period_text.emplace());
+    } else if (member.key == "rate") {
+      problem = read_rate(member.value, rate);
     } else if (member.key == "cost") {
       problem = read_cost(member.value, query.cost);
     } else {
-      problem = unknown_field(member.key, "key, burst, count, period and cost");
+      problem = unknown_field(member.key, "key, burst, count, period, rate and cost");
     }
     if (problem) return problem;
   }
   if (!key) return missing("key");
   if (key->empty()) return bad_value("key must not be empty");
-  if (!count) return missing("count");
-  if (!period_text) return missing("period");
-  const Result<Duration> period = parse_duration(*period_text);
-  if (!period) return bad_value("period: " + period.error().detail);
-  const Result<Limit> limit = Limit::make(*count, *period, burst.value_or(*count));
+  if (rate && (count || period_text)) return bad_value("rate replaces count and period; send one or the other");
+  if (!rate) {
+    if (!count) return missing("count");
+    if (!period_text) return missing("period");
+    const Result<Duration> period = parse_duration(*period_text);
+    if (!period) return bad_value("period: " + period.error().detail);
+    rate = Rate{*count, *period};
+  }
+  const Result<Limit> limit = Limit::make(rate->count, rate->period, burst.value_or(rate->count));
   if (!limit) return bad_value(limit.error().detail);
   query.key = queries.copy(*key);
   query.limit = *limit;

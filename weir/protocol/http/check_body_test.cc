@@ -27,7 +27,7 @@ TEST(CheckBody, SaysWhichRuleAValueBreaks) {
       {read_check, "7", "bad_value", "a check must be an object, not a number"},
       {read_check, R"({"limit":"a","id":"b","cots":1})", "unknown_field", "unknown field \"cots\"" + known},
       {read_check, R"({"limit":1,"id":"b"})", "bad_value", "limit must be a string, not a number"},
-      {read_check, R"({"limit":"a","id":null})", "bad_value", "id must be a string, not null"},
+      {read_check, R"({"limit":"a","id":null})", "bad_value", "id must be a string or a whole number, not null"},
       {read_check, R"({"id":"b"})", "bad_value", "limit is missing"},
       {read_check, R"({"limit":"a"})", "bad_value", "id is missing"},
       {read_check, R"({"limit":"a","id":"b","cost":"1"})", "bad_value", "cost must be a whole number, not a string"},
@@ -69,7 +69,15 @@ TEST(CheckBody, SaysWhichRuleAValueBreaks) {
       {read_throttle, R"({"key":"k","count":0,"period":"1s"})", "bad_value", "count 0 must be at least 1"},
       {read_throttle, R"({"key":"k","count":1,"period":"1s","burst":0})", "bad_value", "burst 0 must be at least 1"},
       {read_throttle, R"({"key":"k","count":1,"period":"1s","max_burst":1})", "unknown_field",
-       R"(unknown field "max_burst"; known are key, burst, count, period and cost)"},
+       R"(unknown field "max_burst"; known are key, burst, count, period, rate and cost)"},
+      {read_throttle, R"({"key":"k","rate":"5/fortnight"})", "bad_value",
+       R"(rate "5/fortnight" has no known unit (s, m, h, d, second, minute, hour or day))"},
+      {read_throttle, R"({"key":"k","rate":"1/s","count":1})", "bad_value",
+       "rate replaces count and period; send one or the other"},
+      {read_throttle, R"({"key":"k","rate":true})", "bad_value",
+       "rate must be a rate such as \"100/s\", or a number per second, not true or false"},
+      {read_check, R"({"limit":"a","id":1.5})", "bad_value", R"(id "1.5" must be a string or a whole number)"},
+      {read_check, R"({"limit":"a","id":1e3})", "bad_value", R"(id "1e3" must be a string or a whole number)"},
   };
   for (const Bad& bad : bads) {
     SCOPED_TRACE(bad.content);
@@ -81,6 +89,30 @@ TEST(CheckBody, SaysWhichRuleAValueBreaks) {
     EXPECT_EQ(error->status, 400);
     EXPECT_EQ(error->code, bad.code);
     EXPECT_EQ(error->message, bad.message);
+  }
+}
+
+TEST(CheckBody, TakesAnIdWithoutQuotes) {
+  for (const std::string id : {"5", "-7", "18446744073709551615"}) {
+    JsonReader reader;
+    Queries queries;
+    Query query;
+    ASSERT_FALSE(read_check(*reader.read(R"({"limit":"a","id":)" + id + "}"), queries, query).has_value());
+    EXPECT_EQ(query.charges[0].id, id);
+  }
+}
+
+TEST(CheckBody, TakesARateInsteadOfCountAndPeriod) {
+  for (const auto& [text, limit] : std::vector<std::pair<std::string, Limit>>{
+           {R"({"key":"k","rate":"100/s","burst":20})", Limit::per_second(100).with_burst(20)},
+           {R"({"key":5,"rate":"20 per minute"})", Limit::per_minute(20)},
+           {R"({"key":"k","rate":7})", Limit::per_second(7)},
+       }) {
+    JsonReader reader;
+    Queries queries;
+    Query query;
+    ASSERT_FALSE(read_throttle(*reader.read(text), queries, query).has_value()) << text;
+    EXPECT_EQ(query.limit, limit) << text;
   }
 }
 

@@ -58,7 +58,7 @@ std::string chunked(std::string_view path) {
 }
 
 constexpr std::string_view kAlive =
-    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 18\r\n\r\n{\"status\":\"alive\"}";
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 19\r\n\r\n{\"status\":\"alive\"}\n";
 
 void add_mistakes(Conversation& talk) {
   talk.mistakes = {

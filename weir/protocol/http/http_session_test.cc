@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/protocol/testing/http_texts.h"
 #include "weir/wire/http1_reader.h"
 
 namespace weir {
@@ -92,7 +93,8 @@ class HttpSessionTest : public ::testing::Test {
     const auto step = reader.next(text);
     EXPECT_EQ(step.event, ResponseReader::Event::response) << text;
     EXPECT_EQ(step.consumed, text.size()) << text;
-    return {reader.head().status, std::string(reader.content()), text.substr(0, text.find("\r\n\r\n") + 4)};
+    return {reader.head().status, std::string(without_newline(reader.content())),
+            text.substr(0, text.find("\r\n\r\n") + 4)};
   }
   Reply ask(std::string_view bytes, const Result<Answer>& answer = allowed()) { return read(send(bytes, answer)); }
 
@@ -119,8 +121,8 @@ class HttpSessionTest : public ::testing::Test {
 };
 
 TEST_F(HttpSessionTest, AnswersACheck) {
-  EXPECT_EQ(send(post("/v1/check", kCheck)),
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 256\r\n"
+  EXPECT_EQ(without_newline(send(post("/v1/check", kCheck))),
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 257\r\n"
             "X-RateLimit-Limit: 20\r\nX-RateLimit-Remaining: 19\r\nX-RateLimit-Reset: 1700000001\r\n"
             "RateLimit-Policy: \"per-ip\";q=20;w=1\r\nRateLimit: \"per-ip\";r=19;t=1\r\n\r\n"
             R"({"allowed":true,"limit":"per-ip","id":"203.0.113.9","burst":20,"remaining":19,"retry_after":0,)"
@@ -129,8 +131,8 @@ TEST_F(HttpSessionTest, AnswersACheck) {
 }
 
 TEST_F(HttpSessionTest, AnswersADeniedCheckWith429) {
-  EXPECT_EQ(send(post("/v1/check", kCheck), denied()),
-            "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: 381\r\n"
+  EXPECT_EQ(without_newline(send(post("/v1/check", kCheck), denied())),
+            "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: 382\r\n"
             "X-RateLimit-Limit: 20\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: 1700000001\r\n"
             "RateLimit-Policy: \"per-ip\";q=20;w=1\r\nRateLimit: \"per-ip\";r=0;t=1\r\nRetry-After: 1\r\n\r\n"
             R"({"allowed":false,"limit":"per-ip","id":"203.0.113.9","burst":20,"remaining":0,"retry_after":0.043,)"
@@ -456,7 +458,7 @@ TEST_F(HttpSessionTest, AnswersProbes) {
 
 TEST_F(HttpSessionTest, AnswersHeadAndOptions) {
   EXPECT_EQ(send(get("/healthz", "HEAD")),
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 18\r\n\r\n");
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 19\r\n\r\n");
   EXPECT_EQ(send(get("/v1/check", "OPTIONS")), "HTTP/1.1 204 No Content\r\nAllow: POST, OPTIONS\r\n\r\n");
   EXPECT_EQ(send(get("/readyz", "OPTIONS")), "HTTP/1.1 204 No Content\r\nAllow: GET, HEAD, OPTIONS\r\n\r\n");
   EXPECT_EQ(send(get("*", "OPTIONS")), "HTTP/1.1 204 No Content\r\nAllow: GET, HEAD, POST, OPTIONS\r\n\r\n");

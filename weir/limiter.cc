@@ -105,6 +105,7 @@ Verdict Buckets::State::spend(std::span<const Buckets::Charge> charges, Order or
     WEIR_ASSERT(limiter.buckets_.state_.get() == this);
     whole[i].key = rooms[i].join(limiter.prefix_, charges[i].key);
     whole[i].limit = limiter.overrides_->size() == 0 ? limiter.limit_ : limiter.limit_of(table->hash(whole[i].key));
+    whole[i].since = limiter.since();
     whole[i].cost = asked(charges[i].cost);
   }
   const std::span<const weir::Charge> all = std::span(whole).first(charges.size());
@@ -135,6 +136,7 @@ Limiter::Limiter(const Limit& limit, Buckets buckets, std::string prefix)
     : buckets_(std::move(buckets)),
       prefix_(std::move(prefix)),
       limit_(limit),
+      made_(buckets_.state_->time()),
       overrides_(std::make_unique<Overrides>()) {}
 
 Limiter::Limiter(const Limit& limit, const Options& options) : Limiter(limit, Buckets(options), {}) {}
@@ -167,6 +169,10 @@ Limit Limiter::limit_of(std::string_view key) const noexcept {
   return limit_of(buckets_.state_->table->hash(whole));
 }
 
+Time Limiter::since() const noexcept {
+  return std::max(made_, overrides_->changed());
+}
+
 Decision Limiter::spend(std::string_view key, Count cost) noexcept {
   Room room;
   const Key whole = room.join(prefix_, key);
@@ -174,7 +180,7 @@ Decision Limiter::spend(std::string_view key, Count cost) noexcept {
   const std::uint64_t h = state.table->hash(whole);
   state.table->prefetch_line(h);  // on its way while the clock is read
   const std::optional<Limit> own = overrides_->find(h);
-  return state.table->spend(h, whole, own ? *own : limit_, asked(cost), state.time(), &state.again());
+  return state.table->spend(h, whole, own ? *own : limit_, asked(cost), state.time(), {since(), &state.again()});
 }
 
 void Limiter::spend_batch(std::span<const std::string_view> keys, std::span<Decision> decisions, Count cost) noexcept {
@@ -187,14 +193,15 @@ void Limiter::spend_batch(std::span<const std::string_view> keys, std::span<Deci
   for (std::size_t done = 0; done < keys.size(); done += kBatch) {
     const std::span<Table::Spend> part = std::span(batch).first(std::min(kBatch, keys.size() - done));
     for (std::size_t i = 0; i < part.size(); ++i) {
-      part[i] = {rooms[i].join(prefix_, keys[done + i]).text, &limit_, asked(cost)};
+      part[i] = {rooms[i].join(prefix_, keys[done + i]).text, &limit_, asked(cost), {}};
     }
     table.hash(part);
     for (std::size_t i = 0; i < part.size(); ++i) {
       own[i] = overrides_->find(part[i].h);
       if (own[i]) part[i].limit = &*own[i];
+      part[i].settling = {since(), &buckets_.state_->again()};
     }
-    table.spend_batch(part, now, &decisions[done], &buckets_.state_->again());
+    table.spend_batch(part, now, &decisions[done]);
   }
 }
 
@@ -203,7 +210,8 @@ Decision Limiter::peek(std::string_view key, Count cost) const noexcept {
   const Key whole = room.join(prefix_, key);
   const Buckets::State& state = *buckets_.state_;
   const std::uint64_t h = state.table->hash(whole);
-  return state.table->peek(h, limit_of(h), asked(cost), state.time());
+  const Limit limit = limit_of(h);
+  return state.table->peek(h, limit, asked(cost), state.time(), {since(), &state.again()});
 }
 
 Decision Limiter::refund(std::string_view key, Count cost) noexcept {
@@ -211,7 +219,8 @@ Decision Limiter::refund(std::string_view key, Count cost) noexcept {
   const Key whole = room.join(prefix_, key);
   const Buckets::State& state = *buckets_.state_;
   const std::uint64_t h = state.table->hash(whole);
-  Decision decision = state.table->refund(h, limit_of(h), std::max<Count>(cost, 0), state.time());
+  const Limit limit = limit_of(h);
+  Decision decision = state.table->refund(h, limit, std::max<Count>(cost, 0), state.time(), {since(), &state.again()});
   if (cost >= 0) return decision;
   // Giving back less than nothing would be taking.
   decision.allowed = false;
@@ -229,13 +238,13 @@ bool Limiter::reset(std::string_view key) noexcept {
 Result<void> Limiter::set_override(std::string_view key, const Limit& limit) noexcept {
   Room room;
   const Key whole = room.join(prefix_, key);
-  return overrides_->set(buckets_.state_->table->hash(whole), limit);
+  return overrides_->set(buckets_.state_->table->hash(whole), limit, buckets_.state_->time());
 }
 
 bool Limiter::remove_override(std::string_view key) noexcept {
   Room room;
   const Key whole = room.join(prefix_, key);
-  return overrides_->remove(buckets_.state_->table->hash(whole));
+  return overrides_->remove(buckets_.state_->table->hash(whole), buckets_.state_->time());
 }
 
 void Limiter::for_each(const std::function<void(std::string_view, const Decision&)>& visit) const {
@@ -250,7 +259,8 @@ void Limiter::for_each(const std::function<void(std::string_view, const Decision
       listed.emplace_back(bucket.h, bucket.name.substr(prefix_.size()));
     });
     for (const auto& [h, key] : listed) {
-      const Decision standing = table.peek(h, limit_of(h), 0, now);
+      const Limit limit = limit_of(h);
+      const Decision standing = table.peek(h, limit, 0, now, {since(), &buckets_.state_->again(), false});
       if (standing.reset_after > Duration::zero()) visit(key, standing);
     }
   }

@@ -11,7 +11,8 @@
 // Nothing here starts a thread, holds a global or throws. A decision takes no lock; the first one of a key takes the
 // lock of its group of buckets.
 // The promise: in any stretch of time w, tokens spent minus tokens refunded are at most burst + w / interval. The one
-// exception is an eviction from full Buckets, which is counted.
+// exception is an eviction from full Buckets, which is counted. When a key's numbers change its bucket keeps what was
+// spent; what the new numbers cannot owe is forgiven, at most one burst per change.
 #pragma once
 
 #include <cstddef>
@@ -162,7 +163,7 @@ class Limiter {
   //   limiter.spend_batch(std::span(keys).first(64), decisions);
   void spend_batch(std::span<const std::string_view> keys, std::span<Decision> decisions, Count cost = 1) noexcept;
 
-  // Would it pass? Writes nothing; remaining and reset_after are the bucket's as it stands.
+  // Would it pass? Takes nothing; remaining and reset_after are the bucket's as it stands.
   //
   //   headers.set("RateLimit-Remaining", limiter.peek(user).remaining);
   Decision peek(std::string_view key, Count cost = 1) const noexcept;
@@ -177,8 +178,9 @@ class Limiter {
   //   if (password_was_right) logins.reset(user);
   bool reset(std::string_view key) noexcept;
 
-  // From now on this key has other numbers than the limit's. Its bucket keeps what was spent. Readers are not held up.
-  // Fails beyond bounds::overrides_max, or for want of memory; then nothing has changed.
+  // From now on this key has other numbers than the limit's. Its bucket keeps what was spent, but is at worst empty
+  // when they change. Readers are not held up. Fails beyond bounds::overrides_max, or for want of memory; then nothing
+  // has changed.
   //
   //   if (auto set = uploads.set_override("acme", weir::Limit::per_hour(10'000)); !set) log(set.error().detail);
   Result<void> set_override(std::string_view key, const Limit& limit) noexcept;
@@ -203,10 +205,12 @@ class Limiter {
 
   Limiter(const Limit& limit, Buckets buckets, std::string prefix);
   Limit limit_of(std::uint64_t h) const noexcept;
+  Time since() const noexcept;  // the latest instant any key's numbers may have changed
 
   Buckets buckets_;
   std::string prefix_;  // of each key on shared buckets; empty on its own
   Limit limit_;
+  Time made_;
   std::unique_ptr<Overrides> overrides_;
 };
 

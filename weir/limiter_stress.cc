@@ -85,14 +85,14 @@ TEST(LimiterStress, ReadsOverridesWholeWhileTheyChange) {
   Overrides overrides;
   // Count, burst and period of a limit agree, so that a torn one shows.
   const auto numbered = [](Count n) { return *Limit::make(n, Duration{n * 1'000}, n); };
-  ASSERT_TRUE(overrides.set(7, numbered(1)));
+  ASSERT_TRUE(overrides.set(7, numbered(1), Time{}));
   std::atomic<bool> stop{false};
   std::thread writer([&] {
     for (Count n = 1; n <= 30'000; ++n) {
       const std::uint64_t other = 8 + static_cast<std::uint64_t>(n % 300);
-      ASSERT_TRUE(overrides.set(7, numbered(n)));
-      ASSERT_TRUE(overrides.set(other, numbered(n)));
-      if (n % 3 == 0) overrides.remove(other);
+      ASSERT_TRUE(overrides.set(7, numbered(n), Time{}));
+      ASSERT_TRUE(overrides.set(other, numbered(n), Time{}));
+      if (n % 3 == 0) overrides.remove(other, Time{});
     }
     stop = true;
   });

@@ -230,10 +230,10 @@ TEST_F(LimiterTest, KeepsWhatWasSpentWhenTheNumbersChange) {
   ASSERT_TRUE(limiter.set_override("a", Limit::per_second(100).with_burst(60)));
   EXPECT_EQ(limiter.peek("a").remaining, 10);  // 500 ms of 600 are spent
   ASSERT_TRUE(limiter.set_override("a", Limit::per_second(1'000).with_burst(100)));
-  EXPECT_EQ(limiter.peek("a", 100).retry_after, 100ms);  // at worst empty under its present numbers
+  EXPECT_EQ(limiter.peek("a", 100).retry_after, 100ms);  // at worst empty when they changed, and that is kept
   EXPECT_TRUE(limiter.remove_override("a"));
   EXPECT_FALSE(limiter.remove_override("a"));
-  EXPECT_EQ(limiter.peek("a").remaining, 5);
+  EXPECT_EQ(limiter.peek("a").remaining, 9);
 }
 
 TEST_F(LimiterTest, OverridesAKeyOfOneLimitAndNotOfAnother) {
@@ -337,13 +337,18 @@ TEST_F(LimiterTest, TakesNothingOnTheWayToACostThatCanNeverPass) {
   EXPECT_EQ(own.peek("a").remaining, 3);
 }
 
-TEST_F(LimiterTest, GivesBackAllThatWasTakenBeforeALimitShrank) {
+TEST_F(LimiterTest, ARefundAfterALimitIsRelaxedAddsToABucketThatWasEmptyThen) {
   Limiter limiter{Limit::per_day(1000), {.clock = &clock}};
   EXPECT_TRUE(limiter.spend("a", 1000).allowed);
   ASSERT_TRUE(limiter.set_override("a", Limit::per_second(10)));
-  EXPECT_EQ(limiter.refund("a", 10).remaining, 0);
-  EXPECT_EQ(limiter.refund("a", 1'000'000).remaining, 10);
-  EXPECT_EQ(limiter.refund("a", std::numeric_limits<Count>::max()).remaining, 10);
+  EXPECT_EQ(limiter.refund("a", 2).remaining, 2);
+  EXPECT_TRUE(limiter.remove_override("a"));
+  EXPECT_TRUE(limiter.spend("b", 1000).allowed);
+  ASSERT_TRUE(limiter.set_override("b", Limit::per_second(10)));
+  clock.advance(300ms);
+  EXPECT_EQ(limiter.refund("b", 2).remaining, 5);
+  EXPECT_EQ(limiter.refund("a", 1'000'000).remaining, 1000);
+  EXPECT_EQ(limiter.refund("b", std::numeric_limits<Count>::max()).remaining, 10);
 }
 
 TEST_F(LimiterTest, RefusesToGiveBackLessThanNothing) {
@@ -474,6 +479,35 @@ TEST(Limiter, ALoweredOverrideFreesASpentClientAfterItsNewInterval) {
   EXPECT_EQ(limiter.spend("a").retry_after, 100ms);
   clock.advance(100ms);
   EXPECT_TRUE(limiter.spend("a").allowed);
+}
+
+TEST_F(LimiterTest, TimePassesForASilentClientFromTheChangeOfItsNumbers) {
+  const Buckets buckets({.names = true, .clock = &clock});
+  Limiter hourly{buckets, "login", Limit::per_hour(3)};
+  for (const std::string_view key : {"a", "b", "c", "d"}) EXPECT_EQ(spends_until_denied(hourly, key), 3);
+  clock.advance(10s);
+  Limiter fast{buckets, "login", Limit::per_second(3)};  // as after a reload
+  EXPECT_EQ(fast.peek("a").retry_after, fast.limit_of("a").interval());
+  clock.advance(fast.peek("a").retry_after);
+  EXPECT_TRUE(fast.spend("a").allowed);
+  EXPECT_FALSE(fast.spend("a").allowed);
+  // A list shows what counts, and leaves the bucket to whoever knows its numbers.
+  std::map<std::string, Count, std::less<>> listed;
+  const auto list = [&] {
+    listed.clear();
+    fast.for_each([&](std::string_view key, const Decision& d) { listed.emplace(key, d.remaining); });
+  };
+  list();
+  EXPECT_EQ(listed, (std::map<std::string, Count, std::less<>>{{"a", 0}, {"b", 1}, {"c", 1}, {"d", 1}}));
+  EXPECT_EQ(hourly.peek("d").reset_after, 1h - 10s - fast.limit_of("a").interval());
+  clock.advance(6s);
+  list();
+  EXPECT_TRUE(listed.empty());
+  EXPECT_EQ(spends_until_denied(fast, "b"), 3);
+  std::array<Decision, 2> decisions;
+  fast.spend_batch(std::array<std::string_view, 2>{"c", "c"}, decisions, 2);
+  EXPECT_TRUE(decisions[0].allowed);
+  EXPECT_FALSE(decisions[1].allowed);
 }
 
 }  // namespace

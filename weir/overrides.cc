@@ -1,5 +1,6 @@
 #include "weir/overrides.h"
 
+#include <algorithm>
 #include <bit>
 #include <memory>
 #include <new>
@@ -134,21 +135,24 @@ bool Overrides::reserve(std::size_t count) noexcept {
   return true;
 }
 
-Result<void> Overrides::set(std::uint64_t h, const Limit& limit) noexcept {
+Result<void> Overrides::set(std::uint64_t h, const Limit& limit, Time now) noexcept {
   const std::lock_guard lock(writing_);
   const std::size_t count = size() + (find(h) ? 0 : 1);
   if (count > bounds::overrides_max)
     return Error{Fault::too_large, "a limiter has at most " + std::to_string(bounds::overrides_max) + " overrides"};
   if (!reserve(count)) return Error{Fault::unavailable, "no memory for " + std::to_string(count) + " overrides"};
+  // Before the copies: whoever finds the new numbers finds this, too.
+  changed_.store(std::max(now, changed()), std::memory_order_release);
   const Words words = std::bit_cast<Words>(limit);
   change_both([&](std::atomic<Copy*>& copy) { copy.load(std::memory_order_relaxed)->set(h, words); });
   size_.store(count, std::memory_order_release);
   return {};
 }
 
-bool Overrides::remove(std::uint64_t h) noexcept {
+bool Overrides::remove(std::uint64_t h, Time now) noexcept {
   const std::lock_guard lock(writing_);
   if (!find(h)) return false;
+  changed_.store(std::max(now, changed()), std::memory_order_release);
   change_both([&](std::atomic<Copy*>& copy) { copy.load(std::memory_order_relaxed)->remove(h); });
   size_.store(size() - 1, std::memory_order_release);
   return true;

@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "weir/base/result.h"
+#include "weir/base/time.h"
 #include "weir/core/limit.h"
 
 namespace weir {
@@ -35,10 +36,13 @@ class Overrides {
   std::size_t size() const noexcept { return size_.load(std::memory_order_acquire); }
   std::optional<Limit> find(std::uint64_t h) const noexcept { return size() == 0 ? std::nullopt : search(h); }
 
+  // When an override was last set or removed, at least for whoever finds the result of it. Acquire: see set().
+  Time changed() const noexcept { return changed_.load(std::memory_order_acquire); }
+
   // REQUIRES: h != 0. Fails beyond bounds::overrides_max, or for want of memory; then nothing has changed.
-  Result<void> set(std::uint64_t h, const Limit& limit) noexcept;
+  Result<void> set(std::uint64_t h, const Limit& limit, Time now) noexcept;
   // False if there was none.
-  bool remove(std::uint64_t h) noexcept;
+  bool remove(std::uint64_t h, Time now) noexcept;
 
  private:
   class Copy;
@@ -50,6 +54,7 @@ class Overrides {
 
   std::mutex writing_;
   std::atomic<std::size_t> size_{0};
+  std::atomic<Time> changed_{};
   std::atomic<std::uint64_t> version_{0};
   std::array<std::atomic<Copy*>, 2> copies_{};  // null until the first override
 };

@@ -28,9 +28,9 @@ TEST(Overrides, HoldsWhatAMapHolds) {
     for (int i = 0; i < steps; ++i) {
       const std::uint64_t h = *keys;
       if (*rc::gen::inRange(0, 3) == 0) {
-        RC_ASSERT(overrides.remove(h) == (map.erase(h) == 1));
+        RC_ASSERT(overrides.remove(h, Time{}) == (map.erase(h) == 1));
       } else {
-        RC_ASSERT(bool(overrides.set(h, numbered(i + 1))));
+        RC_ASSERT(bool(overrides.set(h, numbered(i + 1), Time{})));
         map.insert_or_assign(h, numbered(i + 1));
       }
       RC_ASSERT(overrides.size() == map.size());
@@ -43,18 +43,18 @@ TEST(Overrides, HoldsWhatAMapHolds) {
 TEST(Overrides, FindsNothingInAnEmptyOne) {
   Overrides overrides;
   EXPECT_FALSE(overrides.find(1));
-  EXPECT_FALSE(overrides.remove(1));
-  ASSERT_TRUE(overrides.set(1, kLimit));
-  EXPECT_TRUE(overrides.remove(1));
+  EXPECT_FALSE(overrides.remove(1, Time{}));
+  ASSERT_TRUE(overrides.set(1, kLimit, Time{}));
+  EXPECT_TRUE(overrides.remove(1, Time{}));
   EXPECT_FALSE(overrides.find(1));
 }
 
 TEST(Overrides, HoldsAsManyAsTheBoundSaysAndNoMore) {
   Overrides overrides;
-  for (std::uint64_t h = 1; h <= bounds::overrides_max; ++h) ASSERT_TRUE(overrides.set(h, kLimit));
-  EXPECT_EQ(overrides.set(bounds::overrides_max + 1, kLimit).error(),
+  for (std::uint64_t h = 1; h <= bounds::overrides_max; ++h) ASSERT_TRUE(overrides.set(h, kLimit, Time{}));
+  EXPECT_EQ(overrides.set(bounds::overrides_max + 1, kLimit, Time{}).error(),
             (Error{Fault::too_large, "a limiter has at most 1000000 overrides"}));
-  EXPECT_TRUE(overrides.set(1, numbered(2)));
+  EXPECT_TRUE(overrides.set(1, numbered(2), Time{}));
   EXPECT_EQ(overrides.find(1), numbered(2));
   EXPECT_FALSE(overrides.find(bounds::overrides_max + 1));
 }

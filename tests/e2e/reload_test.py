@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import threading
+import time
 import unittest
 
 from serving import POLICY, Server
@@ -119,6 +120,24 @@ overrides:
         self.assertLessEqual(seen, {version for version in range(1000, 1101) if version % 10 != 0 or version == 1000})
         self.assertGreaterEqual(metric(server, 'weir_config_reloads_total{result="ok"}'), 90)
         print(f"\n{sum(len(one.answers) for one in load)} answers of {len(seen)} policies, none of two")
+
+
+class Relaxed(unittest.TestCase):
+    def test_waiting_retry_after_is_enough_after_a_limit_is_relaxed(self):
+        server = Server(self, HEAD + "limits: {login: {rate: 3/h}}\n")
+        for client in ("looks", "is silent"):
+            for _ in range(3):
+                self.assertEqual(server.post("/v1/check", {"limit": "login", "id": client})[0], 200)
+            self.assertEqual(server.post("/v1/check", {"limit": "login", "id": client})[0], 429)
+        server.write(HEAD + "limits: {login: {rate: 3/s}}\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for_metric('weir_config_reloads_total{result="ok"} 1')
+        peeked = json.loads(server.post("/v1/peek", {"limit": "login", "id": "looks"})[2])
+        time.sleep(peeked["retry_after"])
+        self.assertEqual(server.post("/v1/check", {"limit": "login", "id": "looks"})[0], 200)
+        time.sleep(1.1)
+        status, _, body = server.post("/v1/check", {"limit": "login", "id": "is silent"})
+        self.assertEqual((status, json.loads(body)["remaining"]), (200, 2), "full a second after the change")
 
 
 class Triggers(unittest.TestCase):

@@ -32,8 +32,8 @@ class ClientView final : public Work {
     if (in_force.standing == Standing::blocked || in_force.standing == Standing::unlimited) return;
     for (const std::string_view route : routes_of(*policy_, *target_.limit)) {
       const BucketOwner owner{target_.limit, route, target_.id};
-      if (in_force.numbers) look(owner, Kind::bucket, in_force.numbers, {});
-      if (const auto quota = quota_of(*policy_, clients_.known(), owner, now)) look(owner, Kind::quota, {}, quota);
+      if (in_force.numbers) look(owner, Kind::bucket, in_force.numbers, clients_.since(in_force, now), {});
+      if (const auto quota = quota_of(*policy_, clients_.known(), owner, now)) look(owner, Kind::quota, {}, {}, quota);
     }
     answers_.resize(queries_.size());
   }
@@ -116,16 +116,17 @@ class ClientView final : public Work {
 
   Kind kind_of(std::size_t index) const { return queries_.empty() ? Kind::bucket : *queries_[index].stored; }
 
-  void look(const BucketOwner& owner, Kind kind, std::optional<Limit> numbers, std::optional<Quota> quota) {
+  void look(const BucketOwner& owner, Kind kind, std::optional<Limit> numbers, Time since, std::optional<Quota> quota) {
     if (queries_.size() >= bounds::queries_per_turn_max) return;
     keys_.push_back(std::make_unique<std::string>(bucket_key(*owner.limit, owner.route, owner.id)));
     Query query;
     query.key = *keys_.back();
     query.stored = kind;
     query.limit = numbers;
+    query.since = since;
     query.quota = quota;
     query.cost = 0;
-    query.mode = Mode::peek;
+    query.mode = Mode::look;
     queries_.push_back(query);
     owners_.push_back(owner);
   }

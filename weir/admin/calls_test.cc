@@ -28,6 +28,27 @@ TEST(Stats, CountsRequestsAndActiveBuckets) {
   EXPECT_TRUE(stats["latency_seconds"].contains("p999"));
 }
 
+// Whoever lists cannot know the override of a hashed id, so its numbers are not those in force.
+TEST(Clients, AListOverAHashedLimitWithAnOverrideChangesNothing) {
+  Desk desk;
+  const std::string_view yaml =
+      "limits: {login: {rate: 3/s, hashed: true}}\n"
+      "overrides: {'login:slow': {burst: 3, count: 3, period: 1h}}\n";
+  ASSERT_EQ(desk.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n").status, 200);
+  EXPECT_TRUE(desk.allowed("login", "slow", 3));
+  const json listed = desk.get("/ratelimit/clients").json();
+  ASSERT_EQ(listed["clients"].size(), 1u) << listed;
+  EXPECT_EQ(listed["clients"][0]["remaining"], 0);
+  const std::string id = listed["clients"][0]["id"];
+  EXPECT_EQ(desk.get("/ratelimit/clients/login/" + id).json()["remaining"], 0);
+  desk.around.clock().advance(std::chrono::minutes{10});
+  EXPECT_EQ(desk.get("/ratelimit/clients/login/" + id).status, 200)
+      << "full, as far as the list knows, and still there";
+  const auto answer = desk.check("login", "slow");
+  EXPECT_FALSE(answer->verdict.allowed);
+  EXPECT_EQ(answer->verdict.all[0].retry_after, std::chrono::minutes{10});
+}
+
 TEST(Metrics, TellHowManyClientsAreActive) {
   Desk desk;
   for (const std::string_view id : {"1", "2", "3"}) desk.ask("orders", id);

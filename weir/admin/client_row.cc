@@ -38,6 +38,8 @@ std::optional<Quota> quota_of(const Policy& policy, const Known& known, const Bu
 Clients::Clients(const Front& front)
     : owners_(front.reloader.policy().current()),
       known_(front.keeper.known().current()),
+      published_(front.reloader.policy().since()),
+      clock_(front.clock),
       tracked_(tracked_clients(clients_of(front))),
       shared_(front.reloader.current()->settings.store == policy::StoreKind::redis) {}
 
@@ -50,6 +52,11 @@ std::optional<ClientRow> Clients::row(const StoredBucket& bucket, Now now) const
 ClientRow Clients::full_row(const BucketOwner& owner, Kind kind, Now now) const {
   const std::string key = bucket_key(*owner.limit, owner.route, owner.id);
   return describe(owner, {Key{key, kind}, Duration::zero(), 0}, now);
+}
+
+Time Clients::since(const Policy::InForce& in_force, Now now) const {
+  // Redis does not tell: there a bucket of other numbers is empty until somebody has settled it.
+  return shared_ ? now.time : changed_since(in_force.changed, published_, *known_, now);
 }
 
 ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket, Now now) const {
@@ -79,7 +86,9 @@ ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket
     counted.limit = *in_force.numbers;
     counted.lease = owner.limit->lease.value_or(Lease{});
     const Limit numbers = shared_ ? counted.shared_limit() : counted.limit;
-    const Decision stands = gcra::peek(numbers, now.time + bucket.backlog, 0, now.time);
+    // Read after the bucket was: `now` is older than what was spent since.
+    const Time tat = gcra::settle(numbers, now.time + bucket.backlog, since(in_force, now), clock_.time());
+    const Decision stands = gcra::peek(numbers, tat, 0, now.time);
     row.numbered = true;
     row.burst = stands.burst;
     row.count = numbers.count();

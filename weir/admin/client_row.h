@@ -48,12 +48,16 @@ class Clients {
 
   const BucketOwners& owners() const noexcept { return owners_; }
   const Known& known() const noexcept { return *known_; }
+  // Since when these numbers may have been in force (Charge::since).
+  Time since(const Policy::InForce& in_force, Now now) const;
 
  private:
   ClientRow describe(const BucketOwner& owner, const StoredBucket& bucket, Now now) const;
 
   BucketOwners owners_;
   std::shared_ptr<const Known> known_;
+  Time published_;  // the policy
+  const Clock& clock_;
   std::unordered_map<std::string, ClientCounters> tracked_;
   bool shared_;  // the store leases: what may be out on lease is not in the bucket
 };

@@ -39,7 +39,7 @@ class Around {
   explicit Around(Roster& roster, std::string_view more = {})
       : reloader_(std::get<policy::Loaded>(load_test_policy(more, {})),
                   {[text = std::string(more)](const auto& amendments) { return load_test_policy(text, amendments); },
-                   [](LogLevel, std::string_view) {}}),
+                   [](LogLevel, std::string_view) {}, clock_}),
         front_{reloader_,
                keeper_,
                roster,
@@ -71,7 +71,7 @@ class Around {
   Events events_;
   Health health_;
   ManualClock clock_{Time{std::chrono::seconds{10}}, Wall{std::chrono::seconds{1'700'000'000}}};
-  KnownKeeper keeper_;
+  KnownKeeper keeper_{nullptr, {}, &clock_};
   Reloader reloader_;
   Errands errands_;  // ends before what its thread uses
   Front front_;

@@ -14,15 +14,24 @@ namespace weir {
 
 struct Step {
   Decision decision;
-  Time tat;  // state to keep; unchanged when denied (but see settle)
+  Time tat;  // state to keep; unchanged when denied
 
   friend constexpr bool operator==(const Step&, const Step&) = default;
 };
 
 namespace gcra {
 
-// Time already promised. At worst the bucket is empty under its present numbers, so a shrunk limit or a clock set back
-// costs at most one window.
+// What a TAT counts as, to be passed to the functions below and written if it differs. Under these numbers no TAT lies
+// further ahead than now + window: one that does was written under other numbers, or the clock was set back. It counts
+// as a bucket that was empty at `since`, the latest instant the numbers may have changed, so that waiting the answered
+// time is enough and time passes for a silent client too. Every other TAT counts as it is: capping all of them at
+// since + window would switch the limit off one window after any change.
+// `now` is read after `tat` was loaded: an older reading would take a newer spend for a change and forgive it.
+constexpr Time settle(const Limit& limit, Time tat, Time since, Time now) noexcept {
+  return tat - now <= limit.window() ? tat : std::min(since, now) + limit.window();
+}
+
+// Time already promised. At worst the bucket is empty under its present numbers.
 constexpr Duration backlog(const Limit& limit, Time tat, Time now) noexcept {
   return std::clamp(tat - now, Duration::zero(), limit.window());
 }
@@ -45,21 +54,12 @@ constexpr Decision peek(const Limit& limit, Time tat, Count cost, Time now) noex
   return {spent.allowed, stands.burst, stands.remaining, spent.retry_after, stands.reset_after};
 }
 
-// Gives `cost` back, never beyond full. The state goes back by exactly the price, even where it lies further ahead than
-// a window: cutting it to the window first would give a reading that is a little old more than the price.
-// REQUIRES: cost >= 0.
+// Gives `cost` back, never beyond full. The state goes back by exactly the price, even if `now` is a little older than
+// the reading that wrote it: cutting it to now + window first would give back more than the price. REQUIRES: cost >= 0.
 constexpr Step refund(const Limit& limit, Time tat, Count cost, Time now) noexcept {
   const Time back = std::max(tat - limit.worth(cost), now);
   const Duration owed = backlog(limit, back, now);
   return {{true, limit.burst(), (limit.window() - owed) / limit.interval(), Duration::zero(), owed}, back};
-}
-
-// What a denied bucket's TAT becomes when its numbers shrank or the timeline was set back, so that it lies further
-// ahead than an empty bucket's: now + window, empty under the present numbers. The denial said so; without keeping it
-// the wait would begin anew with every request. Any other TAT stays. `now` is read after `tat` was loaded: a reading
-// older than the one that made the TAT would take the difference for a shrunk limit and give it away.
-constexpr Time settle(const Limit& limit, Time tat, Time now) noexcept {
-  return std::min(tat, now + limit.window());
 }
 
 // Takes back a spend made at `spent_at` whose request was denied elsewhere. `now` is read after `tat` was loaded: what

@@ -7,7 +7,8 @@
 --
 -- KEYS   one state each, every state once: a TAT as seconds and nine digits of nanoseconds, or a quota's minutes:used.
 --        What is there and no such thing counts as no state: a spend overwrites it, a reset deletes it.
--- ARGV   mode: spend, peek, refund, reset or undo; for undo then the spend's seconds and microseconds. Then per key:
+-- ARGV   mode: spend, peek, look (a peek that never writes), refund, reset or undo; for undo then the spend's seconds
+--        and microseconds. Then per key:
 --        b price window interval             a bucket, in nanoseconds; price -1: the cost exceeds the burst
 --        w cost size start end next          a quota; the window by the server's clock and the end of the one after it,
 --                                            in minutes since 1970
@@ -88,6 +89,7 @@ local function ahead(s, n, most)
 end
 
 local bucket = {}
+local settles = mode ~= 'look' and mode ~= 'reset' and mode ~= 'undo'
 
 function bucket.read(e, at)
   e.price, e.window, e.interval = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
@@ -97,8 +99,13 @@ function bucket.read(e, at)
   if state and not e.foreign then
     e.s, e.n = tonumber(s), tonumber(n)
     e.owed = ahead(e.s, e.n, e.window)
-    -- Further ahead than an empty bucket: the numbers shrank or the clock was set back.
-    e.beyond = e.owed == e.window and ahead(e.s, e.n, e.window + 1) > e.window
+    -- Further ahead than an empty bucket: the numbers changed or the clock was set back. It counts as empty from here
+    -- on, and that is written, or the wait would begin anew with every request. A look leaves it: the numbers may not
+    -- be those in force.
+    if settles and e.owed == e.window and ahead(e.s, e.n, e.window + 1) > e.window then
+      e.s, e.n = after_now(e.window)
+      keep_tat(e.key, e.s, e.n)
+    end
   else
     e.owed = 0
   end
@@ -125,14 +132,6 @@ function bucket.take(e)
   e.remaining = whole(e.window - promised, e.interval)
   e.reset = promised
   keep_tat(e.key, after_now(promised))
-end
-
--- Denied: what the denial said is kept, or the wait would begin anew with every request. A cost that can never pass was
--- promised no wait.
-function bucket.settle(e)
-  if e.beyond and e.price >= 0 then
-    keep_tat(e.key, after_now(e.window))
-  end
 end
 
 function bucket.write(e, s, n)
@@ -312,8 +311,8 @@ local function spend_group(first, last)
     local e = entries[i]
     if e.allowed and (allowed or e.shadow) then
       e.kind.take(e)
-    elseif not e.allowed then
-      e.kind.settle(e, e.shadow or first == last)
+    elseif not e.allowed and e.kind == quota then
+      quota.settle(e, e.shadow or first == last)
     end
   end
   return allowed
@@ -373,9 +372,7 @@ if leasing then
   end
   e.price = fit * price + leased * e.interval
   bucket.look(e)
-  if fit == 0 then
-    bucket.settle(e)
-  else
+  if fit > 0 then
     bucket.take(e)
   end
   local retry = max(price - (e.window - e.reset), 0)

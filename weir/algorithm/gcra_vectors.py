@@ -30,7 +30,8 @@ HEADER = """\
 # tat       state before, nanoseconds; 0 is an untouched bucket
 # now       the reading, nanoseconds
 # cost      tokens asked for, or given back
-# spent_at  undo: the reading of the spend that is taken back, else -
+# since     undo: the reading of the spend that is taken back; else the latest instant the numbers may have changed,
+#           -: now, as always on Redis
 # ->
 # allowed   1 or 0; - for undo, which answers only with a state
 # remaining whole tokens
@@ -38,21 +39,24 @@ HEADER = """\
 # reset     nanoseconds until full
 # tat'      state after, nanoseconds
 #
-# op count period burst tat now cost spent_at -> allowed remaining retry reset tat'"""
+# op count period burst tat now cost since -> allowed remaining retry reset tat'"""
 
 
 class Bucket:
     """A limit and how full one bucket of it is at an instant."""
 
-    def __init__(self, limit, tat, now):
+    def __init__(self, limit, tat, now, since=None):
         self.count, self.period, self.burst = limit
         # The rate in whole nanoseconds per token, never faster than promised.
         self.interval = int(-(Fraction(self.period, self.count) // -1))
         self.tat, self.now = tat, now
-        # A bucket is never fuller than burst. A state from larger numbers, or from a clock that was set back, may owe
-        # more than there is; decisions then see an empty bucket.
-        self.owing = self.burst - max(Fraction(tat - now, self.interval), Fraction(0))
-        self.level = max(self.owing, Fraction(0))
+        # A bucket is never fuller than burst.
+        self.level = self.burst - max(Fraction(tat - now, self.interval), Fraction(0))
+        # Nor emptier than empty: a state that owes more is from other numbers, or from a clock that was set back. The
+        # bucket was empty at `since` and has been refilling from there.
+        if self.level < 0 and since is not None:
+            self.level = min(Fraction(now - since, self.interval), Fraction(self.burst))
+            self.tat = since + self.burst * self.interval
 
     def reset(self, level):
         ns = (self.burst - level) * self.interval
@@ -82,9 +86,8 @@ class Bucket:
         return (1, self.whole(self.level), 0, self.reset(self.level), self.tat)
 
     def refund(self, cost):
-        owing = min(self.owing + cost, Fraction(self.burst))
-        level = max(owing, Fraction(0))
-        return (1, self.whole(level), 0, self.reset(level), self.now + self.reset(owing))
+        level = min(self.level + cost, Fraction(self.burst))
+        return (1, self.whole(level), 0, self.reset(level), self.now + self.reset(level))
 
     def undo(self, cost, spent_at):
         # What the refill has given since the spend is not given twice.
@@ -99,13 +102,12 @@ def title(text):
     print(f"\n# {text}")
 
 
-def row(op, limit, tat, now, cost, spent_at=None):
-    bucket = Bucket(limit, tat, now)
+def row(op, limit, tat, now, cost, since=None):
     if op == "undo":
-        answer = bucket.undo(cost, spent_at)
+        answer = Bucket(limit, tat, now).undo(cost, since)
     else:
-        answer = getattr(bucket, op)(cost)
-    inputs = (op, *limit, tat, now, cost, "-" if spent_at is None else spent_at)
+        answer = getattr(Bucket(limit, tat, now, now if since is None else since), op)(cost)
+    inputs = (op, *limit, tat, now, cost, "-" if since is None else since)
     print(*inputs, "->", *answer)
     return answer[-1]
 
@@ -158,16 +160,20 @@ def boundaries():
 
 
 def changed_numbers():
-    title("A shrunk limit: at worst the bucket is empty under its present numbers.")
+    title("A relaxed limit: the bucket was empty when its numbers changed, and whoever finds it writes that.")
     spent = 10 * S + 1000 * 86400 * MS
-    for cost in (0, 1, 20, 21):
-        row("spend", TWENTY, spent, 10 * S, cost)
-        row("peek", TWENTY, spent, 10 * S, cost)
-        row("refund", TWENTY, spent, 10 * S, cost)
+    for since in (None, 10 * S - 1, 10 * S - 50 * MS, 9 * S + 1, 8 * S):
+        for cost in (0, 1, 20, 21):
+            for op in ("spend", "peek", "refund"):
+                row(op, TWENTY, spent, 10 * S, cost, since)
+    title("A state that these numbers may have written counts as it is, however long ago they changed.")
+    for op in ("spend", "peek", "refund"):
+        for tat in (11 * S, 11 * S - 1, 10 * S + 50 * MS):
+            row(op, TWENTY, tat, 10 * S, 1, 1)
     title("A grown limit: the state keeps its instant, the rest is free.")
     row("spend", BIG, 11 * S, 10 * S, 999)
     row("spend", BIG, 11 * S, 10 * S, 1000)
-    title("A clock set back: costs at most one window.")
+    title("A clock set back costs at most one window.")
     for back in (1, 50 * MS, S, DAY):
         row("spend", TWENTY, 2 * DAY, 2 * DAY - back, 1)
         row("spend", TWENTY, 2 * DAY, 2 * DAY - back, 20)

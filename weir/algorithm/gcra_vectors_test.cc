@@ -17,7 +17,7 @@ struct Vector {
   int line = 0;
   std::string text;
   std::string op;
-  std::vector<std::string> in;   // count period burst tat now cost spent_at
+  std::vector<std::string> in;   // count period burst tat now cost since
   std::vector<std::string> out;  // allowed remaining retry reset tat'
 };
 
@@ -64,13 +64,14 @@ std::string join(const Decision& decision, Time tat) {
 std::string answer(const Vector& vector) {
   const auto limit = Limit::make(number(vector.in[0]), Duration{number(vector.in[1])}, number(vector.in[2]));
   if (!limit) return limit.error().detail;
-  const Time tat{Duration{number(vector.in[3])}};
+  Time tat{Duration{number(vector.in[3])}};
   const Time now{Duration{number(vector.in[4])}};
   const Count cost = number(vector.in[5]);
   if (vector.op == "undo") {
     const Time spent_at{Duration{number(vector.in[6])}};
     return "- - - - " + std::to_string(gcra::undo(tat, limit->price(cost), spent_at, now).time_since_epoch().count());
   }
+  tat = gcra::settle(*limit, tat, vector.in[6] == "-" ? now : Time{Duration{number(vector.in[6])}}, now);
   if (vector.op == "peek") return join(gcra::peek(*limit, tat, cost, now), tat);
   const Step step = vector.op == "spend" ? gcra::spend(*limit, tat, cost, now) : gcra::refund(*limit, tat, cost, now);
   EXPECT_EQ(step.decision.burst, limit->burst());

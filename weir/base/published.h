@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "weir/base/assert.h"
+#include "weir/base/time.h"
 
 namespace weir {
 
@@ -17,17 +18,21 @@ namespace weir {
 template <class T>
 class Published {
  public:
-  // There is always a value: `first` must not be null.
-  explicit Published(std::shared_ptr<const T> first) : value_(std::move(first)) { WEIR_ASSERT(value_ != nullptr); }
+  // There is always a value: `first` must not be null. `since` is kept beside a value for those who need to know when
+  // it was published.
+  explicit Published(std::shared_ptr<const T> first, Time since = Time{}) : value_(std::move(first)), since_(since) {
+    WEIR_ASSERT(value_ != nullptr);
+  }
   Published(const Published&) = delete;
   Published& operator=(const Published&) = delete;
 
-  void publish(std::shared_ptr<const T> next) {
+  void publish(std::shared_ptr<const T> next, Time since = Time{}) {
     WEIR_ASSERT(next != nullptr);
     std::shared_ptr<const T> last;  // its end may be long work: not under the lock
     {
       const std::lock_guard lock(mutex_);
       last = std::exchange(value_, std::move(next));
+      since_ = since;
       version_.fetch_add(1, std::memory_order_release);
     }
   }
@@ -35,6 +40,10 @@ class Published {
   std::shared_ptr<const T> current() const {
     const std::lock_guard lock(mutex_);
     return value_;
+  }
+  Time since() const {
+    const std::lock_guard lock(mutex_);
+    return since_;
   }
 
   // Counts up from 0 with every publish().
@@ -46,6 +55,7 @@ class Published {
 
   mutable std::mutex mutex_;
   std::shared_ptr<const T> value_;
+  Time since_;
   std::atomic<std::uint64_t> version_{0};
 };
 
@@ -64,16 +74,19 @@ class Reader {
     return true;
   }
   const std::shared_ptr<const T>& get() const noexcept { return value_; }
+  Time since() const noexcept { return since_; }
 
  private:
   void take() {
     const std::lock_guard lock(source_.mutex_);
     value_ = source_.value_;
+    since_ = source_.since_;
     version_ = source_.version_.load(std::memory_order_relaxed);
   }
 
   const Published<T>& source_;
   std::shared_ptr<const T> value_;
+  Time since_;
   std::uint64_t version_ = 0;
 };
 

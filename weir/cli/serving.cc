@@ -150,7 +150,8 @@ Exit Serving::start() {
   reloader_ = std::make_unique<Reloader>(
       std::move(loaded_),
       Reloader::Options{.load = [this](const auto& amendments) { return load(amendments); },
-                        .log = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); }});
+                        .log = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); },
+                        .clock = *clock_});
   reloader_->on_change([this](const policy::Loaded& now) { apply(now); });
   errands_ = std::make_unique<admin::Errands>();
   if (auto started = start_server(std::move(*endpoints)); !started) return fail(started.error());
@@ -241,7 +242,7 @@ Result<void> Serving::open_known(const policy::State& state) {
   const std::string& beside = known_path(state);
   const auto say = [this](std::string_view sentence) { log_.warn(sentence); };
   if (!beside.empty()) known_file_ = std::make_unique<KnownFile>(beside + ".known", say);
-  keeper_ = std::make_unique<KnownKeeper>(known_file_.get(), say);
+  keeper_ = std::make_unique<KnownKeeper>(known_file_.get(), say, clock_.get());
   watch_ = std::make_unique<DenialWatch>(*keeper_);
   if (auto loaded = keeper_->load(clock_->wall()); !loaded || desk_ == nullptr) return loaded;
   const Duration left = kKnownPatience - (clock_->time() - started_);

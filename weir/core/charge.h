@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "weir/base/time.h"
 #include "weir/core/key.h"
 #include "weir/core/limit.h"
 #include "weir/core/quota.h"
@@ -38,6 +39,7 @@ struct Charge {
   Key key;
   std::string_view limit_name;
   Limit limit = Limit::per_second(1);  // of a bucket
+  Time since = Time::max();            // the latest instant its numbers may have changed (gcra::settle); max: now
   Quota quota;                         // of a quota
   Lease lease;                         // of a bucket on a store that servers share
   Count cost = 1;

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "weir/base/time.h"
 #include "weir/core/key.h"
 #include "weir/core/limit.h"
 #include "weir/core/quota.h"
@@ -13,7 +14,8 @@ namespace weir {
 
 enum class Mode : unsigned char {
   spend,   // decide, and take the cost if allowed
-  peek,    // decide, write nothing
+  peek,    // decide, take nothing
+  look,    // a peek that never writes, by an operator who may not know the numbers in force
   refund,  // give the cost back, never beyond full
   reset,   // forget the bucket: a forgotten bucket is a full bucket
 };
@@ -44,6 +46,7 @@ struct Query {
   std::span<const NamedCharge> charges;   // or limits by name
   std::string_view key;                   // or a bucket of the caller's own
   std::optional<Limit> limit;             //   with numbers it brings along
+  Time since = Time::max();               //   as Charge::since
   std::optional<Kind> stored;             // or any bucket: `key` is its whole key in the store; for operators
   std::optional<Quota> quota;             //   its numbers if it is a quota
   bool probe = false;                     // or whether the store decides: an Error if it does not; never counted

@@ -24,11 +24,15 @@ Adjustments::Adjustments(std::vector<Adjustment> all)
   }
 }
 
-const Adjustment* Adjustments::find(const BucketName& name, Wall now) const noexcept {
+const Adjustment* Adjustments::find(const BucketName& name) const noexcept {
   if (index_.empty()) return nullptr;
   const auto found = index_.find(name);
-  if (found == index_.end() || !all_[found->second].live(now)) return nullptr;
-  return &all_[found->second];
+  return found == index_.end() ? nullptr : &all_[found->second];
+}
+
+const Adjustment* Adjustments::find(const BucketName& name, Wall now) const noexcept {
+  const Adjustment* const found = find(name);
+  return found != nullptr && found->live(now) ? found : nullptr;
 }
 
 }  // namespace weir

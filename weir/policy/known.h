@@ -49,6 +49,8 @@ class Adjustments {
 
   // Null if there is none, or it has ended. Valid as long as the Adjustments.
   const Adjustment* find(const BucketName& name, Wall now) const noexcept;
+  // The same, ended or not.
+  const Adjustment* find(const BucketName& name) const noexcept;
   const std::vector<Adjustment>& all() const noexcept { return all_; }
 
  private:
@@ -62,6 +64,7 @@ class Known {
     std::shared_ptr<const Adjustments> adjustments = std::make_shared<const Adjustments>();
     std::shared_ptr<const AccessList> entries = std::make_shared<const AccessList>();  // operators'
     std::shared_ptr<const AccessList> blocks = std::make_shared<const AccessList>();   // automatic
+    Time adjusted{};  // when the adjustments were last changed
   };
 
   Known() = default;  // nothing is known
@@ -71,6 +74,7 @@ class Known {
   const Adjustments& adjustments() const noexcept { return *parts_.adjustments; }
   const AccessList& entries() const noexcept { return *parts_.entries; }
   const AccessList& blocks() const noexcept { return *parts_.blocks; }
+  Time adjusted() const noexcept { return parts_.adjusted; }
 
  private:
   Parts parts_;

@@ -85,6 +85,7 @@ Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, c
   Numbers chosen;
   chosen.bucket = limit.numbers;
   if (limit.quota) chosen.quota = &*limit.quota;
+  chosen.changed = last_change(limit.schedule, wall);
   if (const ScheduleEntry* entry = find_entry(limit.schedule, wall); entry != nullptr) {
     chosen.bucket = entry->numbers;
     chosen.source = Source::schedule;
@@ -102,7 +103,9 @@ Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, c
     chosen.standing = found->kind == Override::Kind::blocked ? Standing::blocked : Standing::unlimited;
     chosen.source = Source::override;
   }
-  if (adjustment != nullptr) {
+  if (adjustment != nullptr && !adjustment->live(wall)) {
+    chosen.changed = std::max(chosen.changed, adjustment->expires);
+  } else if (adjustment != nullptr) {
     // Whoever made it saw that it fits; a reload since then may have made it one that does not, and then it sleeps.
     const Result<Limit> numbers = adjusted(*adjustment, chosen.bucket ? &*chosen.bucket : nullptr);
     if (numbers) {
@@ -122,9 +125,14 @@ Policy::InForce Policy::in_force(const NamedLimit& limit, std::string_view bucke
   if (!limit.hashed) {
     if (const Result<Identity> identity = identify(limit, bucket_id, parts_.ipv6_prefix)) found = identity->found;
   }
-  const Adjustment* const adjustment = known.adjustments().find({limit.name, bucket_id}, wall);
+  const Adjustment* const adjustment = known.adjustments().find({limit.name, bucket_id});
   const Numbers numbers = choose(limit, found, adjustment, wall);
-  return {numbers.bucket, numbers.source, numbers.standing};
+  return {numbers.bucket, numbers.source, numbers.standing, numbers.changed};
+}
+
+Time changed_since(Wall changed, Time published, const Known& known, Now now) noexcept {
+  const Time since = std::max(published, known.adjusted());
+  return changed == Wall::min() ? since : std::max(since, now.time - (now.wall - changed));
 }
 
 }  // namespace weir

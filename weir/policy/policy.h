@@ -146,8 +146,9 @@ class Policy {
   // adjustment, an override, the schedule, the limit's own numbers. Errors: unknown (no such limit), invalid (an id
   // that breaks its format, a negative cost, a key that a limit insists on and the request lacks), too_large (more than
   // bounds::charges_max buckets), internal (a hashed limit and no key). The same bucket twice is charged once, with the
-  // summed cost.
-  Result<void> resolve(const Query& query, const Known& known, Now now, Resolved& out) const;
+  // summed cost. `published`: when this policy came in force; not known: it may have been just now.
+  Result<void> resolve(const Query& query, const Known& known, Now now, Resolved& out,
+                       Time published = Time::max()) const;
 
   // What stands for an id of that limit in bucket keys, adjustments and access entries. Errors as of resolve().
   Result<std::string> bucket_id(std::string_view limit, std::string_view id) const;
@@ -157,6 +158,7 @@ class Policy {
     std::optional<Limit> numbers;
     Source source = Source::limit;
     Standing standing = Standing::charged;
+    Wall changed = Wall::min();  // when the schedule, or the end of an adjustment, last changed the numbers
   };
   InForce in_force(const NamedLimit& limit, std::string_view bucket_id, const Known& known, Wall wall) const;
   // The live deny entry about that id: of the configuration, of an operator, or an automatic block. Null: none; of
@@ -187,6 +189,7 @@ class Policy {
     const policy::QuotaText* quota = nullptr;
     Source source = Source::limit;
     Standing standing = Standing::charged;
+    Wall changed = Wall::min();  // as InForce::changed
   };
   struct Asking;  // a query on its way through resolve()
   struct Wanted;  // one limit of it, who is counted, and how
@@ -200,7 +203,7 @@ class Policy {
   Result<void> add_part(const Wanted& wanted, const Asking& asking, Resolved& out) const;
   Result<std::string_view> write_key(const NamedLimit& limit, std::string_view id, const Route* route,
                                      std::string& text) const;
-  Result<void> charge(const Numbers& numbers, std::string_view key, Count cost, Wall wall, Part& part,
+  Result<void> charge(const Numbers& numbers, std::string_view key, Count cost, const Asking& asking, Part& part,
                       Resolved& out) const;
 
   Parts parts_;
@@ -210,5 +213,9 @@ class Policy {
   std::size_t override_count_ = 0;
   bool blocks_ = false;
 };
+
+// The latest instant at which numbers that the calendar changed at `changed` may have changed at all (Charge::since):
+// then, when the policy was published or when the adjustments were.
+Time changed_since(Wall changed, Time published, const Known& known, Now now) noexcept;
 
 }  // namespace weir

@@ -115,6 +115,7 @@ struct Policy::Asking {
   const Query& query;
   const Known& known;
   Now now;
+  Time published;
 
   bool decides() const noexcept { return query.mode == Mode::spend || query.mode == Mode::peek; }
 };
@@ -127,10 +128,10 @@ struct Policy::Wanted {
   const Route* route;
 };
 
-Result<void> Policy::resolve(const Query& query, const Known& known, Now now, Resolved& out) const {
+Result<void> Policy::resolve(const Query& query, const Known& known, Now now, Resolved& out, Time published) const {
   out.clear();
   out.order_ = query.order;
-  const Asking asking{query, known, now};
+  const Asking asking{query, known, now, published};
   const bool request = query.charges.empty() && !query.attributes.empty();
   if (Result<void> done = request ? resolve_request(asking, out) : resolve_named(asking, out); !done) return done;
   if (out.deny_listed_) {
@@ -305,16 +306,15 @@ Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolv
   part.standing = ask_lists(wanted.identity, part, asking, out);
   if (part.standing != Standing::charged) return {};
 
-  const Wall wall = asking.now.wall;
-  const Adjustment* const adjustment = asking.known.adjustments().find({limit.name, part.id}, wall);
-  const Numbers numbers = choose(limit, wanted.identity.found, adjustment, wall);
+  const Adjustment* const adjustment = asking.known.adjustments().find({limit.name, part.id});
+  const Numbers numbers = choose(limit, wanted.identity.found, adjustment, asking.now.wall);
   const bool stopped = out.blocked_ != kNoCharge;  // behind a blocked limit nothing is charged
   const bool denies = asking.decides() && numbers.standing == Standing::blocked && wanted.mode == Enforcement::enforce;
   if (denies && !stopped) out.blocked_ = out.parts_size_ - 1;
   part.standing = numbers.standing;
   part.source = numbers.source;
   if (numbers.standing != Standing::charged || stopped) return {};
-  return charge(numbers, *key, wanted.cost, wall, part, out);
+  return charge(numbers, *key, wanted.cost, asking, part, out);
 }
 
 // "6:12345678", or "session@signin:…" of a limit that has one bucket per route.
@@ -336,7 +336,7 @@ Result<std::string_view> Policy::write_key(const NamedLimit& limit, std::string_
   return std::string_view(text).substr(start);
 }
 
-Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count cost, Wall wall, Part& part,
+Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count cost, const Asking& asking, Part& part,
                             Resolved& out) const {
   const NamedLimit& limit = *part.limit;
   Charge charge;
@@ -348,12 +348,13 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count 
   if (numbers.bucket) {
     charge.key = {key, Kind::bucket};
     charge.limit = *numbers.bucket;
+    charge.since = changed_since(numbers.changed, asking.published, asking.known, asking.now);
     charge.lease = limit.lease.value_or(Lease{});
     part.bucket = out.add(charge);
   }
   if (numbers.quota != nullptr) {
     charge.key = {key, Kind::quota};
-    charge.quota = quota_at(numbers.quota->size, numbers.quota->calendar, limit.zone, wall);
+    charge.quota = quota_at(numbers.quota->size, numbers.quota->calendar, limit.zone, asking.now.wall);
     part.quota = out.add(charge);
   }
   const bool fits =

@@ -29,4 +29,8 @@ using Schedule = std::vector<ScheduleEntry>;
 // Null if no entry covers the instant.
 const ScheduleEntry* find_entry(const Schedule& schedule, Wall wall) noexcept;
 
+// The latest instant, not after `wall`, at which an entry began or ended or the clocks of its zone were changed: from
+// there on find_entry() has given what it gives at `wall`. Wall::min() for an empty schedule.
+Wall last_change(const Schedule& schedule, Wall wall) noexcept;
+
 }  // namespace weir

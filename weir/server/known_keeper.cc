@@ -59,8 +59,8 @@ Result<void> check(const Adjustment& adjustment, Wall now) {
 
 }  // namespace
 
-KnownKeeper::KnownKeeper(KnownArchive* archive, std::function<void(std::string_view)> log)
-    : archive_(archive), log_(std::move(log)), known_(std::make_shared<const Known>()) {
+KnownKeeper::KnownKeeper(KnownArchive* archive, std::function<void(std::string_view)> log, const Clock* clock)
+    : archive_(archive), clock_(clock), log_(std::move(log)), known_(std::make_shared<const Known>()) {
   if (!log_) log_ = [](std::string_view) {};
 }
 
@@ -428,6 +428,7 @@ void KnownKeeper::publish(unsigned changed) {
   if (changed == 0) return;
   if ((changed & adjustments_part) != 0) {
     parts_.adjustments = std::make_shared<const Adjustments>(values_of(adjustments_));
+    if (clock_ != nullptr) parts_.adjusted = clock_->time();
   }
   if ((changed & entries_part) != 0) parts_.entries = list_of(entries_);
   if ((changed & blocks_part) != 0) parts_.blocks = list_of(blocks_);

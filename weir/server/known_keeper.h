@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/clock.h"
 #include "weir/base/published.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -32,7 +33,9 @@ class KnownKeeper {
  public:
   // Without an archive what is known ends with the process. It must outlive the keeper. `log` is told what an operator
   // should know, one sentence each.
-  explicit KnownKeeper(KnownArchive* archive = nullptr, std::function<void(std::string_view)> log = {});
+  // The clock of the buckets tells when adjustments were changed; without one that is never.
+  explicit KnownKeeper(KnownArchive* archive = nullptr, std::function<void(std::string_view)> log = {},
+                       const Clock* clock = nullptr);
 
   // To be called once, before anything else; the share must outlive all changes.
   void share_with(KnownShare& share) noexcept { share_ = &share; }
@@ -124,6 +127,7 @@ class KnownKeeper {
   void complain_of(KnownShare::Part part, std::size_t skipped, std::string first);
 
   KnownArchive* archive_;
+  const Clock* clock_;
   KnownShare* share_ = nullptr;
   std::function<void(std::string_view)> log_;
 

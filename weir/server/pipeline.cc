@@ -74,7 +74,7 @@ Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
   }
   if (!pending.own) {
     pending.policy = policy_.get();
-    return pending.policy->resolve(query, *known_.get(), now, pending.resolved);
+    return pending.policy->resolve(query, *known_.get(), now, pending.resolved, policy_.since());
   }
   if (query.key.size() > bounds::own_key_bytes_max) {
     return Error{Fault::too_large, "the key is longer than " + std::to_string(bounds::own_key_bytes_max) + " bytes"};
@@ -86,6 +86,7 @@ Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
   pending.own_charge.on_failure = policy_.get()->failure_policy();
   // A reset needs no numbers.
   if (query.limit) pending.own_charge.limit = *query.limit;
+  pending.own_charge.since = query.since;
   if (query.quota) pending.own_charge.quota = *query.quota;
   return {};
 }

@@ -84,7 +84,7 @@ class PipelineTest : public testing::Test {
   MemoryStore store_{*table_, clock_};
   LoopMetrics metrics_;
   Published<Policy> policy_{load(kPolicy)};
-  KnownKeeper keeper_;
+  KnownKeeper keeper_{nullptr, {}, &clock_};
   Pipeline pipeline_{policy_, keeper_.known(), store_, metrics_, clock_};
   Collect asker_;
   std::uint64_t next_ = 0;
@@ -107,6 +107,50 @@ TEST_F(PipelineTest, GivingBackToABlockedIdSaysThatItIsBlocked) {
     EXPECT_EQ(seen.limit, "orders");
     EXPECT_EQ(seen.retry_after, kNever);
   }
+}
+
+TEST_F(PipelineTest, WaitingRetryAfterIsEnoughAfterALimitIsRelaxed) {
+  policy_.publish(load("limits: {login: {rate: 3/h}}"), clock_.now().time);
+  for (const std::string_view id : {"looks", "is silent"}) {
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask("login", id).allowed);
+  }
+  clock_.advance(10s);
+  policy_.publish(load("limits: {login: {rate: 3/s}}"), clock_.now().time);
+  const Duration wait = ask("login", "looks", Mode::peek).retry_after;
+  EXPECT_EQ(wait, Limit::per_second(3).interval());
+  clock_.advance(wait);
+  EXPECT_TRUE(ask("login", "looks").allowed);
+  clock_.advance(6s - wait);
+  EXPECT_EQ(ask("login", "is silent").remaining, 2);
+}
+
+TEST_F(PipelineTest, ASpentBucketIsEmptyWhenAnAdjustmentOrAScheduleChangesItsNumbers) {
+  const Limit fast = Limit::per_second(3);
+  // Thursday 1970-01-01 is hour 0; this test begins in hour 1000, at 16:00.
+  policy_.publish(load("limits: {login: {rate: 3/s, schedule: [{hours: '16:00-17:00', rate: 3/h}]}}"), Time{10s});
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask("login", "1").allowed);
+  clock_.advance(50min);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(ask("login", "1").allowed);
+  EXPECT_FALSE(ask("login", "1").allowed);
+  clock_.advance(10min + fast.interval());
+  EXPECT_EQ(ask("login", "1").remaining, 0) << "one token since 17:00";
+  EXPECT_FALSE(ask("login", "1").allowed);
+
+  Adjustment slow{"login", "2", 3, 3, 1h, clock_.now().wall + 10s, "test"};
+  ASSERT_TRUE(keeper_.adjust(slow, clock_.now().wall));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask("login", "2").allowed);
+  EXPECT_FALSE(ask("login", "2").allowed);
+  clock_.advance(10s + 2 * fast.interval());
+  EXPECT_EQ(ask("login", "2").remaining, 1) << "two tokens since it ended, though nobody has published that";
+
+  slow.id = "3";
+  slow.expires += 1h;
+  ASSERT_TRUE(keeper_.adjust(slow, clock_.now().wall));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask("login", "3").allowed);
+  clock_.advance(5s);
+  EXPECT_TRUE(keeper_.unadjust("login", "3", clock_.now().wall));
+  clock_.advance(fast.interval());
+  EXPECT_EQ(ask("login", "3").remaining, 0) << "one token since it was taken back";
 }
 
 TEST_F(PipelineTest, AnUnknownLimitIsAnErrorAtOnce) {

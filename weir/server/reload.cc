@@ -33,7 +33,7 @@ std::string listed(const std::vector<std::string>& words) {
 
 Reloader::Reloader(policy::Loaded first, Options options)
     : options_(std::move(options)),
-      policy_(first.policy),
+      policy_(first.policy, options_.clock.time()),
       current_(std::make_shared<const policy::Loaded>(std::move(first))),
       last_reload_(BootClock::wall()) {}
 
@@ -91,7 +91,7 @@ Reloader::Report Reloader::put_in_force(policy::Outcome outcome) {
     if (!change.live) report.needs_restart.push_back(change.path);
   }
   keep_what_cannot_change(*running, *next);
-  policy_.publish(next->policy);
+  policy_.publish(next->policy, options_.clock.time());
   current_.publish(next);
   for (const auto& told : told_) told(*next);
   for (const std::string& warning : next->warnings) options_.log(LogLevel::warn, warning);

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/clock.h"
 #include "weir/base/log.h"
 #include "weir/base/published.h"
 #include "weir/base/time.h"
@@ -28,6 +29,8 @@ class Reloader {
     std::function<policy::Outcome(const std::vector<policy::Amendment>& amendments)> load;
     // Told what an operator should know, one sentence each.
     std::function<void(LogLevel, std::string_view)> log;
+    // The clock of the buckets: tells when a policy came in force. Must outlive the reloader.
+    const Clock& clock;
   };
   // `first` is in force from the start.
   Reloader(policy::Loaded first, Options options);

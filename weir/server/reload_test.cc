@@ -35,13 +35,15 @@ class ReloaderTest : public testing::Test {
         Reloader::Options{[this](const auto& amendments) { return load(amendments); },
                           [this](LogLevel level, std::string_view line) {
                             log_.push_back(std::string(print(level)) + " " + std::string(line));
-                          }});
+                          },
+                          clock_});
   }
 
   std::string numbers(std::string_view name = "a") {
     return policy::print(*reloader_->policy().current()->find(name)->numbers);
   }
 
+  ManualClock clock_{Time{std::chrono::seconds{10}}};
   std::string file_ = "limits: {a: {rate: 1/s}, b: {rate: 1/s}}";
   std::vector<std::string> log_;
   std::unique_ptr<Reloader> reloader_;

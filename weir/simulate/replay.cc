@@ -21,7 +21,11 @@ std::span<const Charge> first_group(std::span<const Charge> charges) noexcept {
 
 Result<Answer> Replay::ask(const Query& query, Now now) {
   decisions_ = {};
-  if (auto resolved = policy_->resolve(query, nothing_known_, now, resolved_); !resolved) return resolved.error();
+  if (now.time < last_) since_ = now.time;
+  last_ = now.time;
+  if (auto resolved = policy_->resolve(query, nothing_known_, now, resolved_, since_); !resolved) {
+    return resolved.error();
+  }
   const std::span<const Charge> charges = resolved_.charges();
   bool allowed = true;
   switch (query.mode) {
@@ -33,6 +37,7 @@ Result<Answer> Replay::ask(const Query& query, Now now) {
       allowed = query.order == Order::together ? spend_together(charges, now) : spend_in_order(charges, now);
       break;
     case Mode::peek:
+    case Mode::look:
       allowed = peek(charges, query.order, now);
       break;
     case Mode::refund:
@@ -55,7 +60,7 @@ bool Replay::spend_together(std::span<const Charge> charges, Now now) {
   const std::size_t first = decisions_.size();
   bool allowed = true;
   for (const Charge& charge : charges) {
-    const Decision decision = look(charge, load(charge), now);
+    const Decision decision = look(charge, load(charge, now), now);
     decisions_.push_back(decision);
     if (!charge.shadow && !decision.allowed) allowed = false;
   }
@@ -69,7 +74,7 @@ bool Replay::spend_together(std::span<const Charge> charges, Now now) {
       // kept too: it changes no bucket, but a quota follows a clock that was set back.
       const bool charged = charge.shadow ? passes : allowed;
       if (!charged && decision.allowed) continue;
-      const Taken taken = take(charge, load(charge), now);
+      const Taken taken = take(charge, load(charge, now), now);
       decision = taken.decision;
       store(charge, taken.bucket);
     }
@@ -91,7 +96,7 @@ bool Replay::peek(std::span<const Charge> charges, Order order, Now now) {
   while (!charges.empty() && (allowed || order == Order::together)) {
     const std::span<const Charge> group = first_group(charges);
     for (const Charge& charge : group) {
-      const Decision decision = look(charge, load(charge), now);
+      const Decision decision = look(charge, load(charge, now), now);
       decisions_.push_back(decision);
       if (!charge.shadow && !decision.allowed) allowed = false;
     }
@@ -102,7 +107,7 @@ bool Replay::peek(std::span<const Charge> charges, Order order, Now now) {
 
 void Replay::refund(std::span<const Charge> charges, Now now) {
   for (const Charge& charge : charges) {
-    const Taken given = give(charge, load(charge), now);
+    const Taken given = give(charge, load(charge, now), now);
     decisions_.push_back(given.decision);
     // Nobody owes this bucket anything, so there is nothing to keep.
     if (buckets_.find(charge.key.text) != buckets_.end()) store(charge, given.bucket);
@@ -129,15 +134,8 @@ Replay::Taken Replay::take(const Charge& charge, const Bucket& bucket, Now now) 
     return {step.decision, {bucket.tat, bucket.written, step.state}};
   }
   const Step step = gcra::spend(charge.limit, bucket.tat, charge.cost, now.time);
-  // Nothing is taken, and a cost that can never pass was promised no wait.
-  if (charge.cost == 0 || charge.cost > charge.limit.burst()) return {step.decision, bucket};
-  if (step.decision.allowed) return {step.decision, {step.tat, now.time, bucket.quota}};
-  // A line out of order by less than a window is waited for, like any reading that is a little old: settling it would
-  // give away what was spent in between. Beyond that the clock was set back.
-  const bool early = now.time < bucket.written && bucket.written - now.time <= charge.limit.window();
-  const Time settled = early ? bucket.tat : gcra::settle(charge.limit, bucket.tat, now.time);
-  if (settled == bucket.tat) return {step.decision, bucket};
-  return {step.decision, {settled, now.time, bucket.quota}};
+  if (!step.decision.allowed || charge.cost == 0) return {step.decision, bucket};  // nothing is taken
+  return {step.decision, {step.tat, now.time, bucket.quota}};
 }
 
 Replay::Taken Replay::give(const Charge& charge, const Bucket& bucket, Now now) noexcept {
@@ -150,9 +148,18 @@ Replay::Taken Replay::give(const Charge& charge, const Bucket& bucket, Now now) 
   return {step.decision, {step.tat, std::max(bucket.written, now.time), bucket.quota}};
 }
 
-Replay::Bucket Replay::load(const Charge& charge) const noexcept {
+// Settled: every answer about a bucket whose numbers changed is kept, also one that takes nothing. A line out of order
+// by less than a window is waited for, like any reading that is a little old: settling would give away what was spent
+// in between. Beyond that the clock was set back.
+Replay::Bucket Replay::load(const Charge& charge, Now now) noexcept {
   const auto found = buckets_.find(charge.key.text);
-  return found == buckets_.end() ? Bucket{} : found->second;
+  if (found == buckets_.end()) return {};
+  Bucket& bucket = found->second;
+  const bool early = now.time < bucket.written && bucket.written - now.time <= charge.limit.window();
+  if (charge.key.kind == Kind::quota || early) return bucket;
+  const Time settled = gcra::settle(charge.limit, bucket.tat, charge.since, now.time);
+  if (settled != bucket.tat) bucket = {settled, now.time, bucket.quota};
+  return bucket;
 }
 
 void Replay::store(const Charge& charge, const Bucket& bucket) {

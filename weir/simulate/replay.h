@@ -72,7 +72,7 @@ class Replay {
   static Taken take(const Charge& charge, const Bucket& bucket, Now now) noexcept;
   static Taken give(const Charge& charge, const Bucket& bucket, Now now) noexcept;
 
-  Bucket load(const Charge& charge) const noexcept;
+  Bucket load(const Charge& charge, Now now) noexcept;
   void store(const Charge& charge, const Bucket& bucket);
   static Answer refused(const Part& part, Duration wait) noexcept;
   Answer speak(bool allowed) const noexcept;
@@ -80,6 +80,8 @@ class Replay {
   std::shared_ptr<const Policy> policy_;
   std::unordered_map<std::string, Bucket, Hash, std::equal_to<>> buckets_;
   Resolved resolved_;
+  Time last_ = Time::max();    // of the query before
+  Time since_{};               // when the history began, or its clock was last set back
   const Known nothing_known_;  // a history has no operators
   Decisions decisions_;        // of the charges asked, in order
 };

@@ -21,12 +21,13 @@ bool enforces_refusal(const Charge& charge) {
 // A bucket that nobody knows anything about is a full one.
 Decision decide_full(const Charge& charge, Mode mode, Now now) {
   const Count cost = mode == Mode::refund ? 0 : charge.cost;
+  const bool looks = mode == Mode::peek || mode == Mode::look;
   if (charge.key.kind == Kind::quota) {
-    return mode == Mode::peek ? quota::peek(charge.quota, 0, cost, now.wall)
-                              : quota::spend(charge.quota, 0, cost, now.wall).decision;
+    return looks ? quota::peek(charge.quota, 0, cost, now.wall)
+                 : quota::spend(charge.quota, 0, cost, now.wall).decision;
   }
-  return mode == Mode::peek ? gcra::peek(charge.limit, now.time, cost, now.time)
-                            : gcra::spend(charge.limit, now.time, cost, now.time).decision;
+  return looks ? gcra::peek(charge.limit, now.time, cost, now.time)
+               : gcra::spend(charge.limit, now.time, cost, now.time).decision;
 }
 
 Error refusal(const Charge& charge) {

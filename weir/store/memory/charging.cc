@@ -29,19 +29,19 @@ bool is_quota(const Entry& entry) {
 Decision spend(Table& table, const Entry& entry, Now now, const Clock& clock) {
   const Charge& charge = *entry.charge;
   if (is_quota(entry)) return table.spend(entry.h, charge.key, charge.quota, entry.cost, now);
-  return table.spend(entry.h, charge.key, charge.limit, entry.cost, now.time, &clock);
+  return table.spend(entry.h, charge.key, charge.limit, entry.cost, now.time, {charge.since, &clock});
 }
 
-Decision peek(Table& table, const Entry& entry, Now now) {
+Decision peek(Table& table, const Entry& entry, Now now, const Clock& clock, bool settles = true) {
   const Charge& charge = *entry.charge;
   if (is_quota(entry)) return table.peek(entry.h, charge.quota, entry.cost, now);
-  return table.peek(entry.h, charge.limit, entry.cost, now.time);
+  return table.peek(entry.h, charge.limit, entry.cost, now.time, {charge.since, &clock, settles});
 }
 
-Decision refund(Table& table, const Entry& entry, Now now) {
+Decision refund(Table& table, const Entry& entry, Now now, const Clock& clock) {
   const Charge& charge = *entry.charge;
   if (is_quota(entry)) return table.refund(entry.h, charge.quota, entry.cost, now);
-  return table.refund(entry.h, charge.limit, entry.cost, now.time);
+  return table.refund(entry.h, charge.limit, entry.cost, now.time, {charge.since, &clock});
 }
 
 void undo(Table& table, const Entry& entry, const Decision& spent, Now spent_at, const Clock& clock) {
@@ -90,7 +90,7 @@ bool spend_all(Table& table, std::span<const Entry> entries, std::size_t begin, 
     if (found[order[n]].allowed) continue;
     for (std::size_t spent = 0; spent < n; ++spent) {
       undo(table, entries[order[spent]], found[order[spent]], now, clock);
-      found[order[spent]] = peek(table, entries[order[spent]], now);
+      found[order[spent]] = peek(table, entries[order[spent]], now, clock);
     }
     return false;
   }
@@ -105,14 +105,8 @@ bool spend_together(Table& table, std::span<const Entry> entries, std::size_t be
     if (!entries[i].first || !entries[i].enforces) continue;
     // Alone there is nothing to look at first: one that is denied takes nothing.
     if (end - begin == 1) break;
-    found[i] = peek(table, entries[i], now);
+    found[i] = peek(table, entries[i], now, clock);
     allowed &= found[i].allowed;
-    const Limit& limit = entries[i].charge->limit;
-    // Empty, or beyond: spend() would have seen to that.
-    const bool waits = !found[i].allowed && found[i].retry_after != kNever;
-    if (waits && !is_quota(entries[i]) && found[i].reset_after == limit.window()) {
-      table.settle(entries[i].h, limit, clock);
-    }
   }
   allowed = allowed && spend_all(table, entries, begin, end, now, clock, found);
   for (std::size_t i = begin; i < end; ++i) {
@@ -172,7 +166,8 @@ Verdict charge(Table& table, std::span<const Charge> charges, Mode mode, Order o
       continue;
     }
     if (mode == Mode::reset) forgotten += table.reset(entry.h, entry.charge->key.kind, now) ? 1 : 0;
-    decisions.push_back(mode == Mode::refund ? refund(table, entry, now) : peek(table, entry, now));
+    decisions.push_back(mode == Mode::refund ? refund(table, entry, now, clock)
+                                             : peek(table, entry, now, clock, mode != Mode::look));
   }
   Verdict verdict = conclude(entries, decisions);
   verdict.forgotten = forgotten;

@@ -40,6 +40,15 @@ unsigned matching(const Slot* slots, std::uint64_t fingerprint) {
   return at(0) | at(1) | at(2) | at(3);
 }
 
+// What the state's TAT counts as. The clock is read after the state was loaded, so a spender with a newer reading than
+// `now` is not taken for other numbers. Never counts as emptier than empty at `now`: the answer would promise too much.
+Time counted(const Limit& limit, State state, Time now, const Table::Settling& settling) {
+  const Time tat = tat_of(state);
+  if (tat - now <= limit.window() || settling.clock == nullptr) [[likely]]
+    return tat;
+  return gcra::settle(limit, tat, std::min(settling.since, now), settling.clock->time());
+}
+
 // 0 marks a slot that was never used.
 std::uint64_t never_zero(std::uint64_t h) {
   return h != 0 ? h : 1;
@@ -198,28 +207,24 @@ bool Table::insert(std::uint64_t h, Key key, Now now, Step& step) noexcept {
 }
 
 // Into the caller's decision: one of our own would be copied, and read back before its parts have arrived in memory.
-void Table::spend_at(Home home, std::uint64_t h, Key key, const Limit& limit, Count cost, Time now, const Clock* clock,
-                     Decision& decision) noexcept {
+void Table::spend_at(Home home, std::uint64_t h, Key key, const Limit& limit, Count cost, Time now,
+                     const Settling& settling, Decision& decision) noexcept {
   update(h, key, home, Now{now, Wall{}}, [&](State state, Now at) {
-    const Time tat = tat_of(state);
+    const Time tat = counted(limit, state, at.time, settling);
     const Step step = gcra::spend(limit, tat, cost, at.time);
     assign(decision, step.decision);
-    if (step.decision.allowed) return Change{state_of(step.tat), cost != 0};
-    // A cost that can never pass was promised no wait.
-    if (clock == nullptr || cost > limit.burst() || tat - at.time <= limit.window()) return Change{state, false};
-    // Read after the state was loaded, so a spender with a newer reading than ours is not taken for a shrunk limit.
-    const Time settled = gcra::settle(limit, tat, clock->now().time);
-    return Change{state_of(settled), settled != tat};
+    if (step.decision.allowed && cost != 0) return Change{state_of(step.tat), true};
+    return Change{state_of(tat), tat != tat_of(state)};
   });
 }
 
-Decision Table::spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now, const Clock* clock) noexcept {
+Decision Table::spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now, Settling settling) noexcept {
   Decision decision;
-  spend_at(home_of(h), h, key, limit, cost, now, clock, decision);
+  spend_at(home_of(h), h, key, limit, cost, now, settling, decision);
   return decision;
 }
 
-void Table::spend_batch(std::span<const Spend> asked, Time now, Decision* out, const Clock* clock) noexcept {
+void Table::spend_batch(std::span<const Spend> asked, Time now, Decision* out) noexcept {
   std::array<Home, kAtOnce> home;
   for (std::size_t done = 0; done < asked.size(); done += kAtOnce) {
     const std::span<const Spend> part = asked.subspan(done, std::min(kAtOnce, asked.size() - done));
@@ -228,27 +233,31 @@ void Table::spend_batch(std::span<const Spend> asked, Time now, Decision* out, c
       prefetch(home[i].line);
     }
     for (std::size_t i = 0; i < part.size(); ++i) {
-      spend_at(home[i], part[i].h, Key{part[i].key}, *part[i].limit, part[i].cost, now, clock, out[done + i]);
+      spend_at(home[i], part[i].h, Key{part[i].key}, *part[i].limit, part[i].cost, now, part[i].settling,
+               out[done + i]);
     }
   }
 }
 
-Decision Table::peek(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept {
+Decision Table::peek(std::uint64_t h, const Limit& limit, Count cost, Time now, Settling settling) noexcept {
   Decision decision = gcra::peek(limit, Time{}, cost, now);
   change(h, home_of(h), Now{now, Wall{}}, [&](State state, Now at) {
-    decision = gcra::peek(limit, tat_of(state), cost, at.time);
-    return Change{state, false};
+    const Time tat = counted(limit, state, at.time, settling);
+    decision = gcra::peek(limit, tat, cost, at.time);
+    return Change{state_of(tat), settling.writes && tat != tat_of(state)};
   });
   return decision;
 }
 
-Decision Table::refund(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept {
+Decision Table::refund(std::uint64_t h, const Limit& limit, Count cost, Time now, Settling settling) noexcept {
   Decision decision = gcra::refund(limit, Time{}, cost, now).decision;
   change(h, home_of(h), Now{now, Wall{}}, [&](State state, Now at) {
-    const Step step = gcra::refund(limit, tat_of(state), cost, at.time);
+    const Time tat = counted(limit, state, at.time, settling);
+    const Step step = gcra::refund(limit, tat, cost, at.time);
     decision = step.decision;
     // A full bucket stays as it is: writing it would only keep it from being forgotten.
-    return Change{state_of(step.tat), cost != 0 && tat_of(state) > at.time};
+    const Time next = cost != 0 && tat > at.time ? step.tat : tat;
+    return Change{state_of(next), next != tat_of(state)};
   });
   return decision;
 }
@@ -280,14 +289,6 @@ Decision Table::refund(std::uint64_t h, const Quota& quota, Count cost, Now now)
     return Change{step.state, step.state != state};
   });
   return decision;
-}
-
-void Table::settle(std::uint64_t h, const Limit& limit, const Clock& clock) noexcept {
-  change(h, home_of(h), Now{}, [&](State state, Now) {
-    // Read after the state was loaded, as in spend().
-    const Time settled = gcra::settle(limit, tat_of(state), clock.now().time);
-    return Change{state_of(settled), settled != tat_of(state)};
-  });
 }
 
 bool Table::reset(std::uint64_t h, Kind kind, Now now) noexcept {

@@ -95,20 +95,31 @@ class Table {
   // The key's identity. The functions below take it so that a caller may hash once and ask several times.
   std::uint64_t hash(Key key) const noexcept;
 
+  // How to count a TAT that these numbers cannot have written (gcra::settle), and whether to write what it counts as.
+  // The clock is read for such a TAT alone. Without a clock it counts as an empty bucket's and stays.
+  struct Settling {
+    Time since = Time::max();
+    const Clock* clock = nullptr;
+    bool writes = true;
+  };
+
   // REQUIRES: h == hash(key), cost >= 0.
-  // `clock` is read only for a denied bucket whose TAT lies further ahead than its present numbers can explain, because
-  // they shrank or the timeline was set back: it is brought down to empty (gcra::settle). Without a clock it is not.
-  Decision spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now,
-                 const Clock* clock = nullptr) noexcept;
-  Decision peek(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept;
-  Decision refund(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept;
+  Decision spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now) noexcept {
+    return spend(h, key, limit, cost, now, Settling{});
+  }
+  Decision spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now, Settling settling) noexcept;
+  Decision peek(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept {
+    return peek(h, limit, cost, now, Settling{});
+  }
+  Decision peek(std::uint64_t h, const Limit& limit, Count cost, Time now, Settling settling) noexcept;
+  Decision refund(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept {
+    return refund(h, limit, cost, now, Settling{});
+  }
+  Decision refund(std::uint64_t h, const Limit& limit, Count cost, Time now, Settling settling) noexcept;
   // The same for quotas.
   Decision spend(std::uint64_t h, Key key, const Quota& quota, Count cost, Now now) noexcept;
   Decision peek(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept;
   Decision refund(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept;
-
-  // Brings a bucket that was denied without being spent down to empty, if it lies further ahead (gcra::settle).
-  void settle(std::uint64_t h, const Limit& limit, const Clock& clock) noexcept;
 
   // Forgets the bucket; false if it was full already.
   bool reset(std::uint64_t h, Kind kind, Now now) noexcept;
@@ -124,13 +135,14 @@ class Table {
     std::string_view key;
     const Limit* limit;
     Count cost;
+    Settling settling{};
     std::uint64_t h = 0;
   };
   // Hashes all the keys and asks the memory for their groups.
   void hash(std::span<Spend> asked) const noexcept;
   // The decisions, one after the other at one reading of the clock, into out[0], out[1], …: the same as that many
   // spends, but the memory is asked for all the lines at once.
-  void spend_batch(std::span<const Spend> asked, Time now, Decision* out, const Clock* clock = nullptr) noexcept;
+  void spend_batch(std::span<const Spend> asked, Time now, Decision* out) noexcept;
 
   // Asks the memory for the key's line, so that a batch waits for all of them at once: first for every key, then again.
   void prefetch_group(std::uint64_t h) const noexcept;
@@ -221,7 +233,7 @@ class Table {
   template <class Step>
   [[gnu::noinline]] bool insert(std::uint64_t h, Key key, Now now, Step& step) noexcept;
   [[gnu::always_inline]] inline void spend_at(Home home, std::uint64_t h, Key key, const Limit& limit, Count cost,
-                                              Time now, const Clock* clock, Decision& decision) noexcept;
+                                              Time now, const Settling& settling, Decision& decision) noexcept;
   void wait(std::uint64_t h) noexcept;
 
   // The group's lock is held in all of these.

@@ -28,6 +28,8 @@ std::string_view print(Mode mode) {
       return "spend";
     case Mode::peek:
       return "peek";
+    case Mode::look:
+      return "look";
     case Mode::refund:
       return "refund";
     case Mode::reset:

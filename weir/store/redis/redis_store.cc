@@ -176,7 +176,9 @@ void RedisStore::send_stage(Pending& pending) {
   Asked& asked = pending.asked;
   const std::size_t first = asked.first_part();
   const std::size_t end = asked.end_part();
-  const Effect effect = asked.mode() == Mode::peek ? Effect::reads : Effect::writes;
+  // What a peek writes to settle a bucket may be written twice.
+  const bool looks = asked.mode() == Mode::peek || asked.mode() == Mode::look;
+  const Effect effect = looks ? Effect::reads : Effect::writes;
   pending.parts_left = end - first;
   for (std::size_t part = first; part < end; ++part) {
     RedisNode* const node = topology_->node_of(asked.slot(part));

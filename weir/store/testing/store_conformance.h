@@ -191,23 +191,45 @@ TEST_P(StoreConformance, AShrunkLimitFreesASpentClientAfterItsNewInterval) {
   }
 }
 
-TEST_P(StoreConformance, ACostBeyondAShrunkBurstLeavesTheBucketAsItIs) {
+TEST_P(StoreConformance, WaitingTheRetryAfterOfAnyAnswerIsEnoughAfterALimitIsRelaxed) {
   using namespace conformance;
-  constexpr Limit kDaily = Limit::per_day(1000);
-  EXPECT_TRUE(ask({of("a", kDaily, 1000)}).allowed);
-  EXPECT_EQ(ask({of("a", kTwo, 3)}).all[0].retry_after, kNever);
-  EXPECT_EQ(ask({of("a", kTwo, 3), of("b", kFive)}).all[0].retry_after, kNever);
-  EXPECT_EQ(left("a", kDaily), 0);
-  EXPECT_EQ(ask({of("a", kDaily, 1500)}, Order::together, Mode::refund).all[0].remaining, 1000);
+  constexpr Limit kFast = Limit::per_second(10);
+  const auto empty = [&] {
+    ask({of("a", kFast)}, Order::together, Mode::reset);
+    EXPECT_TRUE(ask({of("a", Limit::per_day(1000), 1000)}).allowed);
+  };
+  empty();
+  EXPECT_EQ(ask({of("a", kFast)}, Order::together, Mode::peek).all[0], (Decision{false, 10, 0, 100ms, 1s}));
+  subject_->advance(40ms);
+  EXPECT_EQ(ask({of("a", kFast)}, Order::together, Mode::peek).all[0], (Decision{false, 10, 0, 60ms, 960ms}));
+  subject_->advance(60ms);
+  EXPECT_TRUE(ask({of("a", kFast)}).allowed);
+  EXPECT_FALSE(ask({of("a", kFast)}).allowed);
+  // A cost that can never pass has a reset_after to keep.
+  empty();
+  EXPECT_EQ(ask({of("a", kFast, 11)}).all[0], (Decision{false, 10, 0, kNever, 1s}));
+  subject_->advance(1s);
+  EXPECT_EQ(left("a", kFast), 10);
 }
 
-TEST_P(StoreConformance, ARefundGivesBackWhatWasTakenBeforeTheLimitShrank) {
+TEST_P(StoreConformance, ARefundAfterALimitIsRelaxedAddsToAnEmptyBucket) {
   using namespace conformance;
   EXPECT_TRUE(ask({of("a", Limit::per_day(1000), 1000)}).allowed);
   constexpr Limit kFast = Limit::per_second(10);
-  EXPECT_EQ(ask({of("a", kFast, 10)}, Order::together, Mode::refund).all[0].remaining, 0);
+  EXPECT_EQ(ask({of("a", kFast, 4)}, Order::together, Mode::refund).all[0].remaining, 4);
+  EXPECT_TRUE(ask({of("a", kFast, 4)}).allowed);
+  EXPECT_FALSE(ask({of("a", kFast)}).allowed);
   EXPECT_EQ(ask({of("a", kFast, std::numeric_limits<Count>::max())}, Order::together, Mode::refund).all[0].remaining,
             10);
+}
+
+TEST_P(StoreConformance, ALookAnswersAsAPeekAndWritesNothing) {
+  using namespace conformance;
+  constexpr Limit kDaily = Limit::per_day(1000);
+  EXPECT_TRUE(ask({of("a", kDaily, 999)}).allowed);
+  EXPECT_EQ(ask({of("a", Limit::per_second(10))}, Order::together, Mode::look).all[0],
+            (Decision{false, 10, 0, 100ms, 1s}));
+  EXPECT_EQ(left("a", kDaily), 1);
 }
 
 TEST_P(StoreConformance, ALimitWithAQuotaIsHeldToBothEvenInOrder) {

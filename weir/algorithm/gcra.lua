@@ -1,36 +1,122 @@
--- One request against Redis: every state read, decided, and all or none written. The same functions as gcra.h and the
+-- Questions to Redis: each reads all of its states, decides, and writes all or none. The same functions as gcra.h and the
 -- quota part of calendar.h; gcra_vectors.txt holds both to the same answers.
 --
 -- Lua's numbers are doubles: integers are exact below 2^53, which is 104 days in nanoseconds. So a duration is one
 -- number (windows beyond 104 days are refused before they get here), and an instant is two: whole seconds since 1970
--- and nanoseconds. The clock is Redis's own, read once.
+-- and nanoseconds. The clock is Redis's own, read once for all questions.
 --
--- KEYS   one state each, every state once: a TAT as seconds and nine digits of nanoseconds, or a quota's minutes:used.
---        What is there and no such thing counts as no state: a spend overwrites it, a reset deletes it.
--- ARGV   mode: spend, peek, look (a peek that never writes), refund, reset or undo; for undo then the spend's seconds
---        and microseconds. Then per key:
---        b price window interval             a bucket, in nanoseconds; price -1: the cost exceeds the burst
---        w cost size start end next          a quota; the window by the server's clock and the end of the one after it,
---                                            in minutes since 1970
---        B and W are shadows. A + before the letter begins a new group: groups are charged in order, up to the first
---        that denies; the keys of one group together.
--- Reply  seconds, microseconds, states forgotten; then for every key of the groups charged:
---        allowed, remaining, retry (-1: never), reset
+-- KEYS   the states of all questions, in order; within a question every state once: a TAT as seconds and nine digits of
+--        nanoseconds, or a quota's minutes:used. Anything else found there counts as no state: a spend overwrites it, a
+--        reset deletes it.
+-- ARGV   one or more questions, either
+--        s price window                      about one bucket, in nanoseconds: spend (s), peek (p) or refund (r); price
+--                                            -1: the cost exceeds the burst
+--        mode keys                           or about several keys: spend, peek, look (a peek that never writes),
+--                                            refund, reset, or undo seconds microseconds (of the spend); then per key:
+--        b price window                        a bucket
+--        w cost size start end next            a quota; the window by the server's clock and the end of the one after
+--                                              it, in minutes since 1970
+--                                              B and W are shadows. A + before the letter begins a new group: groups
+--                                              are charged in order, up to the first that denies; the keys of one
+--                                              group together.
+-- Reply  one question: its answer. Several: an array of their answers; a text is the error of that question alone.
+--        One bucket: its backlog afterwards; denied: -1 - backlog.
+--        Several keys: seconds, microseconds, states forgotten; then for every key of the groups charged the backlog
+--        the same way, or for a quota the tokens used (denied: -1 - used) and the end of its window.
 --
--- Leases: one bucket, and a second key that names the leases out: "holder serial end;" each, the end in ms.
+-- Leases: one bucket, and a second key that lists the leases in force: "holder serial end;" each, the end in ms.
 -- ARGV   lease b price window interval asks want holder serial servers life: `asks` spends of that price, and up to
 --        `want` tokens beyond them for the holder to spend within `life` ms, unless `servers` others hold a lease.
 --        Without a second key want is 0.
 --        return b price window interval holder serial: that much of that lease was not spent; too late, it is lost.
 -- Reply  seconds, microseconds, 1 if others hold too many leases; asks that pass, remaining, retry of the next, reset,
 --        tokens leased
-local fmod, floor, ceil, max, min, format, sub, match = math.fmod, math.floor, math.ceil, math.max, math.min,
-  string.format, string.sub, string.match
-local time = redis.call('TIME')
-local now_s, now_n = tonumber(time[1]), tonumber(time[2]) * 1000
+local call, find, sub = redis.call, string.find, string.sub
+local time = call('TIME')
+local now_s, now_n = tonumber(time[1]), time[2] * 1000
+
+-- Redis runs all of this for every call, so whatever a question about one bucket does not need, functions included, is
+-- made after its answer.
+
+-- How far a bucket's TAT lies ahead of now, 0 if the bucket is full; and whether the key holds something else. Below 2^53
+-- the difference is exact, above it is more than any window.
+local function ahead(key)
+  local state = redis.pcall('GET', key)
+  if not state then
+    return 0
+  end
+  if type(state) == 'table' then
+    if not find(state.err, 'WRONGTYPE', 1, true) then
+      call('GET', key)  -- raises the error the way this version of Redis does
+    end
+    return 0, true
+  end
+  if #state < 10 or #state > 19 or find(state, '%D') then
+    return 0, true
+  end
+  local owed = (sub(state, 1, -10) - now_s) * 1000000000 + (sub(state, -9) - now_n)
+  return owed > 0 and owed or 0
+end
+
+-- Writes now + owed. It expires when the bucket is full, at the next millisecond. PXAT, because a script may begin before
+-- the TIME it reads: counted from its beginning, PX could forget a bucket that is not yet full.
+local function keep(key, owed)
+  if owed <= 0 then
+    call('DEL', key)
+    return
+  end
+  -- The quotient behind % is rounded, so n may be a little below 0; s and n agree all the same.
+  local n = owed % 1000000000
+  local s = now_s + (owed - n) / 1000000000
+  n = now_n + n
+  if n >= 1000000000 then
+    s, n = s + 1, n - 1000000000
+  elseif n < 0 then
+    s, n = s - 1, n + 1000000000
+  end
+  call('SET', key, string.format('%d%09d', s, n), 'PXAT', s * 1000 + (n - n % 1000000) / 1000000 + 1)
+end
+
+-- The question about KEYS[k] that begins at ARGV[at].
+local function one_bucket(k, at)
+  local key, mode, price, window = KEYS[k], ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local owed = ahead(key)
+  -- Further ahead than an empty bucket: the numbers changed or the clock was set back. It counts as empty from here on,
+  -- and that is written, or the wait would begin anew with every question.
+  local writes = owed > window
+  if writes then
+    owed = window
+  end
+  local denied = false
+  if mode == 'r' then
+    if price > 0 and owed > 0 then
+      owed, writes = owed > price and owed - price or 0, true
+    end
+  elseif price < 0 or owed + price > window then
+    denied = true
+  elseif mode == 's' and price > 0 then
+    owed, writes = owed + price, true
+  end
+  if writes then
+    keep(key, owed)
+  end
+  return denied and -1 - owed or owed
+end
+
+if #ARGV == 3 * #KEYS then
+  if #KEYS == 1 then
+    return one_bucket(1, 1)
+  end
+  local replies = {}
+  for k = 1, #KEYS do
+    local passed, reply = pcall(one_bucket, k, 3 * k - 2)
+    replies[k] = passed and reply or type(reply) == 'table' and reply.err or reply
+  end
+  return replies
+end
+
 local second = 1000000000
-local mode = ARGV[1]
-local forgotten = 0
+local fmod, floor, max, min, format, match = math.fmod, math.floor, math.max, math.min, string.format, string.match
 
 -- fmod is exact; a / b is rounded, so its floor may be one too many.
 local function whole(a, b)
@@ -40,152 +126,89 @@ end
 -- What a key holds, false if there is none; for a list or the like an empty text, which is no state.
 local function get(key)
   local found = redis.pcall('GET', key)
-  if type(found) ~= 'table' then
-    return found
+  if type(found) == 'table' then
+    return find(found.err, 'WRONGTYPE', 1, true) and '' or call('GET', key)
   end
-  if string.find(found.err, 'WRONGTYPE', 1, true) then
-    return ''
-  end
-  -- Refused: as the version at hand ends a script for it.
-  return redis.call('GET', key)
-end
-
--- Kept until full and not longer. PXAT, because a script may begin before the TIME it reads: counted from its
--- beginning, PX could forget a bucket that is not yet full.
-local function keep(key, state, s, n)
-  redis.call('SET', key, state, 'PXAT', format('%.0f', s * 1000 + ceil(n / 1000000)))
-end
-
-local function keep_tat(key, s, n)
-  keep(key, format('%.0f%09.0f', s, n), s, n)
-end
-
--- The instant that lies `duration` after now.
-local function after_now(duration)
-  local n = now_n + fmod(duration, second)
-  local s = now_s + whole(duration, second)
-  if n >= second then
-    return s + 1, n - second
-  end
-  return s, n
-end
-
--- s, n less a duration.
-local function before(s, n, duration)
-  n = n - fmod(duration, second)
-  s = s - whole(duration, second)
-  if n < 0 then
-    return s - 1, n + second
-  end
-  return s, n
-end
-
--- How far an instant lies ahead of now, at most `most`. Seconds are compared first: the product is exact then.
-local function ahead(s, n, most)
-  if s - now_s > 9000000 then
-    return most
-  end
-  return max(min((s - now_s) * second + (n - now_n), most), 0)
+  return found
 end
 
 local bucket = {}
-local settles = mode ~= 'look' and mode ~= 'reset' and mode ~= 'undo'
 
-function bucket.read(e, at)
-  e.price, e.window, e.interval = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local state = get(e.key)
-  local s, n = match(state or '', '^(%d+)(%d%d%d%d%d%d%d%d%d)$')
-  e.foreign = state and (not s or #state > 19)
-  if state and not e.foreign then
-    e.s, e.n = tonumber(s), tonumber(n)
-    e.owed = ahead(e.s, e.n, e.window)
-    -- Further ahead than an empty bucket: the numbers changed or the clock was set back. It counts as empty from here
-    -- on, and that is written, or the wait would begin anew with every request. A look leaves it: the numbers may not
-    -- be those in force.
-    if settles and e.owed == e.window and ahead(e.s, e.n, e.window + 1) > e.window then
-      e.s, e.n = after_now(e.window)
-      keep_tat(e.key, e.s, e.n)
-    end
-  else
-    e.owed = 0
-  end
-  return at + 3
+function bucket.parse(e, at)
+  e.price, e.window = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  return at + 2
 end
 
--- The answer without taking anything.
+function bucket.read(e)
+  e.ahead, e.foreign = ahead(e.key)
+  e.owed = min(e.ahead, e.window)
+end
+
+-- Decides without taking anything.
 function bucket.look(e)
-  local room = e.window - e.owed
-  e.allowed = e.price >= 0 and e.price <= room
-  e.remaining = whole(room, e.interval)
-  e.retry = 0
-  if not e.allowed then
-    e.retry = e.price < 0 and -1 or e.price - room
-  end
-  e.reset = e.owed
+  e.allowed = e.price >= 0 and e.owed + e.price <= e.window
 end
 
 function bucket.take(e)
   if e.price == 0 then
-    return
+    return bucket.settle(e)
   end
-  local promised = e.owed + e.price
-  e.remaining = whole(e.window - promised, e.interval)
-  e.reset = promised
-  keep_tat(e.key, after_now(promised))
+  e.owed = e.owed + e.price
+  keep(e.key, e.owed)
 end
 
-function bucket.write(e, s, n)
-  if s < now_s or (s == now_s and n <= now_n) then
-    redis.call('DEL', e.key)
-    e.s, e.n, e.owed = nil, nil, 0
-  else
-    keep_tat(e.key, s, n)
-    e.s, e.n, e.owed = s, n, ahead(s, n, e.window)
+-- As in one_bucket().
+function bucket.settle(e)
+  if e.ahead > e.window then
+    keep(e.key, e.window)
   end
-end
-
-function bucket.is_full(e)
-  return not e.s or e.s < now_s or (e.s == now_s and e.n <= now_n)
 end
 
 function bucket.refund(e)
-  if e.price > 0 and not bucket.is_full(e) then
-    bucket.write(e, before(e.s, e.n, e.price))
+  if e.price > 0 and e.owed > 0 then
+    e.owed = max(e.owed - e.price, 0)
+    keep(e.key, e.owed)
+  else
+    bucket.settle(e)
   end
   e.price = 0
 end
 
-function bucket.reset_state(e)
-  if e.foreign or not bucket.is_full(e) then
-    forgotten = forgotten + 1
-    redis.call('DEL', e.key)
-    e.s, e.n, e.owed = nil, nil, 0
+-- 1 if there was something to forget.
+function bucket.reset(e)
+  if not e.foreign and e.ahead == 0 then
+    return 0
+  end
+  call('DEL', e.key)
+  e.owed = 0
+  return 1
+end
+
+-- What the refill has given since the spend is not given twice. A TAT that is too far ahead for exact arithmetic is no
+-- longer the one that was charged.
+function bucket.undo(e, spent_s, spent_n)
+  local back = e.price - max((now_s - spent_s) * second + (now_n - spent_n), 0)
+  if back > 0 and e.ahead > 0 and e.ahead < 9000000 * second then
+    keep(e.key, e.ahead - back)
   end
 end
 
--- What the refill has given since the spend is not given twice.
-function bucket.undo(e, spent_s, spent_n)
-  if not e.s then
-    return
-  end
-  local age = 0
-  if now_s - spent_s > 9000000 then
-    age = e.price
-  else
-    age = max((now_s - spent_s) * second + (now_n - spent_n), 0)
-  end
-  if age < e.price then
-    bucket.write(e, before(e.s, e.n, e.price - age))
-  end
+function bucket.answer(e, reply)
+  reply[#reply + 1] = e.allowed and e.owed or -1 - e.owed
 end
 
 local quota = {}
 
+function quota.parse(e, at)
+  e.cost, e.size = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  e.first, e.current, e.next = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+  return at + 5
+end
+
 -- The window to charge is picked by this clock: the server's may be a window ahead or behind. An undo has the one that
 -- was charged, and a reset needs none: what is kept says when it ends.
-function quota.read(e, at)
-  e.cost, e.size = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-  local first, current, next_end = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+function quota.read(e, mode)
+  local first, current, following = e.first, e.current, e.next
   local state = get(e.key)
   local ends, used = match(state or '', '^(%d+):(%d+)$')
   e.foreign = state and (not ends or #ends > 8 or #used > 11)
@@ -194,42 +217,29 @@ function quota.read(e, at)
     e.state_end, e.state_used = tonumber(ends), tonumber(used)
   end
   local minutes = floor(now_s / 60)
-  if mode ~= 'undo' and mode ~= 'reset' and (minutes >= next_end or minutes < first - (current - first)) then
-    e.failure = 'WEIRCLOCK the clocks of the server and of Redis are more than a window of the quota apart'
-    return at + 5
+  if mode ~= 'undo' and mode ~= 'reset' and (minutes >= following or minutes < first - (current - first)) then
+    return 'WEIRCLOCK the clocks of the server and of Redis are more than a window of the quota apart'
   end
   if minutes < first then
-    current, next_end = first, current
+    current, following = first, current
   elseif minutes >= current then
-    current = next_end
+    current = following
   end
   e.used_end, e.used = current, e.state_used
   if e.state_end < current then
     e.used = 0
-  elseif e.state_end == next_end then
-    e.used_end = next_end
+  elseif e.state_end == following then
+    e.used_end = following
   end
-  e.charged_end = tonumber(ARGV[at + 3])
-  return at + 5
-end
-
-local function until_minute(minute)
-  return max((minute * 60 - now_s) * second - now_n, 0)
 end
 
 function quota.write(e, minute, used)
-  keep(e.key, format('%.0f:%.0f', minute, used), minute * 60, 0)
+  call('SET', e.key, format('%.0f:%.0f', minute, used), 'PXAT', minute * 60000)
   e.state_end, e.state_used = minute, used
 end
 
 function quota.look(e)
   e.allowed = e.cost == 0 or (e.cost <= e.size and e.cost <= e.size - e.used)
-  e.remaining = max(e.size - e.used, 0)
-  e.retry = 0
-  if not e.allowed then
-    e.retry = e.cost > e.size and -1 or until_minute(e.used_end)
-  end
-  e.reset = e.used > 0 and until_minute(e.used_end) or 0
 end
 
 function quota.take(e)
@@ -237,15 +247,13 @@ function quota.take(e)
     return
   end
   e.used = e.used + e.cost
-  e.remaining = e.size - e.used
-  e.reset = until_minute(e.used_end)
   quota.write(e, e.used_end, e.used)
 end
 
--- Denied after the clock was set back: the state moves to the reading's window, or the denial would last until the
+-- Denied alone after the clock was set back: the state moves to the reading's window, or the denial would last until the
 -- clock has caught up.
 function quota.settle(e, alone)
-  if alone and e.used_end < e.state_end then
+  if alone and not e.allowed and e.used_end < e.state_end then
     quota.write(e, e.used_end, e.used)
   end
 end
@@ -260,47 +268,55 @@ function quota.refund(e)
   e.cost = 0
 end
 
-function quota.reset_state(e)
-  if e.foreign then
-    forgotten = forgotten + 1
-    redis.call('DEL', e.key)
-  elseif e.state_used ~= 0 and e.state_end * 60 > now_s then
-    forgotten = forgotten + 1
-    quota.write(e, e.state_end, 0)
-  end
+function quota.reset(e)
   e.used = 0
+  if e.foreign then
+    call('DEL', e.key)
+  elseif e.state_used ~= 0 and e.state_end * 60 > now_s then
+    quota.write(e, e.state_end, 0)
+  else
+    return 0
+  end
+  return 1
 end
 
 -- Only while the state is still in the window that was charged.
 function quota.undo(e)
-  if e.state_end == e.charged_end then
+  if e.state_end == e.current then
     quota.write(e, e.state_end, e.state_used - min(e.cost, e.state_used))
   end
 end
 
-local at, spent_s, spent_n = 2, 0, 0
-if mode == 'undo' then
-  at, spent_s, spent_n = 4, tonumber(ARGV[2]), tonumber(ARGV[3]) * 1000
+function quota.answer(e, reply)
+  reply[#reply + 1] = e.allowed and e.used or -1 - e.used
+  reply[#reply + 1] = e.used_end
 end
-local leasing = mode == 'lease' or mode == 'return'
-local entries = {}
-for i = 1, leasing and 1 or #KEYS do
-  local letter = ARGV[at]
-  local e = {key = KEYS[i], begins = i == 1}
-  if sub(letter, 1, 1) == '+' then
-    e.begins, letter = true, sub(letter, 2)
+
+-- The question at ARGV[at] about KEYS[k] and more, and where the next one begins.
+local function parse(k, at)
+  local question = {mode = ARGV[at]}
+  if question.mode == 'undo' then
+    question.spent_s, question.spent_n = tonumber(ARGV[at + 1]), ARGV[at + 2] * 1000
+    at = at + 2
   end
-  e.shadow = letter == 'B' or letter == 'W'
-  e.kind = (letter == 'b' or letter == 'B') and bucket or quota
-  at = e.kind.read(e, at + 1)
-  if e.failure then
-    return redis.error_reply(e.failure)
+  local count = tonumber(ARGV[at + 1])
+  at = at + 2
+  for i = 1, count do
+    local letter = ARGV[at]
+    local e = {key = KEYS[k], begins = i == 1}
+    if sub(letter, 1, 1) == '+' then
+      e.begins, letter = true, sub(letter, 2)
+    end
+    e.shadow = letter == 'B' or letter == 'W'
+    e.kind = (letter == 'b' or letter == 'B') and bucket or quota
+    at, k = e.kind.parse(e, at + 1), k + 1
+    question[i] = e
   end
-  entries[i] = e
+  return question, k, at
 end
 
 -- All of the group or none; a shadow in its own right. True if nothing that enforces denied.
-local function spend_group(first, last)
+local function spend_group(entries, first, last)
   local allowed = true
   for i = first, last do
     local e = entries[i]
@@ -311,15 +327,67 @@ local function spend_group(first, last)
     local e = entries[i]
     if e.allowed and (allowed or e.shadow) then
       e.kind.take(e)
-    elseif not e.allowed and e.kind == quota then
-      quota.settle(e, e.shadow or first == last)
+    else
+      e.kind.settle(e, e.shadow or first == last)
     end
   end
   return allowed
 end
 
-if leasing then
-  local e = entries[1]
+-- How many entries were asked.
+local function spend(entries)
+  local first = 1
+  while first <= #entries do
+    local last = first
+    while last < #entries and not entries[last + 1].begins do
+      last = last + 1
+    end
+    if not spend_group(entries, first, last) then
+      return last
+    end
+    first = last + 1
+  end
+  return #entries
+end
+
+local function decide(question)
+  local mode, forgotten, asked = question.mode, 0, #question
+  for i = 1, #question do
+    local failure = question[i].kind.read(question[i], mode)
+    if failure then
+      return redis.error_reply(failure)
+    end
+  end
+  if mode == 'spend' then
+    asked = spend(question)
+  end
+  local reply = {now_s, now_n / 1000, 0}
+  for i = 1, asked do
+    local e = question[i]
+    if mode == 'peek' then
+      e.kind.settle(e, false)
+    elseif mode == 'refund' then
+      e.kind.refund(e)
+    elseif mode == 'reset' then
+      forgotten = forgotten + e.kind.reset(e)
+    elseif mode == 'undo' then
+      e.kind.undo(e, question.spent_s, question.spent_n)
+    end
+    if mode ~= 'spend' then
+      e.kind.look(e)
+    end
+    e.kind.answer(e, reply)
+  end
+  reply[3] = forgotten
+  return reply
+end
+
+local function lease(mode)
+  local e = {key = KEYS[1]}
+  local at = bucket.parse(e, 3)
+  local interval = tonumber(ARGV[at])
+  bucket.read(e)
+  at = at + 1
   local milliseconds = now_s * 1000 + floor(now_n / 1000000)
 
   -- The leases of others that have not ended, how many they are, and the serial of the holder's own. None ends later
@@ -345,13 +413,12 @@ if leasing then
     if own == serial then
       bucket.refund(e)
       if count == 0 then
-        redis.call('DEL', KEYS[2])
+        call('DEL', KEYS[2])
       else
-        redis.call('SET', KEYS[2], others, 'KEEPTTL')
+        call('SET', KEYS[2], others, 'KEEPTTL')
       end
     end
-    bucket.look(e)
-    return {now_s, now_n / 1000, 0, 0, e.remaining, 0, e.reset, 0}
+    return {now_s, now_n / 1000, 0, 0, whole(e.window - e.owed, interval), 0, e.owed, 0}
   end
 
   local asks, want, holder, serial = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3]
@@ -360,56 +427,45 @@ if leasing then
   local fit = min(asks, whole(room, price))
   local leased, full = 0, 0
   if fit == asks and want > 0 then
-    leased = min(want, whole(room - fit * price, e.interval))
+    leased = min(want, whole(room - fit * price, interval))
     if leased > 0 then
       local others, count = read_leases(holder, milliseconds + life)
       if count < servers then
-        keep(KEYS[2], others .. format('%s %s %.0f;', holder, serial, milliseconds + life), after_now(life * 1000000))
+        local till = milliseconds + life
+        call('SET', KEYS[2], others .. format('%s %s %.0f;', holder, serial, till), 'PXAT', till + 1)
       else
         leased, full = 0, 1
       end
     end
   end
-  e.price = fit * price + leased * e.interval
-  bucket.look(e)
-  if fit > 0 then
+  if fit == 0 then
+    bucket.settle(e)
+  else
+    e.price = fit * price + leased * interval
     bucket.take(e)
   end
-  local retry = max(price - (e.window - e.reset), 0)
-  return {now_s, now_n / 1000, full, fit, e.remaining, retry, e.reset, leased}
+  room = e.window - e.owed
+  return {now_s, now_n / 1000, full, fit, whole(room, interval), max(price - room, 0), e.owed, leased}
 end
 
-local asked = #entries
-if mode == 'spend' then
-  local first = 1
-  while first <= #entries do
-    local last = first
-    while last < #entries and not entries[last + 1].begins do
-      last = last + 1
-    end
-    if not spend_group(first, last) then
-      asked = last
-      break
-    end
-    first = last + 1
-  end
-else
-  for i = 1, #entries do
-    local e = entries[i]
-    if mode == 'refund' then
-      e.kind.refund(e)
-    elseif mode == 'reset' then
-      e.kind.reset_state(e)
-    elseif mode == 'undo' then
-      e.kind.undo(e, spent_s, spent_n)
-    end
-    e.kind.look(e)
-  end
+if ARGV[1] == 'lease' or ARGV[1] == 'return' then
+  return lease(ARGV[1])
 end
 
-local reply = {now_s, now_n / 1000, forgotten}
-for i = 1, asked do
-  local e, to = entries[i], 4 * i
-  reply[to], reply[to + 1], reply[to + 2], reply[to + 3] = e.allowed and 1 or 0, e.remaining, e.retry, e.reset
+-- Each fails alone.
+local replies, k, at = {}, 1, 1
+while k <= #KEYS do
+  local passed, reply, question
+  if #ARGV[at] == 1 then
+    passed, reply = pcall(one_bucket, k, at)
+    k, at = k + 1, at + 3
+  else
+    question, k, at = parse(k, at)
+    if k > #KEYS and #replies == 0 then
+      return decide(question)
+    end
+    passed, reply = pcall(decide, question)
+  end
+  replies[#replies + 1] = type(reply) == 'table' and reply.err or reply
 end
-return reply
+return replies

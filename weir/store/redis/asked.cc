@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "weir/algorithm/calendar.h"
+#include "weir/algorithm/gcra.h"
 #include "weir/base/assert.h"
 #include "weir/base/text.h"
 #include "weir/store/conclude.h"
@@ -15,8 +16,7 @@ namespace {
 // Numbers of a command are written one after another into one text, which must not move meanwhile.
 constexpr std::size_t kNumberBytes = 20;
 constexpr std::size_t kNumbers = 8 * bounds::charges_max;
-constexpr std::size_t kReplyHead = 3;   // seconds, microseconds, forgotten
-constexpr std::size_t kReplyEntry = 4;  // allowed, remaining, retry, reset
+constexpr std::size_t kReplyHead = 3;  // seconds, microseconds, forgotten
 
 Count sum(Count a, Count b) {
   return a > std::numeric_limits<Count>::max() - b ? std::numeric_limits<Count>::max() : a + b;
@@ -155,70 +155,100 @@ std::string_view Asked::first_key(std::size_t part) const noexcept {
   return key(i);
 }
 
-void Asked::push_number(std::int64_t number) {
-  const std::size_t at = numbers_.size();
-  append_integer(number, numbers_);
-  command_.push_back(std::string_view(numbers_).substr(at));
+std::size_t Asked::keys(std::size_t part) const noexcept {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < entries_size_; ++i) count += list_[i].part == part ? 1 : 0;
+  return count;
 }
 
-void Asked::push_head(std::size_t part, const Script& script, std::string_view mode, bool undo) {
+// With more parts the spend may be undone, and an undo needs its time.
+bool Asked::is_one_bucket(std::size_t part) const noexcept {
+  if (mode_ != Mode::spend && mode_ != Mode::peek && mode_ != Mode::refund) return false;
+  if (end_part_ - first_part_ > 1 || keys(part) != 1) return false;
+  std::size_t i = 0;
+  while (list_[i].part != part) ++i;
+  return list_[i].kind == Kind::bucket;
+}
+
+void Asked::push_number(std::int64_t number, std::vector<std::string_view>& words) {
+  const std::size_t at = numbers_.size();
+  append_integer(number, numbers_);
+  words.push_back(std::string_view(numbers_).substr(at));
+}
+
+void Asked::begin_numbers() {
   numbers_.clear();
   numbers_.reserve(kNumbers * kNumberBytes);
+}
+
+void Asked::push_head(std::size_t keys, const Script& script) {
+  begin_numbers();
   command_.clear();
   command_.push_back("EVALSHA");
   command_.push_back(script.sha);
-  command_.push_back({});
-  for (std::size_t i = 0; i < entries_size_; ++i) {
-    if (list_[i].part == part && (!undo || list_[i].enforces)) command_.push_back(key(i));
-  }
-  const auto keys = static_cast<std::int64_t>(command_.size() - 3);
-  command_.push_back({});
-  push_number(keys);
-  command_[2] = command_.back();
-  command_.pop_back();
-  command_.back() = mode;
+  push_number(static_cast<std::int64_t>(keys), command_);
 }
 
-void Asked::push_entry(const Entry& entry, Mode mode, bool begins) {
+void Asked::push_price(const Entry& entry, Mode mode, std::vector<std::string_view>& words) {
+  if (mode == Mode::refund) {
+    // No bucket on Redis lies further ahead.
+    push_number(std::min(entry.limit.worth(entry.cost), bounds::redis_window_max).count(), words);
+  } else {
+    push_number(entry.cost > entry.limit.burst() ? -1 : entry.limit.price(entry.cost).count(), words);
+  }
+  push_number(entry.limit.window().count(), words);
+}
+
+void Asked::push_entry(const Entry& entry, Mode mode, bool begins, std::vector<std::string_view>& words) {
   constexpr std::string_view kLetters[] = {"b", "w", "B", "W", "+b", "+w", "+B", "+W"};
   const bool quota = entry.kind == Kind::quota;
-  command_.push_back(kLetters[(quota ? 1u : 0u) + (entry.enforces ? 0u : 2u) + (begins ? 4u : 0u)]);
-  if (!quota) {
-    if (mode == Mode::refund) {
-      // No bucket on Redis lies further ahead.
-      push_number(std::min(entry.limit.worth(entry.cost), bounds::redis_window_max).count());
-    } else {
-      push_number(entry.cost > entry.limit.burst() ? -1 : entry.limit.price(entry.cost).count());
-    }
-    push_number(entry.limit.window().count());
-    push_number(entry.limit.interval().count());
-    return;
-  }
-  push_number(std::min<Count>(entry.cost, bounds::quota_max + 1));
-  push_number(entry.quota.size);
-  push_number(quota::to_minutes(entry.quota.window.start));
-  push_number(quota::to_minutes(entry.quota.window.end));
-  push_number(quota::to_minutes(entry.quota.next_end));
+  words.push_back(kLetters[(quota ? 1u : 0u) + (entry.enforces ? 0u : 2u) + (begins ? 4u : 0u)]);
+  if (!quota) return push_price(entry, mode, words);
+  push_number(std::min<Count>(entry.cost, bounds::quota_max + 1), words);
+  push_number(entry.quota.size, words);
+  push_number(quota::to_minutes(entry.quota.window.start), words);
+  push_number(quota::to_minutes(entry.quota.window.end), words);
+  push_number(quota::to_minutes(entry.quota.next_end), words);
 }
 
 void Asked::push_time(const Wall* time) {
   if (time == nullptr) return;
   const std::int64_t microseconds = time->time_since_epoch() / std::chrono::microseconds{1};
-  push_number(microseconds / 1'000'000);
-  push_number(microseconds % 1'000'000);
+  push_number(microseconds / 1'000'000, command_);
+  push_number(microseconds % 1'000'000, command_);
 }
 
-std::span<const std::string_view> Asked::command(std::size_t part, const Script& script, const Wall* time) {
-  push_head(part, script, print(mode_), false);
+void Asked::append_keys(std::size_t part, std::vector<std::string_view>& words) const {
+  for (std::size_t i = 0; i < entries_size_; ++i) {
+    if (list_[i].part == part) words.push_back(key(i));
+  }
+}
+
+void Asked::append_arguments(std::size_t part, std::vector<std::string_view>& words) {
+  begin_numbers();
+  push_arguments(part, words);
+}
+
+void Asked::push_arguments(std::size_t part, std::vector<std::string_view>& words) {
+  const bool one_bucket = is_one_bucket(part);
+  words.push_back(one_bucket ? print(mode_).substr(0, 1) : print(mode_));
+  if (!one_bucket) push_number(static_cast<std::int64_t>(keys(part)), words);
   std::size_t group = 0;
   bool first = true;
   for (std::size_t i = 0; i < entries_size_; ++i) {
     const Entry& entry = list_[i];
     if (entry.part != part) continue;
-    push_entry(entry, mode_, !first && entry.group != group);
+    if (one_bucket) return push_price(entry, mode_, words);
+    push_entry(entry, mode_, !first && entry.group != group, words);
     group = entry.group;
     first = false;
   }
+}
+
+std::span<const std::string_view> Asked::command(std::size_t part, const Script& script, const Wall* time) {
+  push_head(keys(part), script);
+  append_keys(part, command_);
+  push_arguments(part, command_);
   push_time(time);
   return command_;
 }
@@ -226,44 +256,78 @@ std::span<const std::string_view> Asked::command(std::size_t part, const Script&
 // A quota is told by the end of the window that was charged: its spend said how far off that was.
 std::span<const std::string_view> Asked::undo_command(std::size_t part, const Script& script, const Wall* time) {
   const Part& spent = parts_[part];
-  push_head(part, script, "undo", true);
-  if (command_.size() == 4) return {};  // shadows only
-  push_number(spent.seconds);
-  push_number(spent.microseconds);
-  const Wall spent_at{std::chrono::seconds{spent.seconds} + std::chrono::microseconds{spent.microseconds}};
+  const auto is_spent = [part](const Entry& entry) { return entry.part == part && entry.enforces; };
+  const std::span<const Entry> entries(list_.data(), entries_size_);
+  const auto keys = static_cast<std::size_t>(std::ranges::count_if(entries, is_spent));
+  if (keys == 0) return {};  // shadows only
+  push_head(keys, script);
   for (std::size_t i = 0; i < entries_size_; ++i) {
-    Entry entry = list_[i];
-    if (entry.part != part || !entry.enforces) continue;
+    if (is_spent(list_[i])) command_.push_back(key(i));
+  }
+  command_.push_back("undo");
+  push_number(spent.seconds, command_);
+  push_number(spent.microseconds, command_);
+  push_number(static_cast<std::int64_t>(keys), command_);
+  const Wall spent_at{std::chrono::seconds{spent.seconds} + std::chrono::microseconds{spent.microseconds}};
+  for (Entry entry : entries) {
+    if (!is_spent(entry)) continue;
     if (entry.kind == Kind::quota) entry.quota.window.end = spent_at + entry.decision.reset_after;
-    push_entry(entry, Mode::refund, false);
+    push_entry(entry, Mode::refund, false, command_);
   }
   push_time(time);
   return command_;
 }
 
-Result<void> Asked::absorb(std::size_t part, const resp::Reply& reply) {
-  const std::span<const resp::Reply::Value> values = reply.values().subspan(1);
-  const bool whole = reply.root().type == resp::Type::array && values.size() >= kReplyHead &&
-                     std::ranges::all_of(values, [](const auto& v) { return v.type == resp::Type::integer; });
-  if (!whole) return Error{Fault::unavailable, "Redis answers the script with something else"};
-  parts_[part].seconds = values[0].integer;
-  parts_[part].microseconds = values[1].integer;
-  forgotten_ += static_cast<std::size_t>(values[2].integer);
-  std::size_t at = kReplyHead;
-  for (std::size_t i = 0; i < entries_size_ && at + kReplyEntry <= values.size(); ++i) {
+// Of a denied bucket and of one that passed, the script says how it was left: the decision is gcra.h's. False: no
+// script of ours leaves it so.
+bool Asked::absorb_bucket(Entry& entry, std::int64_t backlog) noexcept {
+  const bool allowed = backlog >= 0;
+  const Duration owed{allowed ? backlog : -1 - backlog};
+  if (owed > entry.limit.window()) return false;
+  entry.decision = gcra::spend(entry.limit, Time{owed}, allowed ? 0 : entry.cost, Time{}).decision;
+  return entry.decision.allowed == allowed;
+}
+
+bool Asked::absorb_quota(Entry& entry, std::int64_t used, std::int64_t end, Wall now) noexcept {
+  const bool allowed = used >= 0;
+  const quota::Usage usage{end, allowed ? used : -1 - used};
+  if (usage.used > bounds::quota_max || end < 0 || end > quota::kMinutesMax) return false;
+  const Duration wait = std::max(quota::to_wall(end) - now, Duration::zero());
+  const Duration never_or_wait = entry.cost > entry.quota.size ? kNever : wait;
+  entry.decision = quota::answer(entry.quota, usage, allowed, allowed ? Duration::zero() : never_or_wait, now);
+  return true;
+}
+
+Result<void> Asked::absorb(std::size_t part, std::span<const resp::Reply::Value> values) {
+  const auto is_integer = [](const resp::Reply::Value& value) { return value.type == resp::Type::integer; };
+  const bool one_bucket = is_one_bucket(part);
+  const bool array = values.front().type == resp::Type::array;
+  if (!one_bucket) values = values.subspan(1);
+  const bool whole = one_bucket ? values.size() == 1 : array && values.size() > kReplyHead;
+  if (!whole || !std::ranges::all_of(values, is_integer)) {
+    return Error{Fault::unavailable, "Redis answers the script with something else"};
+  }
+  Wall now{};
+  if (!one_bucket) {
+    parts_[part].seconds = values[0].integer;
+    parts_[part].microseconds = values[1].integer;
+    forgotten_ += static_cast<std::size_t>(values[2].integer);
+    now = Wall{std::chrono::seconds{values[0].integer} + std::chrono::microseconds{values[1].integer}};
+    values = values.subspan(kReplyHead);
+  }
+  for (std::size_t i = 0; i < entries_size_ && !values.empty(); ++i) {
     Entry& entry = list_[i];
     if (entry.part != part) continue;
+    const std::size_t size = entry.kind == Kind::quota ? 2 : 1;
+    if (values.size() < size) break;
+    const bool possible = entry.kind == Kind::quota ? absorb_quota(entry, values[0].integer, values[1].integer, now)
+                                                    : absorb_bucket(entry, values[0].integer);
+    if (!possible) return Error{Fault::unavailable, "Redis answers the script with an impossible state"};
     entry.answered = true;
-    Decision& decision = entry.decision;
-    decision.allowed = values[at].integer != 0;
-    decision.burst = entry.kind == Kind::quota ? entry.quota.size : entry.limit.burst();
-    decision.remaining = values[at + 1].integer;
-    decision.retry_after = values[at + 2].integer < 0 ? kNever : Duration{values[at + 2].integer};
-    decision.reset_after = Duration{values[at + 3].integer};
-    if (!decision.allowed && entry.enforces && mode_ == Mode::spend) denied_ = true;
-    at += kReplyEntry;
+    if (!entry.decision.allowed && entry.enforces && mode_ == Mode::spend) denied_ = true;
+    values = values.subspan(size);
   }
-  if (at == values.size() && at > kReplyHead) return {};
+  if (values.empty()) return {};
   return Error{Fault::unavailable, "Redis answers the script with too much or too little"};
 }
 

@@ -50,14 +50,21 @@ class Asked {
   int slot(std::size_t part) const noexcept { return parts_[part].slot; }
   std::string_view first_key(std::size_t part) const noexcept;
 
+  std::size_t keys(std::size_t part) const noexcept;
+
   // The command, views into this object and `script` until the next call. `time` is for tests that bring their own:
   // production's clock is Redis's.
   std::span<const std::string_view> command(std::size_t part, const Script& script, const Wall* time = nullptr);
+  // The part's keys and arguments of the script, appended to a command of several questions; views into this object
+  // until the next call.
+  void append_keys(std::size_t part, std::vector<std::string_view>& words) const;
+  void append_arguments(std::size_t part, std::vector<std::string_view>& words);
   // Takes a part's spends back; empty if it spent nothing.
   std::span<const std::string_view> undo_command(std::size_t part, const Script& script, const Wall* time = nullptr);
 
-  // A part's reply. An Error: it is not what the script answers.
-  Result<void> absorb(std::size_t part, const resp::Reply& reply);
+  // A part's reply, or its share of a reply to several questions. An Error: it is not what the script answers.
+  Result<void> absorb(std::size_t part, std::span<const resp::Reply::Value> values);
+  Result<void> absorb(std::size_t part, const resp::Reply& reply) { return absorb(part, reply.values()); }
   // All parts of the stage have replied. True: there is another stage to ask. False: verdict() is there, and the parts
   // of this stage that is_in_vain() are to be taken back.
   bool advance() noexcept;
@@ -108,10 +115,17 @@ class Asked {
   Result<void> add(const Charge& charge, std::size_t group, const Keys& keys);
   void plan(Order order, const Keys& keys);
   void identify(Order order);
-  void push_number(std::int64_t number);
-  void push_entry(const Entry& entry, Mode mode, bool begins);
-  void push_head(std::size_t part, const Script& script, std::string_view mode, bool undo);
+  // The question is about one bucket and nothing it spends is ever taken back: the script's short form.
+  bool is_one_bucket(std::size_t part) const noexcept;
+  void begin_numbers();
+  void push_number(std::int64_t number, std::vector<std::string_view>& words);
+  void push_price(const Entry& entry, Mode mode, std::vector<std::string_view>& words);
+  void push_entry(const Entry& entry, Mode mode, bool begins, std::vector<std::string_view>& words);
+  void push_arguments(std::size_t part, std::vector<std::string_view>& words);
+  void push_head(std::size_t keys, const Script& script);
   void push_time(const Wall* time);
+  bool absorb_bucket(Entry& entry, std::int64_t backlog) noexcept;
+  bool absorb_quota(Entry& entry, std::int64_t used, std::int64_t end, Wall now) noexcept;
   static Decision as_it_stands(const Entry& entry) noexcept;
 
   Mode mode_ = Mode::spend;

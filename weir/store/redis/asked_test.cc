@@ -37,6 +37,11 @@ class AskedTest : public testing::Test {
   void begin(std::vector<Charge> charges, Order order = Order::together, Mode mode = Mode::spend) {
     ASSERT_TRUE(asked_.begin({0, charges, mode, order}, kKeys));
   }
+  Result<void> reply(std::size_t part, std::int64_t number) {
+    resp::Reply parsed;
+    EXPECT_EQ(parsed.parse(":" + std::to_string(number) + "\r\n"), resp::Parsed::done);
+    return asked_.absorb(part, parsed);
+  }
   Result<void> reply(std::size_t part, const std::vector<std::int64_t>& numbers) {
     std::string bytes = "*" + std::to_string(numbers.size()) + "\r\n";
     for (const std::int64_t number : numbers) bytes += ":" + std::to_string(number) + "\r\n";
@@ -53,26 +58,25 @@ TEST_F(AskedTest, OneSlotIsOneScript) {
   begin({of("a:1"), of("b:1", 3), of("c:1", 1, true)});
   ASSERT_EQ(asked_.end_part(), 1u);
   EXPECT_EQ(command(0),
-            "EVALSHA sha 3 p:b:a:1 p:b:b:1 p:b:c:1 spend b 500000000 1000000000 500000000 b -1 1000000000 500000000 "
-            "B 500000000 1000000000 500000000");
+            "EVALSHA sha 3 p:b:a:1 p:b:b:1 p:b:c:1 spend 3 b 500000000 1000000000 b -1 1000000000 "
+            "B 500000000 1000000000");
 }
 
 TEST_F(AskedTest, InOrderMarksWhereAGroupBegins) {
   begin({of("a:1"), of("b:1")}, Order::in_order);
-  EXPECT_EQ(command(0),
-            "EVALSHA sha 2 p:b:a:1 p:b:b:1 spend b 500000000 1000000000 500000000 +b 500000000 1000000000 500000000");
+  EXPECT_EQ(command(0), "EVALSHA sha 2 p:b:a:1 p:b:b:1 spend 2 b 500000000 1000000000 +b 500000000 1000000000");
 }
 
 TEST_F(AskedTest, TogetherAsksAllSlotsAtOnceAndTakesBackWhatWasSpentInVain) {
   begin({of("a:1"), of("b:2"), of("c:1", 1, true)});
   ASSERT_EQ(asked_.end_part(), 2u);
   EXPECT_EQ(asked_.slot(1), 2);
-  ASSERT_TRUE(reply(0, {100, 5, 0, 1, 1, 0, 500'000'000, 1, 1, 0, 500'000'000}));
-  ASSERT_TRUE(reply(1, {100, 9, 0, 0, 0, 250'000'000, 750'000'000}));
+  ASSERT_TRUE(reply(0, {100, 5, 0, 500'000'000, 500'000'000}));
+  ASSERT_TRUE(reply(1, {100, 9, 0, -1 - 750'000'000}));
   EXPECT_FALSE(asked_.advance());
   EXPECT_TRUE(asked_.is_in_vain(0));
   EXPECT_FALSE(asked_.is_in_vain(1));
-  EXPECT_EQ(join(asked_.undo_command(0, kScript)), "EVALSHA sha 1 p:b:a:1 undo 100 5 b 500000000 1000000000 500000000")
+  EXPECT_EQ(join(asked_.undo_command(0, kScript)), "EVALSHA sha 1 p:b:a:1 undo 100 5 1 b 500000000 1000000000")
       << "the shadow stays charged";
   const Verdict verdict = asked_.verdict();
   EXPECT_FALSE(verdict.allowed);
@@ -83,8 +87,8 @@ TEST_F(AskedTest, TogetherAsksAllSlotsAtOnceAndTakesBackWhatWasSpentInVain) {
 
 TEST_F(AskedTest, NothingIsTakenBackWhenAllAllow) {
   begin({of("a:1"), of("b:2")});
-  ASSERT_TRUE(reply(0, {100, 5, 0, 1, 1, 0, 500'000'000}));
-  ASSERT_TRUE(reply(1, {100, 9, 0, 1, 1, 0, 500'000'000}));
+  ASSERT_TRUE(reply(0, {100, 5, 0, 500'000'000}));
+  ASSERT_TRUE(reply(1, {100, 9, 0, 500'000'000}));
   EXPECT_FALSE(asked_.advance());
   EXPECT_FALSE(asked_.is_in_vain(0));
   EXPECT_TRUE(asked_.verdict().allowed);
@@ -92,7 +96,7 @@ TEST_F(AskedTest, NothingIsTakenBackWhenAllAllow) {
 
 TEST_F(AskedTest, APartThatFailedMakesTheOthersVain) {
   begin({of("a:1"), of("b:2")});
-  ASSERT_TRUE(reply(0, {100, 5, 0, 1, 1, 0, 500'000'000}));
+  ASSERT_TRUE(reply(0, {100, 5, 0, 500'000'000}));
   asked_.abandon();
   EXPECT_FALSE(asked_.advance());
   EXPECT_TRUE(asked_.is_in_vain(0));
@@ -102,11 +106,11 @@ TEST_F(AskedTest, APartThatFailedMakesTheOthersVain) {
 TEST_F(AskedTest, InOrderTheNextSlotIsAskedWhenTheOneBeforeHasAllowed) {
   begin({of("a:1"), of("b:1"), of("c:2"), of("d:1")}, Order::in_order);
   ASSERT_EQ(asked_.end_part(), 1u);
-  ASSERT_TRUE(reply(0, {100, 5, 0, 1, 1, 0, 500'000'000, 1, 1, 0, 500'000'000}));
+  ASSERT_TRUE(reply(0, {100, 5, 0, 500'000'000, 500'000'000}));
   ASSERT_TRUE(asked_.advance());
   EXPECT_EQ(asked_.first_part(), 1u);
   EXPECT_EQ(asked_.slot(1), 2);
-  ASSERT_TRUE(reply(1, {100, 5, 0, 0, 0, 250'000'000, 750'000'000}));
+  ASSERT_TRUE(reply(1, -1 - 750'000'000));
   EXPECT_FALSE(asked_.advance());
   EXPECT_FALSE(asked_.is_in_vain(1));
   EXPECT_EQ(asked_.verdict().all.size(), 3u) << "the last one was not asked";
@@ -114,7 +118,7 @@ TEST_F(AskedTest, InOrderTheNextSlotIsAskedWhenTheOneBeforeHasAllowed) {
 }
 
 TEST_F(AskedTest, OnlyADenialThatChargesNothingIsWorthRemembering) {
-  const std::vector<std::int64_t> denied = {100, 5, 0, 0, 0, 250'000'000, 750'000'000};
+  const std::int64_t denied = -1 - 750'000'000;
   begin({of("a:1")});
   EXPECT_FALSE(asked_.is_denied_for_all());
   ASSERT_TRUE(reply(0, denied));
@@ -150,13 +154,49 @@ TEST_F(AskedTest, OtherNumbersCostsOrOrderAreAnotherQuestion) {
   EXPECT_NE(asked_.identity(), first);
 }
 
+TEST_F(AskedTest, OneBucketIsAskedInShortAndDecidedByWhatItIsLeftWith) {
+  begin({of("a:1")});
+  EXPECT_EQ(command(0), "EVALSHA sha 1 p:b:a:1 s 500000000 1000000000");
+  ASSERT_TRUE(reply(0, 500'000'000));
+  EXPECT_EQ(asked_.verdict().all[0], (Decision{true, 2, 1, 0ns, 500ms}));
+  begin({of("a:1", 3)}, Order::together, Mode::peek);
+  EXPECT_EQ(command(0), "EVALSHA sha 1 p:b:a:1 p -1 1000000000");
+  ASSERT_TRUE(reply(0, -1));
+  EXPECT_EQ(asked_.verdict().all[0], (Decision{false, 2, 2, kNever, 0ns}));
+  begin({of("a:1", 3)}, Order::together, Mode::refund);
+  EXPECT_EQ(command(0), "EVALSHA sha 1 p:b:a:1 r 1500000000 1000000000");
+  ASSERT_TRUE(reply(0, 0));
+  EXPECT_EQ(asked_.verdict().all[0], (Decision{true, 2, 2, 0ns, 0ns}));
+  begin({of("a:1")});
+  ASSERT_TRUE(reply(0, -1 - 750'000'000));
+  EXPECT_EQ(asked_.verdict().all[0], (Decision{false, 2, 0, 250ms, 750ms}));
+}
+
+TEST_F(AskedTest, AQuotaIsDecidedByWhatIsUsedAndWhenItEnds) {
+  Charge charge = of("a:1", 2);
+  charge.key.kind = Kind::quota;
+  charge.quota = {5, {Wall{0s}, Wall{60min}}, Wall{120min}};
+  begin({charge});
+  EXPECT_EQ(command(0), "EVALSHA sha 1 p:w:a:1 spend 1 w 2 5 1 60 120");
+  ASSERT_TRUE(reply(0, {60, 5, 0, 2, 60}));
+  EXPECT_EQ(asked_.verdict().all[0], (Decision{true, 5, 3, 0ns, 59min - 5us}));
+  begin({charge});
+  ASSERT_TRUE(reply(0, {60, 0, 0, -1 - 4, 60}));
+  EXPECT_EQ(asked_.verdict().all[0], (Decision{false, 5, 1, 59min, 59min}));
+}
+
 TEST_F(AskedTest, TurnsAwayRepliesThatAreNotTheScripts) {
   begin({of("a:1")});
+  EXPECT_FALSE(reply(0, {100, 5, 0, 500'000'000})) << "one number is asked for";
+  EXPECT_FALSE(reply(0, 1'000'000'001)) << "no bucket is emptier than empty";
+  EXPECT_FALSE(reply(0, -1 - 500'000'000)) << "it would have passed";
+  EXPECT_TRUE(reply(0, 500'000'000));
+  begin({of("a:1"), of("b:1")});
+  EXPECT_FALSE(reply(0, 500'000'000));
   EXPECT_FALSE(reply(0, {100, 5}));
   EXPECT_FALSE(reply(0, {100, 5, 0}));
-  EXPECT_FALSE(reply(0, {100, 5, 0, 1, 1, 0}));
-  EXPECT_FALSE(reply(0, {100, 5, 0, 1, 1, 0, 0, 1, 1, 0, 0}));
-  EXPECT_TRUE(reply(0, {100, 5, 0, 1, 1, 0, 0}));
+  EXPECT_FALSE(reply(0, {100, 5, 0, 0, 0, 0}));
+  EXPECT_TRUE(reply(0, {100, 5, 0, 0, 0}));
 }
 
 }  // namespace

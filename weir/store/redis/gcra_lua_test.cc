@@ -1,4 +1,4 @@
-// Holds gcra.lua, run by a real Redis, to gcra_vectors.txt.
+// Holds gcra.lua, run by a real Redis, to gcra_vectors.txt, in every form that a question may have.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,10 +58,6 @@ std::string state_text(std::int64_t instant) {
   return seconds(instant) + std::string(9 - rest.size(), '0') + rest;
 }
 
-std::int64_t until_minute(std::int64_t instant) {
-  return 60 * kSecond - instant % (60 * kSecond);
-}
-
 class GcraLua : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -101,35 +97,45 @@ bool GcraLua::hold(const Vector& vector) {
   // Everything moves back by what is less than a microsecond of now.
   const std::int64_t shift = kBase - vector.now % 1000;
   const std::int64_t now = vector.now + shift;
-  connection_.ask({"DEL", "k"});
-  if (vector.tat != 0) connection_.ask({"SET", "k", state_text(vector.tat + shift)});
-  std::vector<std::string> arguments = {vector.op};
   const bool undo = vector.op == "undo";
+  // The age counts in nanoseconds; the script's clock does not. Both of its readings move.
+  const std::int64_t spent_at = vector.since + shift;
+  if (undo && spent_at % 1000 != 0) return false;
   const bool never = vector.cost > vector.burst && (vector.op == "spend" || vector.op == "peek");
-  if (undo) {
-    // The age counts in nanoseconds; the script's clock does not. Both of its readings move.
-    const std::int64_t spent_at = vector.since + shift;
-    if (spent_at % 1000 != 0) return false;
-    arguments.insert(arguments.end(), {seconds(spent_at), microseconds(spent_at)});
-  }
   const Duration price =
       vector.op == "refund" ? std::min(limit->worth(vector.cost), bounds::redis_window_max) : limit->price(vector.cost);
-  arguments.insert(arguments.end(),
-                   {"b", never ? "-1" : std::to_string(price.count()), std::to_string(limit->window().count()),
-                    std::to_string(limit->interval().count())});
-  const std::string answer = run({"k"}, arguments, now);
+  const std::vector<std::string> numbers = {never ? "-1" : std::to_string(price.count()),
+                                            std::to_string(limit->window().count())};
+  const std::int64_t reset = *parse_integer(vector.out[3] == "-" ? "0" : vector.out[3]);
+  const std::string answer = std::to_string(vector.out[0] == "1" ? reset : -1 - reset);
   const std::string head = "[" + seconds(now) + ", " + microseconds(now) + ", 0, ";
-  if (!undo) {
-    EXPECT_EQ(answer, head + vector.out[0] + ", " + vector.out[1] + ", " + vector.out[2] + ", " + vector.out[3] + "]")
-        << vector.text;
-  }
-  const std::int64_t tat = *parse_integer(vector.out[4]);
-  const std::string kept = connection_.ask({"GET", "k"});
-  if (tat > vector.now) {
-    EXPECT_EQ(kept, state_text(tat + shift)) << vector.text;
-  } else {
-    EXPECT_TRUE(kept == "(nil)" || kept == state_text(vector.tat + shift)) << vector.text << " kept " << kept;
-  }
+
+  const auto hold_form = [&](const std::vector<std::string>& keys, const std::vector<std::string>& arguments,
+                             const std::string& reply) {
+    connection_.ask({"DEL", "k", "l"});
+    if (vector.tat != 0) connection_.ask({"SET", "k", state_text(vector.tat + shift)});
+    const std::string replied = run(keys, arguments, now);
+    if (!undo) EXPECT_EQ(replied, reply) << vector.text;
+    const std::int64_t tat = *parse_integer(vector.out[4]);
+    const std::string kept = connection_.ask({"GET", "k"});
+    if (tat > vector.now) {
+      EXPECT_EQ(kept, state_text(tat + shift)) << vector.text;
+    } else {
+      EXPECT_TRUE(kept == "(nil)" || kept == state_text(vector.tat + shift)) << vector.text << " kept " << kept;
+    }
+  };
+  std::vector<std::string> keyed = {vector.op};
+  if (undo) keyed.insert(keyed.end(), {seconds(spent_at), microseconds(spent_at)});
+  keyed.insert(keyed.end(), {"1", "b", numbers[0], numbers[1]});
+  hold_form({"k"}, keyed, head + answer + "]");
+  if (undo || vector.op == "look") return true;
+  const std::vector<std::string> brief = {vector.op.substr(0, 1), numbers[0], numbers[1]};
+  hold_form({"k"}, brief, answer);
+  const std::vector<std::string> two = {"s", "10", "100", brief[0], brief[1], brief[2]};
+  hold_form({"l", "k"}, two, "[10, " + answer + "]");
+  std::vector<std::string> mixed = {"s", "10", "100"};
+  mixed.insert(mixed.end(), keyed.begin(), keyed.end());
+  hold_form({"l", "k"}, mixed, "[10, " + head + answer + "]]");
   return true;
 }
 
@@ -147,10 +153,10 @@ TEST_F(GcraLua, TheLongestWindowIsExactToTheNanosecond) {
   const std::int64_t now = kBase + 999'999'000;
   // Empty but for one nanosecond.
   connection_.ask({"SET", "k", state_text(now + window - 1)});
-  const std::vector<std::string> one = {"spend", "b", "1", std::to_string(window), "1"};
-  EXPECT_EQ(run({"k"}, one, now), "[" + seconds(now) + ", 999999, 0, 1, 0, 0, " + std::to_string(window) + "]");
+  const std::vector<std::string> one = {"s", "1", std::to_string(window)};
+  EXPECT_EQ(run({"k"}, one, now), std::to_string(window));
   EXPECT_EQ(connection_.ask({"GET", "k"}), state_text(now + window));
-  EXPECT_EQ(run({"k"}, one, now), "[" + seconds(now) + ", 999999, 0, 0, 0, 1, " + std::to_string(window) + "]");
+  EXPECT_EQ(run({"k"}, one, now), std::to_string(-1 - window));
 }
 
 // Under our names, and not ours: it limits nobody, and refuses nobody either.
@@ -159,9 +165,8 @@ TEST_F(GcraLua, WhatIsNoStateCountsAsNoneAndIsOverwrittenOrReset) {
   const std::string head = "[" + seconds(now) + ", 0, ";
   const std::string minute = std::to_string(now / kSecond / 60 + 1);
   const std::string after = std::to_string(now / kSecond / 60 + 2);
-  const std::vector<std::string> bucket = {"b", "10", "100", "10"};
-  const std::vector<std::string> quota = {"w", "2", "5", std::to_string(now / kSecond / 60), minute, after};
-  const std::string left = std::to_string(until_minute(now));
+  const std::vector<std::string> bucket = {"1", "b", "10", "100"};
+  const std::vector<std::string> quota = {"1", "w", "2", "5", std::to_string(now / kSecond / 60), minute, after};
   const auto with = [](const std::string& mode, std::vector<std::string> rest) {
     rest.insert(rest.begin(), mode);
     return rest;
@@ -178,19 +183,24 @@ TEST_F(GcraLua, WhatIsNoStateCountsAsNoneAndIsOverwrittenOrReset) {
     };
     const std::string& what = command.back();
     put();
-    EXPECT_EQ(run({"k"}, with("peek", bucket), now), head + "0, 1, 10, 0, 0]") << what;
-    EXPECT_EQ(run({"k"}, with("refund", bucket), now), head + "0, 1, 10, 0, 0]") << what;
-    EXPECT_EQ(run({"k"}, with("spend", bucket), now), head + "0, 1, 9, 0, 10]") << what;
+    EXPECT_EQ(run({"k"}, with("peek", bucket), now), head + "0, 0]") << what;
+    EXPECT_EQ(run({"k"}, with("refund", bucket), now), head + "0, 0]") << what;
+    EXPECT_EQ(run({"k"}, {"p", "10", "100"}, now), "0") << what;
+    EXPECT_EQ(run({"k"}, {"r", "10", "100"}, now), "0") << what;
+    EXPECT_EQ(run({"k"}, with("spend", bucket), now), head + "0, 10]") << what;
     EXPECT_EQ(connection_.ask({"GET", "k"}), state_text(now + 10)) << what;
     put();
-    EXPECT_EQ(run({"k"}, with("reset", bucket), now), head + "1, 1, 10, 0, 0]") << what;
+    EXPECT_EQ(run({"k"}, {"s", "10", "100"}, now), "10") << what;
+    EXPECT_EQ(connection_.ask({"GET", "k"}), state_text(now + 10)) << what;
+    put();
+    EXPECT_EQ(run({"k"}, with("reset", bucket), now), head + "1, 0]") << what;
     EXPECT_EQ(connection_.ask({"EXISTS", "k"}), "0") << what;
     put();
-    EXPECT_EQ(run({"k"}, with("peek", quota), now), head + "0, 1, 5, 0, 0]") << what;
-    EXPECT_EQ(run({"k"}, with("spend", quota), now), head + "0, 1, 3, 0, " + left + "]") << what;
+    EXPECT_EQ(run({"k"}, with("peek", quota), now), head + "0, 0, " + minute + "]") << what;
+    EXPECT_EQ(run({"k"}, with("spend", quota), now), head + "0, 2, " + minute + "]") << what;
     EXPECT_EQ(connection_.ask({"GET", "k"}), minute + ":2") << what;
     put();
-    EXPECT_EQ(run({"k"}, with("reset", quota), now), head + "1, 1, 5, 0, 0]") << what;
+    EXPECT_EQ(run({"k"}, with("reset", quota), now), head + "1, 0, " + minute + "]") << what;
     EXPECT_EQ(connection_.ask({"EXISTS", "k"}), "0") << what;
   }
 }
@@ -205,14 +215,51 @@ TEST_F(GcraLua, WhatIsNoListOfLeasesIsNone) {
 
 TEST_F(GcraLua, AServersClockMoreThanAWindowAwayIsRefused) {
   // An hour that ends at minute 120, after Redis says it is minute 60 to 179; one before and beyond are refused.
-  const std::vector<std::string> spend = {"spend", "w", "1", "5", "60", "120", "180"};
+  const std::vector<std::string> spend = {"spend", "1", "w", "1", "5", "60", "120", "180"};
   connection_.ask({"DEL", "k"});
-  EXPECT_EQ(run({"k"}, spend, 0), "[0, 0, 0, 1, 4, 0, " + std::to_string(3600 * kSecond) + "]");
+  EXPECT_EQ(run({"k"}, spend, 0), "[0, 0, 0, 1, 60]");
   connection_.ask({"DEL", "k"});
-  EXPECT_EQ(run({"k"}, spend, 179 * 60 * kSecond), "[10740, 0, 0, 1, 4, 0, " + std::to_string(60 * kSecond) + "]");
+  EXPECT_EQ(run({"k"}, spend, 179 * 60 * kSecond), "[10740, 0, 0, 1, 180]");
   EXPECT_TRUE(run({"k"}, spend, 180 * 60 * kSecond).starts_with("(error) WEIRCLOCK"));
-  const std::vector<std::string> later = {"spend", "w", "1", "5", "120", "180", "240"};
+  const std::vector<std::string> later = {"spend", "1", "w", "1", "5", "120", "180", "240"};
   EXPECT_TRUE(run({"k"}, later, 59 * 60 * kSecond).starts_with("(error) WEIRCLOCK"));
+}
+
+// The questions of one command.
+
+TEST_F(GcraLua, QuestionsOfOneCommandAreDecidedInOrderEvenAboutTheSameBucket) {
+  connection_.ask({"DEL", "k", "l"});
+  const std::vector<std::string> four = {"s", "60", "100", "s", "60", "100", "r", "60", "100", "s", "60", "100"};
+  EXPECT_EQ(run({"k", "k", "k", "k"}, four, kBase), "[60, -61, 0, 60]");
+  const std::string head = "[" + seconds(kBase) + ", 0, 0, ";
+  const std::vector<std::string> mixed = {"s",   "40", "100", "spend", "2", "b", "40",
+                                          "100", "b",  "40",  "100",   "p", "0", "100"};
+  EXPECT_EQ(run({"k", "k", "l", "k"}, mixed, kBase), "[100, " + head + "-101, 0], 100]");
+}
+
+TEST_F(GcraLua, AQuestionThatFailsFailsAlone) {
+  connection_.ask({"DEL", "k", "q", "w"});
+  connection_.ask({"LPUSH", "w", "x"});
+  // The quota's window is far from the clock, and one price makes no sense.
+  const std::vector<std::string> all = {"s",   "10",  "100", "spend", "1",   "w", "1",  "5",  "60",
+                                        "120", "180", "s",   "x",     "100", "s", "10", "100"};
+  const std::string reply = run({"k", "q", "k", "w"}, all, kBase);
+  EXPECT_TRUE(reply.starts_with("[10, WEIRCLOCK ")) << reply;
+  EXPECT_TRUE(reply.ends_with(", 10]")) << reply;
+  EXPECT_EQ(connection_.ask({"GET", "k"}), state_text(kBase + 10));
+  const std::string brief = run({"k", "k", "k"}, {"s", "10", "100", "s", "x", "100", "s", "10", "100"}, kBase);
+  EXPECT_TRUE(brief.starts_with("[20, ") && brief.ends_with(", 30]")) << brief;
+}
+
+TEST_F(GcraLua, WithoutMemoryWhatWritesFailsAndTheRestIsAnswered) {
+  RedisServer server;
+  RedisConnection redis(server.port());
+  const std::string sha = redis.ask({"SCRIPT", "LOAD", std::string(kGcraScript.text)});
+  const std::vector<std::string> three = {"EVALSHA", sha, "3",  "a",   "b", "c",  "p",  "10",
+                                          "100",     "s", "10", "100", "p", "10", "100"};
+  redis.ask({"CONFIG", "SET", "maxmemory", "1"});
+  const std::string reply = redis.ask(three);
+  EXPECT_TRUE(reply.starts_with("[0, ") && reply.find("OOM ") != std::string::npos && reply.ends_with(", 0]")) << reply;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Measures `weir serve` with `store: redis` beside redis-benchmark that runs the same script with the same arguments on the
-same redis-server: same depth, same connections, in turns.
+same redis-server: same depth, same connections, in turns. Next to both stands what counters in Redis cost without exact
+limits: INCRBY and EXPIRE, one after the other, their CPU time added.
 
 redis-server has core 0 and Weir, with one thread, core 1. The client has core 2; on two cores it shares Weir's where Redis
 is what a decision waits for, and Redis's where Redis has little to do. Printed for each: decisions per second, CPU
@@ -135,6 +136,13 @@ class Servers:
         cpu, seen = self._redis_cpu() - cpu, self._commands() - before
         return Row(requests, rate, 0.0, cpu / requests * 1e6, seen["evalsha"] / requests, seen["set"] / requests)
 
+    def ask_counter(self, depth, requests, keys):
+        """A counter that expires: INCRBY for all requests, then EXPIRE for all of them."""
+        cpu, seconds = self._redis_cpu(), 0.0
+        for command in (["INCRBY", "counter:__rand_int__", "1"], ["EXPIRE", "counter:__rand_int__", "1000"]):
+            seconds += requests / self._benchmark(self.redis[0].port, depth, requests, keys, command, "1")
+        return Row(requests, requests / seconds, 0.0, (self._redis_cpu() - cpu) / requests * 1e6, 2.0, 1.0)
+
     def ask_weir(self, depth, requests, keys, command, client=BESIDE_WEIR):
         commands, verdicts = self._commands(), self._verdicts()
         cpus = self.weir.cpu_seconds(), self._redis_cpu()
@@ -162,6 +170,7 @@ def measure(servers, scale, rows):
     for depth, requests in ((1, 60_000 * scale), (50, 150_000 * scale)):
         add(f"redis-benchmark, the script, {depth} deep", servers.ask_redis(depth, requests, 100_000, same))
         add(f"weir, {depth} deep", servers.ask_weir(depth, requests, 100_000, throttle))
+        add(f"redis-benchmark, INCRBY + EXPIRE, {depth} deep", servers.ask_counter(depth, requests, 100_000))
     mixed = ["WEIR.CHECK", "mixed", "__rand_int__"]
     denied = servers.script_of(["CL.THROTTLE", "never:__rand_int__", "1", "1", "86400", "2"], f"{7:012}")
     add("redis-benchmark, the script, all denied, 50 deep", servers.ask_redis(50, 150_000 * scale, 1000, denied))
@@ -194,6 +203,8 @@ def goals(rows):
         found.append((f"{depth} deep: at least 0.9 of redis-benchmark's rate with the same script", value, value >= 0.9))
     once = max(row.commands for name in ("weir, 1 deep", "weir, 50 deep") for row in rows[name])
     found.append(("one command per decision, at most", once, once <= 1.0001))
+    spent = statistics.median(row.redis_us for row in rows["weir, 50 deep"])
+    found.append(("50 deep: at most 8 µs of redis-server's CPU per allowed decision", spent, spent <= 8))
     mixed = rows["weir, 90 % denied, 50 deep"]
     # Allowed requests are one question each, the others are for denials; s seconds touch at most s + 1.
     asked = statistics.median((row.commands - row.allowed) * row.requests / len(DENIED) / (row.requests / row.per_second + 1)

@@ -111,6 +111,9 @@ inline constexpr std::size_t session_held_bytes_max = 64u << 10;
 inline constexpr std::size_t redis_unanswered_max = 16'384;
 inline constexpr std::size_t redis_unanswered_bytes_max = 16u << 20;
 inline constexpr int redis_sends_max = 5;
+// Questions that share one command to Redis, and their buckets.
+inline constexpr std::size_t redis_batch_questions_max = 8;
+inline constexpr std::size_t redis_batch_buckets_max = 16;
 inline constexpr std::size_t denials_remembered_max = 65'536;
 // Causes of one outage that are logged.
 inline constexpr std::size_t redis_causes_max = 8;

@@ -57,6 +57,10 @@ Tag tag_of(std::size_t index, std::size_t part) noexcept {
   return Tag{index} | Tag{part} << kPartShift;
 }
 
+std::size_t part_of(Tag tag) noexcept {
+  return tag >> kPartShift;
+}
+
 constexpr std::uint64_t kHashOffset = 14695981039346656037u;
 constexpr std::uint64_t kHashPrime = 1099511628211u;
 
@@ -70,7 +74,7 @@ std::uint64_t hash(std::string_view key) noexcept {
 }  // namespace
 
 RedisStore::RedisStore(Loop& loop, Options options, Health& health, const MakeTopology& make_topology)
-    : loop_(loop), options_(std::move(options)), health_(health) {
+    : loop_(loop), options_(std::move(options)), health_(health), batches_(loop, options_.script, *this) {
   health_.joined();
   options_.link.client.script = options_.script;
   topology_ = make_topology(loop_, [this](const Target& target) {
@@ -185,21 +189,29 @@ void RedisStore::send_stage(Pending& pending) {
     RedisLink* const link = node == nullptr ? nullptr : node->pick(hash(asked.first_key(part)));
     if (link == nullptr) {
       fail_part(pending, Trouble::unreachable, {Fault::unavailable, "Redis cannot be reached"});
-    } else if (!link->send(tag_of(pending.index, part), asked.command(part, options_.script, test_time()),
-                           pending.deadline, effect)) {
-      fail_part(pending, Trouble::overloaded, {Fault::unavailable, "too many questions wait for Redis"});
-    } else {
-      touch(*link);
+      continue;
     }
+    Batches::Member member{tag_of(pending.index, part), &asked, part, pending.deadline, effect, {}};
+    if (const Wall* const time = test_time()) member.time = *time;
+    batches_.gather(*link, member);
+    touch(*link);
   }
 }
 
-// Only what was not applied.
-bool RedisStore::send_again(Pending& pending, std::size_t part, RedisNode* node, std::string_view bytes, bool asking) {
+void RedisStore::not_sent(RedisLink& link, Tag tag) {
+  if (!link.is_up()) return lose(tag, Lost::unsent);
+  fail_part(pending_of(tag), Trouble::overloaded, {Fault::unavailable, "too many questions wait for Redis"});
+}
+
+// Only what was not applied, and alone.
+bool RedisStore::send_again(Pending& pending, std::size_t part, RedisNode* node, bool asking) {
   if (node == nullptr || pending.failed || ++pending.sends >= bounds::redis_sends_max) return false;
   RedisLink* const link = node->pick(hash(pending.asked.first_key(part)));
-  if (link == nullptr || !link->send_encoded(tag_of(pending.index, part), bytes, pending.deadline, asking))
-    return false;
+  if (link == nullptr) return false;
+  batches_.send(*link);
+  again_.clear();
+  resp::write_command(pending.asked.command(part, options_.script, test_time()), again_);
+  if (!link->send_encoded(tag_of(pending.index, part), again_, pending.deadline, asking)) return false;
   touch(*link);
   return true;
 }
@@ -210,13 +222,14 @@ void RedisStore::touch(RedisLink& link) {
 
 void RedisStore::flush() {
   if (charging_) return;
+  batches_.send();
   for (RedisLink* const link : std::exchange(touched_, {})) link->flush();
 }
 
 void RedisStore::replied(RedisNode& node, RedisLink& link, Tag tag, const resp::Reply& reply) {
   if (tag == kNobody) return;
-  Pending& pending = *pending_[tag & 0xffffffff];
-  const std::size_t part = tag >> kPartShift;
+  if (Batches::is_batch(tag)) return replied_to_batch(node, tag, reply);
+  Pending& pending = pending_of(tag);
   if (pending.told) {
     judge_script(node, reply);
     tell(pending, &reply, Lost::unknown);
@@ -230,15 +243,46 @@ void RedisStore::replied(RedisNode& node, RedisLink& link, Tag tag, const resp::
     }
     return;
   }
-  if (reply.root().type == resp::Type::error) {
-    refuse(pending, part, node, link, reply.root().text);
-  } else if (const auto absorbed = pending.asked.absorb(part, reply); !absorbed) {
-    note_odd_reply(node, Trouble::malformed, reply.root().text);
+  decided(node, tag, reply.values());
+  flush();
+}
+
+// The answer to one question, or its share of the answer to a batch.
+void RedisStore::decided(RedisNode& node, Tag tag, std::span<const resp::Reply::Value> values) {
+  Pending& pending = pending_of(tag);
+  const std::size_t part = part_of(tag);
+  const resp::Reply::Value& first = values.front();
+  if (first.type == resp::Type::error) {
+    refuse(pending, part, node, first.text);
+  } else if (const auto absorbed = pending.asked.absorb(part, values); !absorbed) {
+    note_odd_reply(node, Trouble::malformed, first.text);
     fail_part(pending, Trouble::malformed, absorbed.error());
   } else {
     node.note_decision();
     if (!up_) came_up();  // a node that was down may have left the cluster
     end_part(pending);
+  }
+}
+
+// An error of one of its questions is a text; any other is that of the command.
+void RedisStore::replied_to_batch(RedisNode& node, Tag batch, const resp::Reply& reply) {
+  const Batches::Tags tags = batches_.take(batch);
+  if (reply.root().type == resp::Type::error) return refuse_batch(node, tags, reply.root().text);
+  std::span<const resp::Reply::Value> values = reply.values().subspan(1);
+  const bool whole = reply.root().type == resp::Type::array && reply.root().count == tags.size();
+  for (const Tag tag : tags) {
+    const std::span<const resp::Reply::Value> share = whole ? values.first(values.front().skip) : values;
+    if (whole) values = values.subspan(share.size());
+    if (tag == Batches::kGone) continue;
+    if (!whole) {
+      note_odd_reply(node, Trouble::malformed, reply.root().text);
+      fail_part(pending_of(tag), Trouble::malformed,
+                {Fault::unavailable, "Redis answers the script with something else"});
+    } else if (share.front().type == resp::Type::bulk) {
+      refuse(pending_of(tag), part_of(tag), node, share.front().text);
+    } else {
+      decided(node, tag, share);
+    }
   }
   flush();
 }
@@ -252,10 +296,27 @@ void RedisStore::judge_script(RedisNode& node, const resp::Reply& reply) {
   if (!is_not_applied(refused.refusal)) note_odd_reply(node, trouble_of(refused.refusal), reply.root().text);
 }
 
-void RedisStore::refuse(Pending& pending, std::size_t part, RedisNode& node, RedisLink& link, std::string_view text) {
+// What concerns some of its keys need not concern all: each is asked alone. Any other error is that of every question.
+void RedisStore::refuse_batch(RedisNode& node, const Batches::Tags& tags, std::string_view text) {
+  const Refused refused = parse_refusal(text);
+  Topology::Next next = topology_->refused(node, refused);
+  const bool keys = text.starts_with("NOPERM") || text.starts_with("CROSSSLOT");
+  if (keys) next = {&node, false};
+  for (const Tag tag : tags) {
+    if (tag == Batches::kGone) continue;
+    Pending& pending = pending_of(tag);
+    const std::size_t part = part_of(tag);
+    if ((keys || is_not_applied(refused.refusal)) && send_again(pending, part, next.node, next.asking)) continue;
+    note_odd_reply(node, trouble_of(refused.refusal), text);
+    fail_part(pending, trouble_of(refused.refusal), to_error(refused.refusal, text));
+  }
+  flush();
+}
+
+void RedisStore::refuse(Pending& pending, std::size_t part, RedisNode& node, std::string_view text) {
   const Refused refused = parse_refusal(text);
   const Topology::Next next = topology_->refused(node, refused);
-  if (is_not_applied(refused.refusal) && send_again(pending, part, next.node, link.command(), next.asking)) return;
+  if (is_not_applied(refused.refusal) && send_again(pending, part, next.node, next.asking)) return;
   note_odd_reply(node, trouble_of(refused.refusal), text);
   fail_part(pending, trouble_of(refused.refusal), to_error(refused.refusal, text));
 }
@@ -277,19 +338,32 @@ void RedisStore::tell(Pending& pending, const resp::Reply* reply, Lost how) {
   flush();
 }
 
-void RedisStore::lost(RedisNode&, RedisLink& link, Tag tag, Lost how) {
+void RedisStore::lost(RedisNode&, RedisLink&, Tag tag, Lost how) {
   if (tag == kNobody) return;
-  Pending& pending = *pending_[tag & 0xffffffff];
-  const std::size_t part = tag >> kPartShift;
+  if (Batches::is_batch(tag)) {
+    for (const Tag member : batches_.take(tag)) {
+      if (member != Batches::kGone) lose(member, how);
+    }
+    flush();
+    return;
+  }
+  Pending& pending = pending_of(tag);
   if (pending.told) return tell(pending, nullptr, how);
   if (pending.heard) {
     const Fault fault = how == Lost::unsent ? Fault::unavailable : Fault::timeout;
     hear(pending, Error{fault, how == Lost::late ? "Redis did not reply in time" : "the connection to Redis was lost"});
     return;
   }
+  lose(tag, how);
+  flush();
+}
+
+void RedisStore::lose(Tag tag, Lost how) {
+  Pending& pending = pending_of(tag);
+  const std::size_t part = part_of(tag);
   switch (how) {
     case Lost::unsent:
-      if (send_again(pending, part, topology_->node_of(pending.asked.slot(part)), link.command(), false)) break;
+      if (send_again(pending, part, topology_->node_of(pending.asked.slot(part)), false)) break;
       fail_part(pending, Trouble::unreachable, {Fault::unavailable, "the connection to Redis was lost"});
       break;
     case Lost::unknown:
@@ -299,6 +373,10 @@ void RedisStore::lost(RedisNode&, RedisLink& link, Tag tag, Lost how) {
       fail_part(pending, Trouble::timeout, {Fault::timeout, "Redis did not reply in time"});
       break;
   }
+}
+
+void RedisStore::late(Tag tag) {
+  lose(tag, Lost::late);
   flush();
 }
 
@@ -349,8 +427,10 @@ void RedisStore::take_back(Pending& pending) {
     if (!asked.is_in_vain(part)) continue;
     RedisNode* const node = topology_->node_of(asked.slot(part));
     RedisLink* const link = node == nullptr ? nullptr : node->pick(hash(asked.first_key(part)));
+    if (link == nullptr) continue;
+    batches_.send(*link);
     const auto command = asked.undo_command(part, options_.script, test_time());
-    if (link != nullptr && !command.empty() && link->send(kNobody, command)) touch(*link);
+    if (!command.empty() && link->send(kNobody, command)) touch(*link);
   }
 }
 
@@ -448,6 +528,7 @@ void RedisStore::send_command(RedisNode* node, bool anywhere, std::span<const st
   pending.heard = std::move(heard);
   if (link == nullptr) return hear(pending, Error{Fault::unavailable, "Redis cannot be reached"});
   const Effect effect = is_read(arguments.front()) ? Effect::reads : Effect::writes;
+  batches_.send(*link);
   if (!link->send(tag_of(pending.index, 0), arguments, pending.deadline, effect)) {
     return hear(pending, Error{Fault::unavailable, "too many questions wait for Redis"});
   }
@@ -494,6 +575,7 @@ void RedisStore::script(std::string_view key, std::span<const std::string> argum
   }
   Pending& pending = take();
   pending.answers = nullptr;
+  if (link != nullptr) batches_.send(*link);
   if (link == nullptr || !link->send(tag_of(pending.index, 0), command, deadline)) {
     release(pending);
     told(nullptr, Lost::unsent);

@@ -1,5 +1,5 @@
-// The Store whose state is on Redis: one script per question (algorithm/gcra.lua), everything asked in one turn of the
-// loop in one write, answers later on the same loop.
+// The Store whose state is on Redis: a script decides (algorithm/gcra.lua), a few questions at a time (batches.h);
+// everything asked in one turn of the loop goes out in one write, answers come later on the same loop.
 //
 // What cannot be answered within the timeout is answered with an Error: `timeout` if it may have been applied,
 // `unavailable` otherwise; a failure policy acts on that (store/failover). Nothing that may have been applied is sent
@@ -17,6 +17,7 @@
 
 #include "weir/net/loop.h"
 #include "weir/store/redis/asked.h"
+#include "weir/store/redis/batches.h"
 #include "weir/store/redis/denial_cache.h"
 #include "weir/store/redis/gcra_script.h"
 #include "weir/store/redis/health.h"
@@ -26,7 +27,7 @@
 
 namespace weir::redis {
 
-class RedisStore final : public Store, private RedisNode::Owner {
+class RedisStore final : public Store, private RedisNode::Owner, private Batches::Owner {
  public:
   struct Options {
     RedisLink::Options link;    // of every link; the target is the topology's to say
@@ -88,6 +89,8 @@ class RedisStore final : public Store, private RedisNode::Owner {
   void unreplicated() override { health_.count_unreplicated(); }
   std::span<const std::string_view> probe(RedisNode& node) override;
   bool accepts_probe(RedisNode& node, const resp::Reply& reply) override;
+  void not_sent(RedisLink& link, Tag tag) override;
+  void late(Tag tag) override;
 
   void begin(const Question& question, Now now, Answers& answers);
   void send_command(RedisNode* node, bool anywhere, std::span<const std::string_view> arguments, Heard heard);
@@ -95,14 +98,19 @@ class RedisStore final : public Store, private RedisNode::Owner {
   void refuse_command(Pending& pending, RedisNode& node, RedisLink& link, const resp::Reply& reply);
   bool answer_from_memory(Pending& pending, Time now);
   void send_stage(Pending& pending);
-  bool send_again(Pending& pending, std::size_t part, RedisNode* node, std::string_view bytes, bool asking);
+  bool send_again(Pending& pending, std::size_t part, RedisNode* node, bool asking);
   void end_part(Pending& pending);
   void fail_part(Pending& pending, Trouble trouble, const Error& error);
-  void refuse(Pending& pending, std::size_t part, RedisNode& node, RedisLink& link, std::string_view text);
+  void decided(RedisNode& node, Tag tag, std::span<const resp::Reply::Value> values);
+  void replied_to_batch(RedisNode& node, Tag batch, const resp::Reply& reply);
+  void refuse_batch(RedisNode& node, const Batches::Tags& tags, std::string_view text);
+  void lose(Tag tag, Lost how);
+  void refuse(Pending& pending, std::size_t part, RedisNode& node, std::string_view text);
   void finish(Pending& pending);
   void take_back(Pending& pending);
   void remember(const Pending& pending);
   void drop_denials(const Asked& asked);
+  Pending& pending_of(Tag tag) { return *pending_[tag & 0xffffffff]; }
   Pending& take();
   void release(Pending& pending);
   void touch(RedisLink& link);
@@ -127,6 +135,8 @@ class RedisStore final : public Store, private RedisNode::Owner {
   std::string probe_key_;
   Time doubted_at_{};  // when in_doubt was last called for a replica
   Wall test_time_{};
+  std::string again_;  // a command that is sent again
+  Batches batches_;
   std::unique_ptr<Topology> topology_;  // last: its nodes tell us of their end
 };
 

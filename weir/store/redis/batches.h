@@ -1,0 +1,98 @@
+// Questions that go out together on one link share one EVALSHA, in order: Redis pays for a command and its clock once.
+// Nothing waits for company: whatever was gathered by the end of a turn of the loop is sent then.
+//
+// Each question keeps its own tag and deadline. A batch in flight has a tag of its own, under which its members are
+// found when its reply comes; a question that found no company is sent under its own tag.
+//
+// Thread safety: none; it belongs to its loop.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/bounds.h"
+#include "weir/base/inline_list.h"
+#include "weir/base/time.h"
+#include "weir/net/loop.h"
+#include "weir/store/redis/asked.h"
+#include "weir/store/redis/redis_link.h"
+
+namespace weir::redis {
+
+class Batches {
+ public:
+  // One part of a question, as it is asked.
+  struct Member {
+    Tag tag = 0;
+    Asked* asked = nullptr;  // must live until it is sent
+    std::size_t part = 0;
+    Time deadline{};
+    Effect effect = Effect::writes;
+    std::optional<Wall> time{};  // tests bring their own; questions of one batch have the same
+  };
+  struct Owner {
+    virtual ~Owner() = default;
+    // The link has no room for it, or is down.
+    virtual void not_sent(RedisLink& link, Tag tag) = 0;
+    // Its deadline passed, and its batch has no reply. It is in that batch no more.
+    virtual void late(Tag tag) = 0;
+  };
+
+  // All must outlive it.
+  Batches(Loop& loop, const Script& script, Owner& owner) : loop_(loop), script_(script), owner_(owner) {}
+  ~Batches() { loop_.cancel(timer_); }
+  Batches(const Batches&) = delete;
+  Batches& operator=(const Batches&) = delete;
+
+  static bool is_batch(Tag tag) noexcept { return (tag & kBatch) != 0; }
+
+  // Sent with the next send(); what is gathered for the link is sent before if this one does not fit.
+  void gather(RedisLink& link, const Member& member);
+  // Puts what is gathered for the link, or for all links, into the links: what is sent behind it stays behind it.
+  void send(RedisLink& link);
+  void send();
+
+  // The tags of a batch that has a reply or was lost, in the order asked; kGone for one that was late. Forgets the
+  // batch.
+  static constexpr Tag kGone = ~Tag{0};
+  using Tags = InlineList<Tag, bounds::redis_batch_questions_max>;
+  Tags take(Tag batch);
+
+ private:
+  static constexpr Tag kBatch = Tag{1} << 63;
+
+  struct Gathered {
+    RedisLink* link = nullptr;
+    std::size_t keys = 0;
+    InlineList<Member, bounds::redis_batch_questions_max> members;
+  };
+  struct Sent {
+    Tag tag = kGone;
+    Time deadline{};
+  };
+  using Batch = InlineList<Sent, bounds::redis_batch_questions_max>;
+
+  bool fits(const Gathered& gathered, const Member& member) const noexcept;
+  void send(const Gathered& gathered);
+  std::span<const std::string_view> command(const Gathered& gathered);
+  void arm(Time when);
+  void expire();
+
+  Loop& loop_;
+  const Script& script_;
+  Owner& owner_;
+  std::vector<Gathered> gathered_;  // at most one per link
+  std::vector<Batch> sent_;         // by the low bits of a tag; empty: free
+  std::vector<std::size_t> free_;
+  std::vector<std::string_view> command_;
+  std::array<std::string, 3> numbers_;  // of keys; the time of a test
+  Loop::TimerId timer_ = 0;
+  Time timer_at_ = Time::max();  // the first deadline that no link watches, or earlier
+};
+
+}  // namespace weir::redis

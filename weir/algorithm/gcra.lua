@@ -1,5 +1,5 @@
--- Questions to Redis: each reads all of its states, decides, and writes all or none. The same functions as gcra.h and the
--- quota part of calendar.h; gcra_vectors.txt holds both to the same answers.
+-- Questions to Redis: each reads all of its states, decides, and writes all or none. The same functions as gcra.h and
+-- the quota part of calendar.h; gcra_vectors.txt holds both to the same answers.
 --
 -- Lua's numbers are doubles: integers are exact below 2^53, which is 104 days in nanoseconds. So a duration is one
 -- number (windows beyond 104 days are refused before they get here), and an instant is two: whole seconds since 1970
@@ -38,8 +38,8 @@ local now_s, now_n = tonumber(time[1]), time[2] * 1000
 -- Redis runs all of this for every call, so whatever a question about one bucket does not need, functions included, is
 -- made after its answer.
 
--- How far a bucket's TAT lies ahead of now, 0 if the bucket is full; and whether the key holds something else. Below 2^53
--- the difference is exact, above it is more than any window.
+-- How far a bucket's TAT lies ahead of now, 0 if the bucket is full; and whether the key holds something else. Below
+-- 2^53 the difference is exact, above it is more than any window.
 local function ahead(key)
   local state = redis.pcall('GET', key)
   if not state then
@@ -58,8 +58,8 @@ local function ahead(key)
   return owed > 0 and owed or 0
 end
 
--- Writes now + owed. It expires when the bucket is full, at the next millisecond. PXAT, because a script may begin before
--- the TIME it reads: counted from its beginning, PX could forget a bucket that is not yet full.
+-- Writes now + owed. It expires when the bucket is full, at the next millisecond. PXAT, because a script may begin
+-- before the TIME it reads: counted from its beginning, PX could forget a bucket that is not yet full.
 local function keep(key, owed)
   if owed <= 0 then
     call('DEL', key)
@@ -250,8 +250,8 @@ function quota.take(e)
   quota.write(e, e.used_end, e.used)
 end
 
--- Denied alone after the clock was set back: the state moves to the reading's window, or the denial would last until the
--- clock has caught up.
+-- Denied alone after the clock was set back: the state moves to the reading's window, or the denial would last until
+-- the clock has caught up.
 function quota.settle(e, alone)
   if alone and not e.allowed and e.used_end < e.state_end then
     quota.write(e, e.used_end, e.used)

@@ -115,7 +115,9 @@ bool GcraLua::hold(const Vector& vector) {
     connection_.ask({"DEL", "k", "l"});
     if (vector.tat != 0) connection_.ask({"SET", "k", state_text(vector.tat + shift)});
     const std::string replied = run(keys, arguments, now);
-    if (!undo) EXPECT_EQ(replied, reply) << vector.text;
+    if (!undo) {
+      EXPECT_EQ(replied, reply) << vector.text;
+    }
     const std::int64_t tat = *parse_integer(vector.out[4]);
     const std::string kept = connection_.ask({"GET", "k"});
     if (tat > vector.now) {

@@ -174,7 +174,7 @@ class Proxy:
                 if replies and self.delay:
                     time.sleep(self.delay)
                 # Of a script: what servers know together is asked for all the time, in between.
-                if replies and self.cut_after is not None and piece.startswith(b"*"):
+                if replies and self.cut_after is not None and piece.startswith((b"*", b":")):
                     sink.sendall(piece[:self.cut_after])
                     self.cut_after = None
                     break

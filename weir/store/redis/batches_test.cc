@@ -163,7 +163,7 @@ TEST_F(BatchesTest, AnyOtherErrorOfTheCommandFailsAllItsQuestions) {
   EXPECT_EQ(print(answers), "failed failed");
   EXPECT_NE(answers[1].error().detail.find("busy"), std::string::npos) << answers[1].error().detail;
   server_.ask({"SCRIPT", "KILL"});
-  EXPECT_EQ(server_.ask({"DBSIZE"}), "0");
+  EXPECT_EQ(server_.ask({"EXISTS", "weir:b:a", "weir:b:b"}), "0");
 }
 
 TEST_F(BatchesTest, ABatchThatIsLostWithItsConnectionFailsAndIsNotRepeated) {
@@ -181,7 +181,7 @@ TEST_F(BatchesTest, ABatchThatIsLostWithItsConnectionFailsAndIsNotRepeated) {
   }
   server_.start();
   store_->wait_until(true);
-  EXPECT_EQ(server_.ask({"DBSIZE"}), "0");
+  EXPECT_EQ(server_.ask({"EXISTS", "weir:b:a", "weir:b:b"}), "0");
 }
 
 // The answers in the order they come.

@@ -284,6 +284,9 @@ bool Asked::absorb_bucket(Entry& entry, std::int64_t backlog) noexcept {
   const bool allowed = backlog >= 0;
   const Duration owed{allowed ? backlog : -1 - backlog};
   if (owed > entry.limit.window()) return false;
+  // Of several, one that would pass is not charged if another denies.
+  const bool charged = allowed && mode_ == Mode::spend && is_one_bucket(entry.part);
+  if (charged && owed < entry.limit.price(entry.cost)) return false;
   entry.decision = gcra::spend(entry.limit, Time{owed}, allowed ? 0 : entry.cost, Time{}).decision;
   return entry.decision.allowed == allowed;
 }

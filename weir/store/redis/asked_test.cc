@@ -190,13 +190,14 @@ TEST_F(AskedTest, TurnsAwayRepliesThatAreNotTheScripts) {
   EXPECT_FALSE(reply(0, {100, 5, 0, 500'000'000})) << "one number is asked for";
   EXPECT_FALSE(reply(0, 1'000'000'001)) << "no bucket is emptier than empty";
   EXPECT_FALSE(reply(0, -1 - 500'000'000)) << "it would have passed";
+  EXPECT_FALSE(reply(0, 499'999'999)) << "less than it costs";
   EXPECT_TRUE(reply(0, 500'000'000));
   begin({of("a:1"), of("b:1")});
   EXPECT_FALSE(reply(0, 500'000'000));
   EXPECT_FALSE(reply(0, {100, 5}));
   EXPECT_FALSE(reply(0, {100, 5, 0}));
-  EXPECT_FALSE(reply(0, {100, 5, 0, 0, 0, 0}));
-  EXPECT_TRUE(reply(0, {100, 5, 0, 0, 0}));
+  EXPECT_FALSE(reply(0, {100, 5, 0, 500'000'000, 500'000'000, 0}));
+  EXPECT_TRUE(reply(0, {100, 5, 0, 500'000'000, 500'000'000}));
 }
 
 }  // namespace

@@ -200,7 +200,7 @@ class Refusals(ProgramTest):
 
     def test_what_may_be_somebody_elses_is_a_warning_where_configurations_are_looked_at(self):
         config = self.file("weir.yaml", "limits: {a: {rate: 1/s}}\n")
-        ignored = "warning: variable WEIR_HOME is no setting and is ignored\n"
+        ignored = "warning: variable WEIR_HOME is no setting and is ignored; what has no variable is set with --set PATH=VALUE\n"
         for arguments, told in ((("config", "check", config), ignored), (("config", "show"), ignored),
                                 (("config", "diff", config, config), ignored), (("version",), ""),
                                 (("simulate", "--config", config, "--trace", "-"), "")):

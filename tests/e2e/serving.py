@@ -32,8 +32,9 @@ limits:
 class Server:
     """One `weir serve`, ended with the test."""
 
-    def __init__(self, test, policy=POLICY, directory=None, files=None, start=True, environment=None):
-        """`files`: name to text, beside the configuration. Without `start` call start() yourself."""
+    def __init__(self, test, policy=POLICY, directory=None, files=None, start=True, environment=None, prefix=()):
+        """`files`: name to text, beside the configuration. Without `start` call start() yourself. `prefix`: a command that runs it."""
+        self.prefix = prefix
         self.environment = ENVIRONMENT | (environment or {})
         self.directory = directory or tempfile.mkdtemp()
         if directory is None:
@@ -50,8 +51,8 @@ class Server:
             self.start()
 
     def start(self):
-        self.process = subprocess.Popen([WEIR, "serve", "--config", self.config], stderr=subprocess.PIPE, text=True,
-                                        env=self.environment)
+        self.process = subprocess.Popen([*self.prefix, WEIR, "serve", "--config", self.config], stderr=subprocess.PIPE,
+                                        text=True, env=self.environment)
         self.test.addCleanup(self.end)
         self.ports = {}
         self.said = ""  # before it was ready

@@ -172,16 +172,16 @@ class Change(TlsTest):
         with open(self.key + ".new", "w", encoding="utf-8") as file:
             file.write("not a key\n")
         os.rename(self.key + ".new", self.key)
+        # Said once for each listener, and once more when somebody asks.
+        said = [server.process.stderr.readline() for _ in range(3)]
         for _ in range(3):
             self.assertEqual(self.presented(server), "a")
             self.assertEqual(self.check(server), (200, True))
-        # Said once by the listener that somebody came to, and once more by each when somebody asks.
         server.process.send_signal(signal.SIGHUP)
-        said = []
-        while not said or "reloaded" not in said[-1]:
+        while "reloaded" not in said[-1]:
             said.append(server.process.stderr.readline())
         complaint = f"{self.key}: holds no private key in PEM form; the certificate in use stays in use"
-        self.assertEqual([complaint in line for line in said[:-1]], [True] * 4, said)
+        self.assertEqual([complaint in line for line in said[:-1]], [True] * 6, said)
         self.assertEqual(self.check(server), (200, True))
 
     def test_what_cannot_be_used_at_the_start_says_why(self):
@@ -262,6 +262,35 @@ class Hostility(TlsTest):
 
 
 class End(TlsTest):
+    def test_a_client_needs_a_certificate_where_client_ca_says_so(self):
+        own, key = make_certificate(self.directory, "client")
+        stranger, stranger_key = make_certificate(self.directory, "stranger")
+        server = self.serve("{cert: a.pem, key: a.key, client_ca: client.pem, min_version: 1.3}")
+
+        def ask(files):
+            client = ssl.create_default_context(cafile=self.cert)
+            if files:
+                client.load_cert_chain(*files)
+            with client.wrap_socket(server.connect("http"), server_hostname="weir.test") as connection:
+                return self.ask(connection)
+
+        self.assertEqual(ask((own, key)), (200, True))
+        for files in (None, (stranger, stranger_key)):
+            with self.assertRaises((ssl.SSLError, ConnectionError)):
+                ask(files)
+        with self.assertRaises((ssl.SSLError, ConnectionError)):
+            self.connect(server, maximum_version=ssl.TLSVersion.TLSv1_2)
+
+    def test_a_pipe_in_place_of_a_certificate_holds_up_neither_clients_nor_sigterm(self):
+        server = self.serve()
+        os.rename(self.cert, self.cert + ".old")
+        os.mkfifo(self.cert)
+        while "is not a regular file" not in server.process.stderr.readline():
+            pass
+        for speak in ("http", "admin", "resp"):
+            self.connect(server, speak, trusted=self.cert + ".old").close()
+        self.assertEqual(server.end()[0], 0)
+
     def test_sigterm_says_goodbye_and_ends(self):
         server = self.serve()
         with self.connect(server) as idle:

@@ -6,6 +6,7 @@
 #include "weir/admin/calls.h"
 #include "weir/admin/changing.h"
 #include "weir/admin/target.h"
+#include "weir/admin/writing.h"
 #include "weir/base/text.h"
 #include "weir/core/identifier.h"
 #include "weir/policy/values.h"
@@ -49,8 +50,8 @@ std::string text_of(const Policy& policy, const AccessEntry& entry) {
 }
 
 // The entry of operators for the same client that is in force, as JSON.
-std::string entry_before(const Front& front, const Policy& policy, const AccessEntry& entry, Wall wall) {
-  for (const AccessEntry& other : front.keeper.entries(entry.list, wall)) {
+std::string entry_before(const KnownKeeper& keeper, const Policy& policy, const AccessEntry& entry, Wall wall) {
+  for (const AccessEntry& other : keeper.entries(entry.list, wall)) {
     if (selector_of(other) == selector_of(entry)) return text_of(policy, other);
   }
   return {};
@@ -65,6 +66,9 @@ std::optional<Reply> name_client(const Policy& policy, std::string_view ip, std:
     const Result<IpPrefix> prefix = IpPrefix::parse(ip);
     if (!prefix) return refuse(400, "bad_value", "ip " + prefix.error().detail);
     entry.ip = *prefix;
+  }
+  if (apikey.starts_with("env:") || apikey.starts_with("file:")) {
+    return refuse(400, "bad_value", "apikey: env: and file: are refused over the admin API; send the key itself");
   }
   entry.apikey = apikey;
   if (limit.empty() != id.empty()) return refuse(400, "bad_value", "limit and id go together");
@@ -129,16 +133,19 @@ std::optional<Reply> read_entry(Front& front, const Request& request, const Poli
 Outcome list_entries(Front& front, const Request& request) {
   const auto list = list_of(request.parts[0]);
   if (!list) return no_such_list(request.parts[0]);
-  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
-  Reply reply;
-  JsonWriter json(reply.content);
-  json.begin_object().key("entries").begin_array();
-  for (const AccessEntry& entry : policy->access().entries()) {
-    if (entry.list == *list && entry.live(request.now.wall)) write_entry(*policy, entry, json);
-  }
-  for (const AccessEntry& entry : front.keeper.entries(*list, request.now.wall)) write_entry(*policy, entry, json);
-  json.end_array().end_object();
-  return reply;
+  const auto write = [list = *list, policy = front.reloader.policy().current(), &keeper = front.keeper,
+                      wall = request.now.wall] {
+    Reply reply;
+    JsonWriter json(reply.content);
+    json.begin_object().key("entries").begin_array();
+    for (const AccessEntry& entry : policy->access().entries()) {
+      if (entry.list == list && entry.live(wall)) write_entry(*policy, entry, json);
+    }
+    for (const AccessEntry& entry : keeper.entries(list, wall)) write_entry(*policy, entry, json);
+    json.end_array().end_object();
+    return reply;
+  };
+  return std::make_unique<Writing>(front.errands, write);
 }
 
 Outcome add_entry(Front& front, const Request& request) {
@@ -152,12 +159,16 @@ Outcome add_entry(Front& front, const Request& request) {
     return refuse(409, "conflict", "that is your own address, " + std::string(request.peer));
   }
   const Wall wall = request.now.wall;
-  const std::string before = entry_before(front, *policy, entry, wall);
+  const auto before = std::make_shared<std::string>();
   const std::string after = text_of(*policy, entry);
   return std::make_unique<Changing>(
-      [&](const KnownKeeper::Done& done) { front.keeper.add(entry, wall, done); },
+      front.errands,
+      [&keeper = front.keeper, policy, entry, wall, before](const KnownKeeper::Done& done) {
+        *before = entry_before(keeper, *policy, entry, wall);
+        keeper.add(entry, wall, done);
+      },
       [&front, who = std::string(caller(request)), word = request.parts[0], before, after](bool, Now now) {
-        audit(front, who, now.wall, "access add", word, before, after);
+        audit(front, who, now.wall, "access add", word, *before, after);
         Reply reply;
         reply.content = R"({"entries":[)" + after + "]}";
         return reply;
@@ -174,15 +185,19 @@ Outcome remove_entry(Front& front, const Request& request) {
   auto refused = name_client(*policy, given["ip"], given["apikey"], given["limit"], given["id"], selector);
   if (refused) return std::move(*refused);
   const Wall wall = request.now.wall;
-  const std::string before = entry_before(front, *policy, selector, wall);
+  const auto before = std::make_shared<std::string>();
   return std::make_unique<Changing>(
-      [&](const KnownKeeper::Done& done) { front.keeper.remove(selector, wall, done); },
+      front.errands,
+      [&keeper = front.keeper, policy, selector, wall, before](const KnownKeeper::Done& done) {
+        *before = entry_before(keeper, *policy, selector, wall);
+        keeper.remove(selector, wall, done);
+      },
       [&front, who = std::string(caller(request)), word = request.parts[0], before](bool found, Now now) {
         if (!found) {
           return refuse(404, "not_found",
                         "no such entry was added at run time; those of the configuration end with the configuration");
         }
-        audit(front, who, now.wall, "access remove", word, before, {});
+        audit(front, who, now.wall, "access remove", word, *before, {});
         Reply reply;
         reply.content = R"({"removed":1})";
         return reply;

@@ -6,6 +6,7 @@
 #include "weir/admin/calls.h"
 #include "weir/admin/changing.h"
 #include "weir/admin/target.h"
+#include "weir/admin/writing.h"
 #include "weir/base/text.h"
 #include "weir/core/identifier.h"
 
@@ -79,15 +80,15 @@ std::optional<Error> read_numbers(JsonValue object, Wall wall, Adjustment& adjus
 }  // namespace
 
 Outcome list_adjustments(Front& front, const Request& request) {
-  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
-  Reply reply;
-  JsonWriter json(reply.content);
-  json.begin_object().key("adjustments").begin_array();
-  for (const Adjustment& adjustment : front.keeper.adjustments(request.now.wall)) {
-    write_adjustment(*policy, adjustment, request.now.wall, json);
-  }
-  json.end_array().end_object();
-  return reply;
+  const auto write = [policy = front.reloader.policy().current(), &keeper = front.keeper, wall = request.now.wall] {
+    Reply reply;
+    JsonWriter json(reply.content);
+    json.begin_object().key("adjustments").begin_array();
+    for (const Adjustment& adjustment : keeper.adjustments(wall)) write_adjustment(*policy, adjustment, wall, json);
+    json.end_array().end_object();
+    return reply;
+  };
+  return std::make_unique<Writing>(front.errands, write);
 }
 
 Outcome adjust(Front& front, const Request& request) {
@@ -121,14 +122,18 @@ Outcome adjust(Front& front, const Request& request) {
   const std::shared_ptr<const Known> known = front.keeper.known().current();
   const std::string before = text_of(*policy, known->adjustments().find({limit->name, id}, wall), wall);
   const std::string after = text_of(*policy, &adjustment, wall);
-  return std::make_unique<Changing>([&](const KnownKeeper::Done& done) { front.keeper.adjust(adjustment, wall, done); },
-                                    [&front, who = std::string(caller(request)), whom = shown(std::get<Target>(target)),
-                                     before, after](bool, Now now) {
-                                      audit(front, who, now.wall, "adjust", whom, before, after);
-                                      Reply reply;
-                                      reply.content = after;
-                                      return reply;
-                                    });
+  return std::make_unique<Changing>(
+      front.errands,
+      [&keeper = front.keeper, adjustment, wall](const KnownKeeper::Done& done) {
+        keeper.adjust(adjustment, wall, done);
+      },
+      [&front, who = std::string(caller(request)), whom = shown(std::get<Target>(target)), before, after](bool,
+                                                                                                          Now now) {
+        audit(front, who, now.wall, "adjust", whom, before, after);
+        Reply reply;
+        reply.content = after;
+        return reply;
+      });
 }
 
 Outcome unadjust(Front& front, const Request& request) {
@@ -140,7 +145,10 @@ Outcome unadjust(Front& front, const Request& request) {
   const std::shared_ptr<const Known> known = front.keeper.known().current();
   const std::string before = text_of(*policy, known->adjustments().find({whom.limit->name, whom.id}, wall), wall);
   return std::make_unique<Changing>(
-      [&](const KnownKeeper::Done& done) { front.keeper.unadjust(whom.limit->name, whom.id, wall, done); },
+      front.errands,
+      [&keeper = front.keeper, limit = whom.limit->name, id = whom.id, wall](const KnownKeeper::Done& done) {
+        keeper.unadjust(limit, id, wall, done);
+      },
       [&front, who = std::string(caller(request)), name = shown(whom), before](bool found, Now now) {
         if (!found) return refuse(404, "not_found", "there is no adjustment for " + name);
         audit(front, who, now.wall, "unadjust", name, before, {});

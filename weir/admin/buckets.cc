@@ -162,13 +162,13 @@ std::vector<AccessEntry> selectors_of(const std::vector<Target>& targets) {
 // Ends automatic blocks beside a reset; operators' entries stay.
 class Unblocking {
  public:
-  void begin(const std::function<void(const KnownKeeper::Done& done)>& change) {
+  void begin(Errands& errands, std::function<void(const KnownKeeper::Done& done)> change) {
     const auto finish = [](bool changed, Now) {
       Reply reply;
       reply.content = changed ? "true" : "false";
       return reply;
     };
-    changing_ = std::make_unique<Changing>(change, finish);
+    changing_ = std::make_unique<Changing>(errands, std::move(change), finish);
   }
   // Nothing to wait for: it is done, or was never begun. `refused` gets the reply if it was not possible.
   bool done(Now now, std::optional<Reply>& refused) {
@@ -226,7 +226,8 @@ class Forgetting final : public Work {
   }
 
   void unblock(Wall now) {
-    unblocking_.begin([&](const KnownKeeper::Done& done) { front_.keeper.unblock(selectors_of(targets_), now, done); });
+    unblocking_.begin(front_.errands, [&keeper = front_.keeper, selectors = selectors_of(targets_),
+                                       now](const KnownKeeper::Done& done) { keeper.unblock(selectors, now, done); });
   }
 
   std::optional<Reply> step(Now now) override {
@@ -272,7 +273,9 @@ class ForgettingAll final : public Work {
   ForgettingAll(Front& front, const Request& request, bool unblock)
       : front_(front), who_(caller(request)), progress_(std::make_shared<Progress>()) {
     if (!unblock) return;
-    unblocking_.begin([&](const KnownKeeper::Done& done) { front.keeper.unblock_all(request.now.wall, done); });
+    unblocking_.begin(front.errands, [&keeper = front.keeper, wall = request.now.wall](const KnownKeeper::Done& done) {
+      keeper.unblock_all(wall, done);
+    });
   }
 
   std::optional<Reply> step(Now now) override {

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -306,6 +308,51 @@ TEST(Config, HidesSecrets) {
   EXPECT_EQ(told.status, 200);
   EXPECT_EQ(told.content.find("-secret"), std::string::npos);
   EXPECT_NE(told.content.find("(hidden)"), std::string::npos);
+}
+
+// A disk that does not answer until it is let go.
+class SlowDisk final : public KnownArchive {
+ public:
+  Result<Kept> load() override { return Kept{}; }
+  Result<void> save(const Kept&) override {
+    const std::lock_guard lock(gate);
+    ++saved;
+    return {};
+  }
+  std::mutex gate;
+  std::atomic<int> saved{0};
+};
+
+TEST(Changes, NoLoopWaitsForTheDiskOfAnAdjustmentOrAnAccessEntry) {
+  SlowDisk disk;
+  Desk desk({}, &disk);
+  std::unique_lock held(disk.gate);
+  AdminSession adjusting(desk.around.front(), "127.0.0.1");
+  AdminSession denying(desk.around.front(), "127.0.0.1");
+  AdminSession listing(desk.around.front(), "127.0.0.1");
+  std::string adjusted;
+  std::string denied;
+  std::string listed;
+  const std::string json = "Content-Type: application/json\r\n";
+  Queries queries;
+  ASSERT_TRUE(adjusting.receive(Desk::request("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50})", json), queries,
+                                adjusted));
+  ASSERT_TRUE(
+      denying.receive(Desk::request("POST", "/ratelimit/access/deny", R"({"ip":"10.9.9.9"})", json), queries, denied));
+  ASSERT_TRUE(listing.receive(Desk::request("GET", "/ratelimit/access/deny"), queries, listed));
+  EXPECT_TRUE(desk.allowed("orders", "2")) << "requests go on";
+  EXPECT_EQ(adjusted + denied, "") << "nobody is told before the disk has it";
+  EXPECT_TRUE(adjusting.working());
+  held.unlock();
+  while (adjusting.working() || denying.working() || listing.working()) {
+    adjusting.wake(desk.now().time, adjusted);
+    denying.wake(desk.now().time, denied);
+    listing.wake(desk.now().time, listed);
+  }
+  EXPECT_TRUE(adjusted.starts_with("HTTP/1.1 200 ")) << adjusted;
+  EXPECT_TRUE(denied.starts_with("HTTP/1.1 200 ")) << denied;
+  EXPECT_TRUE(listed.starts_with("HTTP/1.1 200 ")) << listed;
+  EXPECT_EQ(disk.saved, 2);
 }
 
 TEST(Errands, RunOneAfterAnotherAndAreBounded) {

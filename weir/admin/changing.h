@@ -1,4 +1,5 @@
-// A change of adjustments or access lists: made at once, or when the servers that share them have taken it.
+// A change of adjustments or access lists. Made in another thread, because it may have to reach a disk or Redis before
+// it is answered, and no loop waits for either.
 #pragma once
 
 #include <functional>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "weir/admin/errands.h"
 #include "weir/admin/work.h"
 #include "weir/server/known_keeper.h"
 
@@ -14,17 +16,21 @@ namespace weir::admin {
 
 class Changing final : public Work {
  public:
-  // `change` is begun at once. `finish` makes the reply when it was made: whether there was something to change.
-  Changing(const std::function<void(const KnownKeeper::Done& done)>& change,
+  // `change` begins in the errands' thread. `finish` makes the reply when the change was made: whether there was
+  // something to change.
+  Changing(Errands& errands, std::function<void(const KnownKeeper::Done& done)> change,
            std::function<Reply(bool changed, Now now)> finish)
       : finish_(std::move(finish)) {
-    change([progress = progress_](const Result<bool>& changed) {
-      const std::lock_guard lock(progress->mutex);
-      progress->changed = changed;
+    accepted_ = errands.run([change = std::move(change), progress = progress_] {
+      change([progress](const Result<bool>& changed) {
+        const std::lock_guard lock(progress->mutex);
+        progress->changed = changed;
+      });
     });
   }
 
   std::optional<Reply> step(Now now) override {
+    if (!accepted_) return refuse(503, "unavailable", "too many changes are waiting; try again later");
     std::optional<Result<bool>> changed;
     {
       const std::lock_guard lock(progress_->mutex);
@@ -48,6 +54,7 @@ class Changing final : public Work {
 
   std::function<Reply(bool changed, Now now)> finish_;
   std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
+  bool accepted_ = false;
 };
 
 }  // namespace weir::admin

@@ -4,6 +4,7 @@
 
 #include "weir/admin/audit.h"
 #include "weir/admin/calls.h"
+#include "weir/admin/writing.h"
 #include "weir/base/text.h"
 #include "weir/policy/describe.h"
 #include "weir/policy/diff.h"
@@ -85,13 +86,11 @@ class Reconfiguring final : public Work {
   bool accepted_ = false;
 };
 
-}  // namespace
-
-Outcome show_config(Front& front, const Request&) {
-  const std::shared_ptr<const policy::Loaded> loaded = front.reloader.current();
+Reply write_config(const Reloader& reloader) {
+  const std::shared_ptr<const policy::Loaded> loaded = reloader.current();
   Reply reply;
   JsonWriter json(reply.content);
-  json.begin_object().key("policy_version").number(static_cast<std::int64_t>(front.reloader.version() + 1));
+  json.begin_object().key("policy_version").number(static_cast<std::int64_t>(reloader.version() + 1));
   json.key("settings").begin_array();
   for (const policy::Setting& setting : policy::in_force(*loaded, kOverridesShown)) {
     json.begin_object().key("path").string(setting.path).key("value").string(setting.value);
@@ -99,6 +98,12 @@ Outcome show_config(Front& front, const Request&) {
   }
   json.end_array().key("overrides").number(static_cast<std::int64_t>(loaded->policy->override_count())).end_object();
   return reply;
+}
+
+}  // namespace
+
+Outcome show_config(Front& front, const Request&) {
+  return std::make_unique<Writing>(front.errands, [&reloader = front.reloader] { return write_config(reloader); });
 }
 
 Outcome change_config(Front& front, const Request& request) {

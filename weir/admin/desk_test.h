@@ -30,7 +30,7 @@ struct Told {
 
 class Desk final : public Asker {
  public:
-  explicit Desk(std::string_view more = {}) : around(roster_, more) {}
+  explicit Desk(std::string_view more = {}, KnownArchive* archive = nullptr) : around(roster_, more, archive) {}
 
   // One request; more fields, each with its CRLF.
   Told call(std::string_view method, std::string_view target, std::string_view content = {},

@@ -1,4 +1,5 @@
-// A thread for what takes longer than a loop may wait: reading a configuration with a million overrides takes a second.
+// A thread for what takes longer than a loop may wait: reading a configuration with a million overrides takes a second,
+// and a change of the access lists waits for the disk.
 // One errand after another, in the order given.
 //
 // Thread safety: all of it. The thread starts with the first errand and ends with the object, after the errand it is

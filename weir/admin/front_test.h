@@ -36,8 +36,9 @@ inline policy::Outcome load_test_policy(std::string_view more, const std::vector
 // `more` is configuration behind kTestPolicy.
 class Around {
  public:
-  explicit Around(Roster& roster, std::string_view more = {})
-      : reloader_(std::get<policy::Loaded>(load_test_policy(more, {})),
+  explicit Around(Roster& roster, std::string_view more = {}, KnownArchive* archive = nullptr)
+      : keeper_(archive),
+        reloader_(std::get<policy::Loaded>(load_test_policy(more, {})),
                   {[text = std::string(more)](const auto& amendments) { return load_test_policy(text, amendments); },
                    [](LogLevel, std::string_view) {}, clock_}),
         front_{reloader_,

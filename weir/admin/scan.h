@@ -45,6 +45,8 @@ class Scan final : public Work {
     bool over = false;
   };
 
+  void visit(Now now);
+
   Roster& roster_;
   Roster::Look look_;
   std::shared_ptr<Progress> progress_;

@@ -3,6 +3,7 @@
 #include "weir/base/secret.h"
 #include "weir/base/text.h"
 #include "weir/identify/ip.h"
+#include "weir/protocol/http/http_tokens.h"
 
 namespace weir::admin {
 namespace {
@@ -10,29 +11,23 @@ namespace {
 enum class Holds : unsigned char { nothing, read, write };
 
 Holds holder_of(const RequestHead& head, const policy::Admin& tokens) {
-  const HttpHeader* const header = head.headers.find("Authorization");
-  if (header == nullptr) return Holds::nothing;
-  constexpr std::string_view kScheme = "Bearer ";
-  if (!same_word(header->value.substr(0, kScheme.size()), kScheme)) return Holds::nothing;
-  std::string_view given = header->value.substr(kScheme.size());
-  while (given.starts_with(' ')) given.remove_prefix(1);
+  const std::string_view given = bearer_of(head);
   // Both are compared, whatever the first says. An empty token is none at all.
   const bool writes = same_secret(given, tokens.write_token) && !tokens.write_token.empty();
   const bool reads = same_secret(given, tokens.read_token) && !tokens.read_token.empty();
   return writes ? Holds::write : reads ? Holds::read : Holds::nothing;
 }
 
-std::optional<Reply> refuse_stranger(const RequestHead& head) {
-  const std::string_view type = media_type_of(head.content_type);
-  if (!same_word(type, "application/json") && !same_word(type, "application/yaml")) {
-    return refuse(415, "unsupported_media_type",
-                  "without tokens a write needs Content-Type: application/json or application/yaml, not " +
-                      quote(head.content_type));
-  }
+std::optional<Reply> refuse_web_page(const RequestHead& head, Needs needs) {
   if (!is_loopback_host(head.host)) {
-    return refuse(403, "forbidden", "without tokens a write needs a loopback Host, not " + quote(head.host));
+    return refuse(403, "forbidden", "without tokens a call needs a loopback Host, not " + quote(head.host));
   }
-  return {};
+  const std::string_view type = media_type_of(head.content_type);
+  const bool safe = same_word(type, "application/json") || same_word(type, "application/yaml");
+  if (needs == Needs::read || safe) return {};
+  return refuse(415, "unsupported_media_type",
+                "without tokens a write needs Content-Type: application/json or application/yaml, not " +
+                    quote(head.content_type));
 }
 
 }  // namespace
@@ -53,7 +48,7 @@ bool is_loopback_host(std::string_view host) noexcept {
 std::optional<Reply> refusal(const RequestHead& head, Needs needs, const policy::Admin& tokens, bool loopback) {
   if (needs == Needs::nothing) return {};
   const bool open = tokens.read_token.empty() && tokens.write_token.empty() && loopback;
-  if (open) return needs == Needs::write ? refuse_stranger(head) : std::optional<Reply>{};
+  if (open) return refuse_web_page(head, needs);
   const Holds holds = holder_of(head, tokens);
   if (holds == Holds::write || (holds == Holds::read && needs == Needs::read)) return {};
   if (holds == Holds::read) return refuse(403, "forbidden", "this token may read, not write");

@@ -1,5 +1,6 @@
-// Who may call what. With tokens a caller shows one; without them, which only a loopback listener may be, a write must
-// prove that no web page made it: browsers send neither this content type nor this Host for a foreign page.
+// Who may call what. With tokens a caller shows one. Without them, which only a loopback listener may be, every call
+// must have a loopback Host: a web page whose name resolves to this machine sends its own (DNS rebinding). A write must
+// also have a content type that a page cannot send elsewhere without asking first.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,7 @@ namespace weir::admin {
 
 enum class Needs : unsigned char { nothing, read, write };
 
-// Nothing: go ahead. Otherwise the refusal: 401 no token or an unknown one, 403 a read token on a write or a strange
+// Nothing: go ahead. Otherwise the refusal: 401 no token or an unknown one, 403 a read token on a write or a foreign
 // Host, 415 a write without a content type. `loopback` tells whether the listener can be reached from this machine
 // only.
 std::optional<Reply> refusal(const RequestHead& head, Needs needs, const policy::Admin& tokens, bool loopback);

@@ -47,8 +47,13 @@ inline constexpr std::size_t pem_bytes_max = 1u << 20;
 inline constexpr std::size_t listener_certificates_max = 256;
 inline constexpr Duration tls_handshake_time_max = std::chrono::seconds{10};
 
-// Connections of one event loop.
+// Tokens that callers of one listener may show: an old one and a new one.
+inline constexpr std::size_t listener_tokens_max = 2;
+
+// Connections of one listener on one event loop; fewer where the system grants fewer descriptors. How long a connection
+// of the HTTP and admin APIs may be idle.
 inline constexpr std::size_t connections_max = 65'536;
+inline constexpr Duration http_idle_time_max = std::chrono::seconds{120};
 
 // A key of a bucket that the caller brings along.
 inline constexpr std::size_t own_key_bytes_max = 64u << 10;
@@ -212,7 +217,7 @@ inline constexpr std::size_t event_queue_bytes_max = 256u << 10;
 // Clients in one page of a list, and in one list of heavy hitters.
 inline constexpr std::size_t admin_page_max = 1000;
 
-// Reloads and replaced configurations that wait for their turn.
-inline constexpr std::size_t errands_max = 8;
+// Reloads, replaced configurations, and changes of adjustments and access lists that wait for their turn.
+inline constexpr std::size_t errands_max = 64;
 
 }  // namespace weir::bounds

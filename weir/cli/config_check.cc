@@ -159,6 +159,7 @@ Exit run(const Arguments& arguments, Console& console) {
   auto& loaded = std::get<policy::Loaded>(outcome);
   for (const policy::Problem& problem : unbuilt(loaded)) loaded.warnings.push_back(problem.text());
   for (std::string& sentence : doubt_certificates(loaded, path)) loaded.warnings.push_back(std::move(sentence));
+  for (std::string& sentence : doubt_listeners(loaded)) loaded.warnings.push_back(std::move(sentence));
   if (as_json) {
     print_json(loaded, console.out);
   } else if (as_csv) {

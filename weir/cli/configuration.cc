@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weir/base/text.h"
+#include "weir/net/socket.h"
 #include "weir/net/tls.h"
 
 namespace weir::cli {
@@ -65,9 +66,11 @@ std::vector<std::string> doubt_certificates(const policy::Loaded& loaded, const 
   for (std::size_t i = 0; i < loaded.settings.listen.size(); ++i) {
     const std::vector<policy::Tls>& tls = loaded.settings.listen[i].tls;
     for (std::size_t k = 0; k < tls.size(); ++k) {
-      const auto made = TlsServer::make({{{(folder / tls[k].cert).string(), (folder / tls[k].key).string()}},
-                                         {},
-                                         [&](LogLevel, std::string_view line) { sentences.emplace_back(line); }});
+      TlsServer::Options options;
+      options.certificates = {{(folder / tls[k].cert).string(), (folder / tls[k].key).string()}};
+      options.log = [&](LogLevel, std::string_view line) { sentences.emplace_back(line); };
+      if (!tls[k].client_ca.empty()) options.client_ca = (folder / tls[k].client_ca).string();
+      const auto made = TlsServer::make(std::move(options));
       const std::string section = "listen[" + std::to_string(i) + "].tls";
       const bool is_list = std::ranges::any_of(
           loaded.origins, [&](const policy::Setting& setting) { return setting.path.starts_with(section + "["); });
@@ -78,6 +81,30 @@ std::vector<std::string> doubt_certificates(const policy::Loaded& loaded, const 
   if (loaded.settings.store == policy::StoreKind::redis && redis.enabled) {
     const auto made = TlsClient::make({redis.ca_file, {redis.cert_file, redis.key_file}, {}});
     if (!made) doubt("redis.tls", made.error());
+  }
+  return sentences;
+}
+
+std::vector<std::string> doubt_listeners(const policy::Loaded& loaded) {
+  std::vector<std::string> sentences;
+  for (std::size_t i = 0; i < loaded.settings.listen.size(); ++i) {
+    const policy::Listener& listener = loaded.settings.listen[i];
+    const auto speaks = [&](std::string_view word) {
+      return std::ranges::find(listener.speak, word) != listener.speak.end();
+    };
+    const bool resp = speaks("resp");
+    if (!resp && !speaks("http") && !speaks("grpc")) continue;
+    const auto address = Address::parse(listener.address);
+    if (!address || address->is_loopback()) continue;
+    const bool asks = resp ? !listener.password.empty() : !listener.tokens.empty();
+    const bool knows =
+        !listener.tls.empty() && !listener.tls.front().client_ca.empty() && listener.tls.front().require_client;
+    if (asks || knows) continue;
+    const std::string path = "listen[" + std::to_string(i) + "].address";
+    const auto place = std::ranges::find(loaded.origins, path, &policy::Setting::path);
+    sentences.push_back((place == loaded.origins.end() ? "" : place->origin + ": ") + "address " +
+                        quote(listener.address) + " is not loopback, and whoever reaches it may call it: give it a " +
+                        (resp ? "password" : "token") + ", or tls with client_ca");
   }
   return sentences;
 }

@@ -42,6 +42,9 @@ policy::Problems unbuilt(const policy::Loaded& loaded);
 // file may well be checked on a machine that does not have them.
 std::vector<std::string> doubt_certificates(const policy::Loaded& loaded, const std::string& path);
 
+// Sentences about listeners that others can reach and where they need not show anything.
+std::vector<std::string> doubt_listeners(const policy::Loaded& loaded);
+
 // One line per problem on err, and a last one that counts them.
 void complain(const policy::Problems& problems, const std::string& path, Console& console);
 

@@ -26,16 +26,19 @@ Sessions admin_sessions(bool loopback, Surroundings& around, Loop& loop) {
   return [front](std::string_view peer) { return std::make_unique<AdminSession>(*front, peer); };
 }
 
-Sessions resp_sessions(const std::string& password, Surroundings& around) {
+Sessions resp_sessions(std::size_t index, Surroundings& around) {
   auto options = std::make_shared<RespOptions>();
-  options->password = password;
-  return [options, &around](std::string_view) {
+  return [options, index, &around](std::string_view) {
+    // A new password is for all who AUTH from now on.
+    const policy::Listener& listener = around.current()->settings.listen[index];
+    options->password = listener.password;
+    options->write_password = listener.write_password;
     return std::make_unique<RespSession>(*options, around.next_client.fetch_add(1));
   };
 }
 
-Sessions http_sessions(Surroundings& around) {
-  auto front = std::make_shared<HttpFront>(around.health, around.http);
+Sessions http_sessions(std::size_t index, Surroundings& around) {
+  auto front = std::make_shared<HttpFront>(around.health, around.http, index);
   // Whoever reaches a UNIX socket is on this machine.
   return [front](std::string_view peer) {
     return std::make_unique<HttpSession>(*front, peer.empty() ? "127.0.0.1" : peer);
@@ -47,15 +50,20 @@ Result<std::unique_ptr<TlsServer>> listener_tls(const policy::Listener& listener
   TlsServer::Options options;
   for (const policy::Tls& files : listener.tls) options.certificates.push_back({beside(files.cert), beside(files.key)});
   if (!has(listener.speak, "resp")) options.protocols = {"http/1.1"};
+  const policy::Tls& first = listener.tls.front();
+  if (!first.client_ca.empty()) options.client_ca = beside(first.client_ca);
+  options.require_client = first.require_client;
+  options.only_tls13 = first.only_tls13;
   options.log = around.log;
   return TlsServer::make(std::move(options));
 }
 
-Result<Endpoint> make_endpoint(const policy::Listener& listener, Surroundings& around) {
+Result<Endpoint> make_endpoint(const policy::Listener& listener, std::size_t index, Surroundings& around) {
   auto address = Address::parse(listener.address);
   if (!address) return address.error();
   Endpoint endpoint;
   endpoint.address = std::move(*address);
+  endpoint.idle_timeout = listener.idle_timeout;
   if (!listener.tls.empty()) {
     auto tls = listener_tls(listener, around);
     if (!tls) return Error{tls.error().fault, "tls on " + listener.address + ": " + tls.error().detail};
@@ -67,10 +75,10 @@ Result<Endpoint> make_endpoint(const policy::Listener& listener, Surroundings& a
     endpoint.sessions = [loopback, &around](Loop& loop) { return admin_sessions(loopback, around, loop); };
   } else if (has(listener.speak, "resp")) {
     endpoint.speak = Speak::resp;
-    endpoint.sessions = [&around, password = listener.password](Loop&) { return resp_sessions(password, around); };
+    endpoint.sessions = [&around, index](Loop&) { return resp_sessions(index, around); };
   } else {
     endpoint.speak = Speak::http;
-    endpoint.sessions = [&around](Loop&) { return http_sessions(around); };
+    endpoint.sessions = [&around, index](Loop&) { return http_sessions(index, around); };
   }
   return endpoint;
 }
@@ -81,7 +89,7 @@ Result<std::vector<Endpoint>> make_endpoints(const policy::Settings& settings, S
   std::vector<Endpoint> all;
   const int inherited = inherited_sockets();
   for (const policy::Listener& listener : settings.listen) {
-    auto made = make_endpoint(listener, around);
+    auto made = make_endpoint(listener, all.size(), around);
     if (!made) return made.error();
     if (static_cast<int>(all.size()) < inherited) made->inherited_fd = kFirstInherited + static_cast<int>(all.size());
     all.push_back(std::move(*made));
@@ -91,8 +99,13 @@ Result<std::vector<Endpoint>> make_endpoints(const policy::Settings& settings, S
 
 HttpOptions http_options(const policy::Settings& settings) {
   const policy::Headers& headers = settings.headers;
-  return {{has(headers.ratelimit, "x-ratelimit"), has(headers.ratelimit, "ietf"), headers.reset == "epoch"},
-          settings.failure_code};
+  HttpOptions options;
+  options.headers = {has(headers.ratelimit, "x-ratelimit"), has(headers.ratelimit, "ietf"), headers.reset == "epoch"};
+  options.failure_code = settings.failure_code;
+  for (const policy::Listener& listener : settings.listen) {
+    options.tokens.push_back({listener.tokens, listener.write_token});
+  }
+  return options;
 }
 
 }  // namespace weir::cli

@@ -13,6 +13,7 @@
 #include "weir/base/log.h"
 #include "weir/base/published.h"
 #include "weir/base/result.h"
+#include "weir/policy/parse.h"
 #include "weir/policy/settings.h"
 #include "weir/protocol/http/http_session.h"
 #include "weir/server/server.h"
@@ -27,6 +28,8 @@ struct Surroundings {
   std::string folder;
   // One sentence for an operator. Called in any thread.
   std::function<void(LogLevel, std::string_view)> log;
+  // The settings in force. Called in any thread, once the server runs.
+  std::function<std::shared_ptr<const policy::Loaded>()> current;
   // What the admin API of one loop can see and do.
   std::function<std::shared_ptr<admin::Front>(Loop& loop)> admin;
   std::atomic<std::uint64_t> next_client{1};  // CLIENT ID of RESP connections

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "weir/base/siphash.h"
+#include "weir/base/text.h"
 #include "weir/cli/configuration.h"
 #include "weir/cli/systemd.h"
 #include "weir/store/memory/memory_roster.h"
@@ -43,12 +44,18 @@ constexpr int kLockRetryMs = 20;
 constexpr std::chrono::milliseconds kSettleFor{100};
 constexpr std::chrono::milliseconds kSettleAtMost{2000};
 
-// A connection is a descriptor: take as many as the system lets us have instead of what shells start programs with.
-void raise_descriptor_limit() {
+// Descriptors for everything that is not a client's connection: files, listeners, Redis.
+constexpr rlim_t kDescriptorsKept = 128;
+
+// A connection is a descriptor: takes as many as the system grants instead of what shells start programs with. Returns
+// how many connections that makes.
+std::size_t raise_descriptor_limit() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return SIZE_MAX;
   limit.rlim_cur = limit.rlim_max;
   (void)setrlimit(RLIMIT_NOFILE, &limit);  // refused: then the lower number stays
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return static_cast<std::size_t>(limit.rlim_cur - std::min(kDescriptorsKept, limit.rlim_cur / 2));
 }
 
 // Signals as something to wait for together with other things. Before any thread exists, so that all of them leave
@@ -90,8 +97,11 @@ Serving::Serving(policy::Loaded loaded, std::string path, Flags flags, Console& 
         console.err.flush();
       }),
       http_(std::make_shared<const HttpOptions>(http_options(loaded_.settings))),
-      around_{health_, http_, std::filesystem::path(path_).parent_path().string(),
+      around_{health_,
+              http_,
+              std::filesystem::path(path_).parent_path().string(),
               [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); },
+              [this] { return reloader_->current(); },
               [this](Loop& loop) { return admin_front(loop); }} {}
 
 Exit Serving::run() {
@@ -130,7 +140,7 @@ Exit Serving::start() {
   signals_ = take_signals();
   wakeup_ = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!signals_ || !wakeup_) return fail({Fault::unavailable, "cannot wait for signals: out of descriptors"});
-  raise_descriptor_limit();
+  connections_max_ = raise_descriptor_limit();
   auto endpoints = make_endpoints(loaded_.settings, around_);
   if (!endpoints) return fail(endpoints.error(), kUsage);
   apply_log(loaded_.settings, log_);
@@ -172,10 +182,9 @@ Result<void> Serving::lock_state(const policy::Settings& settings) {
   using Steady = std::chrono::steady_clock;
   const std::string& path = known_path(settings.state);
   if (path.empty()) return {};
-  const Steady::time_point give_up = Steady::now() + kHandOverPatience;
-  bool said = false;
+  const Steady::time_point give_up = Steady::now() + kHandOverPatience + settings.drain_delay;
   auto lock = StateLock::take(path, [&] {
-    if (!std::exchange(said, true)) log_.info(path + ": waiting for another process to release this state");
+    if (!std::exchange(takes_over_, true)) log_.info(path + ": waiting for another process to release this state");
     poll(nullptr, 0, kLockRetryMs);
     return Steady::now() < give_up && !told_to_end();
   });
@@ -297,7 +306,9 @@ Result<void> Serving::start_server(std::vector<Endpoint> endpoints) {
                               .store = [this](Loop& loop) { return make_store(loop); },
                               .watch = watch_.get(),
                               .log = [this](std::string_view sentence) { log_.warn(sentence); },
-                              .events = &events_},
+                              .events = &events_,
+                              .connections_max = connections_max_,
+                              .takes_over = takes_over_},
                              std::move(endpoints), reloader_->policy(), keeper_->known(), *clock_);
   if (!server) return server.error();
   server_ = std::move(*server);
@@ -358,16 +369,21 @@ void Serving::control() {
   } else {
     log_.warn(watched.error().detail + "; a changed configuration needs SIGHUP");
   }
-  bool draining = false;
+  Ending ending;
   std::optional<Steady::time_point> first_change;
   Steady::time_point last_change{};
   for (;;) {
     std::array<pollfd, 3> waiting{
         {{signals_.fd(), POLLIN, 0}, {wakeup_.fd(), POLLIN, 0}, {watched_ ? watched_->fd() : -1, POLLIN, 0}}};
-    const int wait_ms = first_change ? static_cast<int>(kSettleFor.count()) : -1;
+    int wait_ms = first_change ? static_cast<int>(kSettleFor.count()) : -1;
+    if (ending.stage == Ending::Stage::delayed) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(ending.drain_at - Steady::now());
+      wait_ms = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kSettleAtMost.count()));
+    }
     if (poll(waiting.data(), waiting.size(), wait_ms) < 0) continue;  // EINTR
     const Steady::time_point now = Steady::now();
-    if (waiting[0].revents != 0) take_signal(draining);
+    if (waiting[0].revents != 0) take_signal(ending);
+    if (ending.stage == Ending::Stage::delayed && now >= ending.drain_at) drain(ending);
     if (waiting[1].revents != 0) {
       eventfd_t ignored = 0;
       (void)eventfd_read(wakeup_.fd(), &ignored);
@@ -384,7 +400,7 @@ void Serving::control() {
         last_change = now;
       }
     }
-    if (!first_change || draining) continue;
+    if (!first_change || ending.stage != Ending::Stage::not_told) continue;
     if (now - last_change < kSettleFor && now - *first_change < kSettleAtMost) continue;
     first_change.reset();
     reloader_->reload();
@@ -401,7 +417,7 @@ void Serving::watch_files() {
   if (read && watched_) watched_->watch(std::move(*read));
 }
 
-void Serving::take_signal(bool& draining) {
+void Serving::take_signal(Ending& ending) {
   signalfd_siginfo signal{};
   if (read(signals_.fd(), &signal, sizeof signal) != static_cast<ssize_t>(sizeof signal)) return;
   if (signal.ssi_signo == SIGHUP) {
@@ -409,15 +425,24 @@ void Serving::take_signal(bool& draining) {
     reloader_->reload();
     return;
   }
-  if (draining) {
+  if (ending.stage != Ending::Stage::not_told) {
     log_.warn("told to end a second time: not waiting any longer");
+    ending.stage = Ending::Stage::draining;
     server_->stop(Duration::zero());
     return;
   }
-  draining = true;
-  log_.info("draining");
   notify("STOPPING=1");
   health_.ready = false;
+  const Duration delay = reloader_->current()->settings.drain_delay;
+  if (delay <= Duration::zero()) return drain(ending);
+  log_.info("not ready any more; draining in " + print_duration(delay));
+  ending.stage = Ending::Stage::delayed;
+  ending.drain_at = std::chrono::steady_clock::now() + delay;
+}
+
+void Serving::drain(Ending& ending) {
+  ending.stage = Ending::Stage::draining;
+  log_.info("draining");
   server_->stop(reloader_->current()->settings.drain_timeout);
 }
 
@@ -491,6 +516,7 @@ void Serving::maintain() {
     const auto loaded = reloader_->current();
     if (redis_ != nullptr) watch_redis();
     keeper_->tick(now.wall);
+    server_->look_at_certificates(now.time);
     // A whole round takes a while; the next one begins `cleanup` after this one ended.
     if (!in_round && now.time - last_round >= loaded->settings.memory.cleanup) in_round = true;
     if (in_round) {

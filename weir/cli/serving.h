@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -65,7 +66,14 @@ class Serving {
   Gauges gauges() const;
   void control();
   void watch_files();
-  void take_signal(bool& draining);
+  // How far the end has come, once a signal has told it.
+  struct Ending {
+    enum class Stage : unsigned char { not_told, delayed, draining };
+    Stage stage = Stage::not_told;
+    std::chrono::steady_clock::time_point drain_at{};  // while delayed
+  };
+  void take_signal(Ending& ending);
+  void drain(Ending& ending);
   void maintain();
   void save_snapshot();
 
@@ -94,6 +102,8 @@ class Serving {
   Published<HttpOptions> http_;
   Health health_;
   Surroundings around_;
+  std::size_t connections_max_ = 0;  // what the descriptors suffice for
+  bool takes_over_ = false;          // another process had the state
   std::unique_ptr<Server> server_;
 
   Socket signals_;  // a signalfd

@@ -83,9 +83,11 @@ Socket make_socket(int family) {
   return Socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-void set(const Socket& socket, int level, int option) {
-  const int on = 1;
-  setsockopt(socket.fd(), level, option, &on, sizeof on);
+// How long a connection is silent before the kernel asks whether the peer is still there; Redis's own default.
+constexpr int kKeepaliveSeconds = 300;
+
+void set(const Socket& socket, int level, int option, int value = 1) {
+  setsockopt(socket.fd(), level, option, &value, sizeof value);
 }
 
 bool is_same_file(const struct stat& one, const struct stat& other) {
@@ -171,6 +173,9 @@ Result<Socket> listen_on(const Address& address) {
   } else {
     set(socket, SOL_SOCKET, SO_REUSEADDR);
     set(socket, SOL_SOCKET, SO_REUSEPORT);
+    // Accepted sockets inherit it: a peer that vanished without a word is noticed by the kernel.
+    set(socket, SOL_SOCKET, SO_KEEPALIVE);
+    set(socket, IPPROTO_TCP, TCP_KEEPIDLE, kKeepaliveSeconds);
     if (name->storage.ss_family == AF_INET6) set(socket, IPPROTO_IPV6, IPV6_V6ONLY);
   }
   if (bind(socket.fd(), name->raw(), name->size) != 0) return failed("listen on", address);

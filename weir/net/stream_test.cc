@@ -235,7 +235,7 @@ class SecureStreamTest : public StreamTest {
     auto client = TlsClient::make({folder_.write("ca.pem", authority.cert()), {}, {}});
     return {.tls = std::move(*client), .server_name = "weir.test"};
   }
-  std::unique_ptr<TlsChannel> channel() { return server_->accept(Time{}); }
+  std::unique_ptr<TlsChannel> channel() { return server_->accept(); }
   // Listens until `enough` bytes were heard or the stream hangs up.
   static std::string hear(const Socket& peer, TlsChannel& channel, std::size_t enough) {
     std::string plain;

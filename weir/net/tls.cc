@@ -22,7 +22,7 @@
 namespace weir {
 namespace {
 
-// How often a busy listener looks at its files; in between it costs nothing.
+// How often the files are looked at.
 constexpr Duration kLookEvery = std::chrono::milliseconds{200};
 
 template <auto function>
@@ -46,8 +46,12 @@ Error broken(const std::string& file, const std::string& why) {
 }
 
 Result<std::string> read_file(const std::string& path) {
-  const Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return broken(path, std::strerror(errno));
+  // Nobody may ever write to a pipe, and what it held is gone at the next look.
+  struct stat status {};
+  if (fstat(file.fd(), &status) != 0) return broken(path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) return broken(path, "is not a regular file");
   std::string text(bounds::pem_bytes_max + 1, '\0');
   std::size_t size = 0;
   for (;;) {
@@ -161,13 +165,33 @@ Stamp stamp_of(const std::string& path) {
           status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec};
 }
 
-std::vector<Stamp> stamps_of(const std::vector<CertificateFiles>& files) {
+std::vector<Stamp> stamps_of(const TlsServer::Options& options) {
   std::vector<Stamp> all;
-  for (const CertificateFiles& pair : files) {
+  for (const CertificateFiles& pair : options.certificates) {
     all.push_back(stamp_of(pair.cert));
     all.push_back(stamp_of(pair.key));
   }
+  if (!options.client_ca.empty()) all.push_back(stamp_of(options.client_ca));
   return all;
+}
+
+void trust(SSL_CTX* settings, const Chain& authorities) {
+  for (int i = 0; i < sk_X509_num(authorities.get()); ++i)
+    X509_STORE_add_cert(SSL_CTX_get_cert_store(settings), sk_X509_value(authorities.get(), i));
+}
+
+// Who may connect: the same for every certificate of a listener, or a client could pick a lenient one by its name.
+void admit_clients(SSL_CTX* settings, const TlsServer::Options& options, const Chain& authorities) {
+  if (options.only_tls13) SSL_CTX_set_min_proto_version(settings, TLS1_3_VERSION);
+  if (options.client_ca.empty()) return;
+  trust(settings, authorities);
+  for (int i = 0; i < sk_X509_num(authorities.get()); ++i)
+    SSL_CTX_add_client_CA(settings, sk_X509_value(authorities.get(), i));
+  const int missing = options.require_client ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0;
+  SSL_CTX_set_verify(settings, SSL_VERIFY_PEER | missing, nullptr);
+  // A ticket is good only where its owner's certificate was checked (OpenSSL refuses to resume without a name for it).
+  constexpr std::string_view kWhere = "weir";
+  SSL_CTX_set_session_id_context(settings, reinterpret_cast<const unsigned char*>(kWhere.data()), kWhere.size());
 }
 
 }  // namespace
@@ -236,11 +260,18 @@ Result<std::unique_ptr<TlsServer>> TlsServer::make(Options options) {
 Result<std::shared_ptr<const TlsServer::Loaded>> TlsServer::load() const {
   auto loaded = std::make_shared<Loaded>();
   loaded->protocols = alpn_list(state_->options.protocols);
+  Chain authorities;
+  if (!state_->options.client_ca.empty()) {
+    auto read = read_certificates(state_->options.client_ca);
+    if (!read) return read.error();
+    authorities = std::move(*read);
+  }
   for (const CertificateFiles& files : state_->options.certificates) {
     auto pair = read_pair(files);
     if (!pair) return pair.error();
     Settings settings = make_settings(TLS_server_method());
     if (auto used = use_pair(settings.get(), *pair, files); !used) return used.error();
+    admit_clients(settings.get(), state_->options, authorities);
     // Tickets hold what resumption needs, so that we remember nothing for those who may never come back.
     SSL_CTX_set_session_cache_mode(settings.get(), SSL_SESS_CACHE_OFF);
     SSL_CTX_set_tlsext_servername_callback(settings.get(), Loaded::choose);
@@ -260,7 +291,7 @@ Result<void> TlsServer::reload() {
 
 Result<void> TlsServer::read_again() {
   // Before they are read: what changes meanwhile is seen at the next look.
-  state_->stamps = stamps_of(state_->options.certificates);
+  state_->stamps = stamps_of(state_->options);
   auto loaded = load();
   if (!loaded) return loaded.error();
   const std::lock_guard lock(state_->mutex);
@@ -269,12 +300,11 @@ Result<void> TlsServer::read_again() {
 }
 
 void TlsServer::look(Time now) {
-  // Whoever finds another thread looking goes on with what there is.
-  const std::unique_lock looking(state_->looking, std::try_to_lock);
-  if (!looking || now < state_->next_look) return;
+  const std::lock_guard looking(state_->looking);
+  if (now < state_->next_look) return;
   state_->next_look = now + kLookEvery;
   const Options& options = state_->options;
-  if (stamps_of(options.certificates) == state_->stamps) return;
+  if (stamps_of(options) == state_->stamps) return;
   const auto read = read_again();
   if (read) {
     options.log(LogLevel::info, options.certificates.front().cert + ": has changed, new connections use what it holds");
@@ -283,8 +313,7 @@ void TlsServer::look(Time now) {
   }
 }
 
-std::unique_ptr<TlsChannel> TlsServer::accept(Time now) {
-  look(now);
+std::unique_ptr<TlsChannel> TlsServer::accept() const {
   std::shared_ptr<const Loaded> loaded;
   {
     const std::lock_guard lock(state_->mutex);
@@ -314,8 +343,7 @@ Result<std::unique_ptr<TlsClient>> TlsClient::make(const Options& options) {
   } else {
     const auto trusted = read_certificates(options.ca_file);
     if (!trusted) return trusted.error();
-    for (int i = 0; i < sk_X509_num(trusted->get()); ++i)
-      X509_STORE_add_cert(SSL_CTX_get_cert_store(settings), sk_X509_value(trusted->get(), i));
+    trust(settings, *trusted);
   }
   if (options.own.cert.empty() != options.own.key.empty())
     return Error{Fault::invalid, "a client certificate needs both cert_file and key_file"};

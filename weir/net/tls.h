@@ -32,15 +32,23 @@ class TlsServer {
     std::vector<std::string> protocols;
     // Told what an operator should know, one sentence each, in any thread.
     std::function<void(LogLevel, std::string_view)> log;
+    // Certificates that may sign a client's; empty: clients are not asked for one. Of who shows one it must be good; of
+    // who shows none `require_client` decides.
+    std::string client_ca{};
+    bool require_client = true;
+    bool only_tls13 = false;
   };
 
   static Result<std::unique_ptr<TlsServer>> make(Options options);
   ~TlsServer();
 
-  // For a connection that was just accepted. Looks, a few times a second at most, whether the files have changed: new
-  // ones are for this and later connections, and ones that cannot be used leave the old in force and are told of once.
-  std::unique_ptr<TlsChannel> accept(Time now);
+  // For a connection that was just accepted. Reads no file, so a loop may call it.
+  std::unique_ptr<TlsChannel> accept() const;
 
+  // To be called often, in a thread that may wait for a disk. Looks, a few times a second at most, whether the files
+  // have changed: new ones are for later connections, and ones that cannot be used leave the old in force and are told
+  // of once.
+  void look(Time now);
   // Reads the files now, changed or not. An Error: the old ones stay in force.
   Result<void> reload();
 
@@ -51,7 +59,6 @@ class TlsServer {
   explicit TlsServer(Options options);
   Result<std::shared_ptr<const Loaded>> load() const;
   Result<void> read_again();
-  void look(Time now);
 
   std::unique_ptr<State> state_;
 };

@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const unsigned choice = data[0];
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const auto server = sides.server->accept(weir::Time{});
+  const auto server = sides.server->accept();
   const auto client = std::move(*sides.client->connect("weir.test"));
   if ((choice & 1) != 0) shake_hands(*client, *server);
   weir::TlsChannel& target = (choice & 2) != 0 ? *client : *server;

@@ -72,7 +72,7 @@ struct Conversation {
 
 TEST_F(TlsTest, CarriesBytesBothWaysInPiecesOfOneByte) {
   const auto server = serve({"DNS:weir.test"});
-  Conversation both{std::move(*trusting()->connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+  Conversation both{std::move(*trusting()->connect("weir.test")), server->accept(), {}, {}, {}, {}};
   ASSERT_TRUE(both.talk(1));
   EXPECT_TRUE(both.client->established());
   EXPECT_TRUE(both.server->established());
@@ -86,7 +86,7 @@ TEST_F(TlsTest, CarriesBytesBothWaysInPiecesOfOneByte) {
 
 TEST_F(TlsTest, AGoodbyeIsHeardAndWhatComesBehindItIsNot) {
   const auto server = serve({"DNS:weir.test"});
-  Conversation both{std::move(*trusting()->connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+  Conversation both{std::move(*trusting()->connect("weir.test")), server->accept(), {}, {}, {}, {}};
   ASSERT_TRUE(both.talk());
   ASSERT_TRUE(both.client->send("last", both.to_server));
   both.client->close(both.to_server);
@@ -107,7 +107,7 @@ TEST_F(TlsTest, ServerNamesPickTheCertificate) {
   const auto server = serve({"DNS:first.test", "DNS:*.b.test", "DNS:exact.b.test", "IP:127.0.0.1"});
   const auto client = trusting();
   const auto accepts = [&](const std::string& name) {
-    Conversation both{std::move(*client->connect(name)), server->accept(Time{}), {}, {}, {}, {}};
+    Conversation both{std::move(*client->connect(name)), server->accept(), {}, {}, {}, {}};
     return both.talk().has_value();
   };
   EXPECT_TRUE(accepts("first.test"));
@@ -124,7 +124,7 @@ TEST_F(TlsTest, AnAddressIsCheckedLikeAName) {
   const auto server = serve({"DNS:weir.test,IP:127.0.0.1,IP:::1"});
   const auto client = trusting();
   for (const auto& [name, accepted] : {std::pair("127.0.0.1", true), {"::1", true}, {"127.0.0.2", false}}) {
-    Conversation both{std::move(*client->connect(name)), server->accept(Time{}), {}, {}, {}, {}};
+    Conversation both{std::move(*client->connect(name)), server->accept(), {}, {}, {}, {}};
     EXPECT_EQ(both.talk().has_value(), accepted) << name;
   }
 }
@@ -133,7 +133,7 @@ TEST_F(TlsTest, AClientSaysWhyItRefusesACertificate) {
   const auto refused = [&](TlsClient& client, const std::string& names, int from_days, int to_days) {
     TlsServer::Options options{{folder_.write("other", authority_.issue(names, from_days, to_days))}, {}, {}};
     const auto server = std::move(*TlsServer::make(std::move(options)));
-    Conversation both{std::move(*client.connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+    Conversation both{std::move(*client.connect("weir.test")), server->accept(), {}, {}, {}, {}};
     const auto outcome = both.talk();
     return outcome ? "" : outcome.error().detail;
   };
@@ -152,22 +152,22 @@ TEST_F(TlsTest, AgreesOnAProtocolOrRefuses) {
   const auto server = serve({"DNS:weir.test", "DNS:second.test"}, {"http/1.1"});
   for (const char* name : {"weir.test", "second.test"}) {
     const auto client = trusting({"h2", "http/1.1"});
-    Conversation both{std::move(*client->connect(name)), server->accept(Time{}), {}, {}, {}, {}};
+    Conversation both{std::move(*client->connect(name)), server->accept(), {}, {}, {}, {}};
     ASSERT_TRUE(both.talk());
     EXPECT_EQ(both.server->application_protocol(), "http/1.1");
     EXPECT_EQ(both.client->application_protocol(), "http/1.1");
   }
-  Conversation silent{std::move(*trusting()->connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+  Conversation silent{std::move(*trusting()->connect("weir.test")), server->accept(), {}, {}, {}, {}};
   EXPECT_TRUE(silent.talk());
   EXPECT_EQ(silent.server->application_protocol(), "");
-  Conversation strange{std::move(*trusting({"h2"})->connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+  Conversation strange{std::move(*trusting({"h2"})->connect("weir.test")), server->accept(), {}, {}, {}, {}};
   EXPECT_EQ(strange.talk().error().detail, "the TLS handshake failed: no application protocol");
 }
 
 TEST_F(TlsTest, RefusesWhatIsNotTls) {
   const auto server = serve({"DNS:weir.test"});
   const auto refused = [&](std::string_view bytes) {
-    const auto channel = server->accept(Time{});
+    const auto channel = server->accept();
     std::string plain;
     std::string out;
     const auto outcome = channel->receive(bytes, plain, out);
@@ -187,7 +187,7 @@ TEST_F(TlsTest, RefusesWhatIsNotTls) {
 
 TEST_F(TlsTest, ADamagedRecordIsTheEnd) {
   const auto server = serve({"DNS:weir.test"});
-  Conversation both{std::move(*trusting()->connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+  Conversation both{std::move(*trusting()->connect("weir.test")), server->accept(), {}, {}, {}, {}};
   ASSERT_TRUE(both.talk());
   ASSERT_TRUE(both.client->send("hello", both.to_server));
   both.to_server.back() = static_cast<char>(both.to_server.back() ^ 1);
@@ -204,7 +204,7 @@ TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {
   EXPECT_EQ(refusal(good), "");
   EXPECT_EQ(refusal({folder_.path("none"), good.key}), folder_.path("none") + ": No such file or directory");
   EXPECT_EQ(refusal({good.cert, folder_.path("none")}), folder_.path("none") + ": No such file or directory");
-  EXPECT_EQ(refusal({folder_.path(""), good.key}), folder_.path("") + ": Is a directory");
+  EXPECT_EQ(refusal({folder_.path(""), good.key}), folder_.path("") + ": is not a regular file");
   EXPECT_EQ(refusal({empty, good.key}), empty + ": holds no certificate in PEM form");
   EXPECT_EQ(refusal({good.cert, empty}), empty + ": holds no private key in PEM form");
   EXPECT_EQ(refusal({good.key, good.key}), good.key + ": holds no certificate in PEM form");
@@ -236,14 +236,15 @@ TEST_F(TlsTest, AnExpiredCertificateIsServedAndToldOf) {
 // What a client that trusts only `authority` thinks of the server.
 bool trusts(const Authority& authority, const CertificateFolder& folder, TlsServer& server, Time now) {
   const auto client = std::move(*TlsClient::make({folder.write("trusted.pem", authority.cert()), {}, {}}));
-  Conversation both{std::move(*client->connect("weir.test")), server.accept(now), {}, {}, {}, {}};
+  server.look(now);
+  Conversation both{std::move(*client->connect("weir.test")), server.accept(), {}, {}, {}, {}};
   return both.talk().has_value();
 }
 
 TEST_F(TlsTest, NewFilesAreForNewConnections) {
   const auto server = serve({"DNS:weir.test"});
-  Conversation before{std::move(*trusting()->connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
-  Conversation under_way{std::move(*trusting()->connect("weir.test")), server->accept(Time{}), {}, {}, {}, {}};
+  Conversation before{std::move(*trusting()->connect("weir.test")), server->accept(), {}, {}, {}, {}};
+  Conversation under_way{std::move(*trusting()->connect("weir.test")), server->accept(), {}, {}, {}, {}};
   ASSERT_TRUE(before.talk());
   const Authority next;
   const CertificateFiles files = folder_.write("server0", next.issue("DNS:weir.test"));
@@ -302,6 +303,53 @@ TEST_F(TlsTest, LooksAtTheFilesOnlyNowAndThen) {
   folder_.write("server0", next.issue("DNS:weir.test"));
   EXPECT_TRUE(trusts(authority_, folder_, *server, Time{1s}));
   EXPECT_TRUE(trusts(next, folder_, *server, Time{2s}));
+}
+
+TEST_F(TlsTest, APipeInPlaceOfACertificateIsRefusedAtOnce) {
+  const auto server = serve({"DNS:weir.test"});
+  const std::string pipe = folder_.path("server0.pem");
+  std::filesystem::remove(pipe);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_TRUE(trusts(authority_, folder_, *server, Time{1s})) << "what was read before stays in use";
+  EXPECT_EQ(log_.back(), pipe + ": is not a regular file; the certificate in use stays in use");
+  EXPECT_EQ(server->reload().error().detail, pipe + ": is not a regular file");
+}
+
+// What becomes of a client with that certificate, empty: with none, at a server that asks for one.
+std::string admission(TlsServer& server, const std::string& trusted, const CertificateFiles& own) {
+  const auto client = std::move(*TlsClient::make({trusted, own, {}}));
+  Conversation both{std::move(*client->connect("weir.test")), server.accept(), {}, {}, {}, {}};
+  const Result<void> talked = both.talk();
+  if (!talked) return talked.error().detail;
+  return both.server->established() ? "in" : "?";
+}
+
+TEST_F(TlsTest, AClientNeedsACertificateOfTheListenersAuthority) {
+  const CertificateFiles files = folder_.write("server", authority_.issue("DNS:weir.test"));
+  const CertificateFiles sni = folder_.write("sni", authority_.issue("DNS:*.test"));
+  const std::string trusted = folder_.write("ca.pem", authority_.cert());
+  const Authority clients;
+  const Authority strangers;
+  const CertificateFiles good = folder_.write("good", clients.issue("DNS:client.test"));
+  const CertificateFiles bad = folder_.write("bad", strangers.issue("DNS:client.test"));
+  TlsServer::Options options{{sni, files}, {}, {}};
+  options.client_ca = folder_.write("clients.pem", clients.cert());
+  const auto strict = std::move(*TlsServer::make(options));
+  EXPECT_EQ(admission(*strict, trusted, good), "in");
+  EXPECT_EQ(admission(*strict, trusted, {}), "the TLS handshake failed: peer did not return a certificate");
+  EXPECT_NE(admission(*strict, trusted, bad), "in");
+  options.require_client = false;
+  const auto lenient = std::move(*TlsServer::make(options));
+  EXPECT_EQ(admission(*lenient, trusted, good), "in");
+  EXPECT_EQ(admission(*lenient, trusted, {}), "in");
+  EXPECT_NE(admission(*lenient, trusted, bad), "in");
+  // Another authority is for new connections, like another certificate.
+  folder_.write("clients.pem", strangers.cert());
+  strict->look(Time{1s});
+  EXPECT_EQ(admission(*strict, trusted, bad), "in");
+  EXPECT_NE(admission(*strict, trusted, good), "in");
+  options.client_ca = folder_.path("none.pem");
+  EXPECT_EQ(TlsServer::make(options).error().detail, folder_.path("none.pem") + ": No such file or directory");
 }
 
 TEST_F(TlsTest, AClientHasItsOwnCertificateOrAnErrorAboutIt) {

@@ -105,6 +105,34 @@ class Amender {
   Complaints& complaints_;
 };
 
+// A caller of the admin API must not make the server read its own files and variables. The check passes over what was
+// refused here.
+void refuse_pointers(Document& document, NodeId section, std::span<const Field> fields, Complaints& complaints) {
+  const auto look = [&](NodeId value, const Field& field) {
+    const NodeKind kind = document.node(value).kind;
+    if (field.type == Type::section && kind == NodeKind::map) {
+      return refuse_pointers(document, value, field.fields, complaints);
+    }
+    const std::string_view text = document.value(value);
+    if (field.type != Type::secret || (!text.starts_with("env:") && !text.starts_with("file:"))) return;
+    complaints.add(document.mark(value),
+                   std::string(field.name) + ": env: and file: are refused over the admin API; send the secret itself");
+    document.node(value).refused = true;
+    document.node(section).refused = true;
+  };
+  for (const Field& field : fields) {
+    if (field.type != Type::section && field.type != Type::secret) continue;
+    const NodeId id = document.find(section, field.name);
+    if (id == kNoNode) continue;
+    const bool map = field.shape == Shape::map || field.shape == Shape::map_or_path;
+    if (!map && document.node(id).kind != NodeKind::sequence) {
+      look(id, field);
+      continue;
+    }
+    for (NodeId item = document.node(id).child; item != kNoNode; item = document.node(item).next) look(item, field);
+  }
+}
+
 }  // namespace
 
 void amend(std::span<const Amendment> amendments, Document& document, NodeId root, Complaints& complaints) {
@@ -116,6 +144,7 @@ void amend(std::span<const Amendment> amendments, Document& document, NodeId roo
       complaints.add(document.mark(body), "a configuration must be a map of fields");
       continue;
     }
+    refuse_pointers(document, body, file_fields(), complaints);
     Amender amender(document, root, complaints);
     if (amendment.kind == Amendment::Kind::replace) {
       amender.replace(body);

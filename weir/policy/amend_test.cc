@@ -101,5 +101,22 @@ TEST(Amend, AWholePolicyTakesThePlaceOfTheFilesAndLeavesTheProcess) {
             "api:1:9: limits must be a map here, not a file\n");
 }
 
+TEST(Amend, SecretsInFilesAndVariablesAreRefusedOverTheAdminApi) {
+  Options options;
+  options.environment["HOME"] = "/root";
+  options.read = [](const std::string& path) -> Result<std::string> {
+    ADD_FAILURE() << path << " is read";
+    return std::string("x");
+  };
+  options.amendments = {{Kind::replace,
+                         "admin:\n  read_token: file:/etc/shadow\nhash_key: env:HOME\n"
+                         "access:\n  deny: [{apikey: 'file:/etc/passwd'}]\n"}};
+  const Outcome outcome = parse(kFile, "weir.yaml", options);
+  ASSERT_TRUE(std::holds_alternative<Problems>(outcome));
+  const std::string rule = ": env: and file: are refused over the admin API; send the secret itself\n";
+  EXPECT_EQ(text(std::get<Problems>(outcome)),
+            "api:2:15: read_token" + rule + "api:3:11: hash_key" + rule + "api:5:19: apikey" + rule);
+}
+
 }  // namespace
 }  // namespace weir::policy

@@ -181,6 +181,24 @@ std::map<std::string_view, const Setting*> by_path(const Loaded& loaded) {
   return out;
 }
 
+// Who listens stays; what callers must show there is what the new configuration says of the same address.
+std::vector<Listener> keep_listeners(const std::vector<Listener>& running, const std::vector<Listener>& next) {
+  std::vector<Listener> out = running;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto same = [&](const Listener& other) {
+      return other.address == out[i].address && other.speak == out[i].speak;
+    };
+    auto found = i < next.size() && same(next[i]) ? next.begin() + static_cast<std::ptrdiff_t>(i)
+                                                  : std::ranges::find_if(next, same);
+    if (found == next.end()) continue;
+    out[i].tokens = found->tokens;
+    out[i].write_token = found->write_token;
+    out[i].password = found->password;
+    out[i].write_password = found->write_password;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string Change::text() const {
@@ -200,6 +218,9 @@ std::string Change::text() const {
 }
 
 bool can_change_live(std::string_view path) {
+  for (const std::string_view secret : {".token", ".write_token", ".password", ".write_password"}) {
+    if (path.starts_with("listen[") && path.ends_with(secret)) return true;
+  }
   for (const std::string_view fixed :
        {"threads", "store", "memory.max_buckets", "memory.names", "state.live", "state.snapshot"}) {
     if (path == fixed) return false;
@@ -211,7 +232,7 @@ bool can_change_live(std::string_view path) {
 }
 
 void keep_fixed(const Settings& running, Settings& next) {
-  next.listen = running.listen;
+  next.listen = keep_listeners(running.listen, next.listen);
   next.threads = running.threads;
   next.store = running.store;
   next.memory.max_buckets = running.memory.max_buckets;

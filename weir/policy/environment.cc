@@ -27,7 +27,11 @@ constexpr std::array kOthers = {six::kEnabled,
                                 six::kCleanup,
                                 std::string_view("WEIR_SERVER"),
                                 std::string_view("WEIR_ADMIN"),
-                                std::string_view("WEIR_TOKEN")};
+                                std::string_view("WEIR_TOKEN"),
+                                std::string_view("WEIR_LISTEN_HTTP"),
+                                std::string_view("WEIR_LISTEN_RESP"),
+                                std::string_view("WEIR_LISTEN_ADMIN"),
+                                std::string_view("WEIR_LISTEN_PROXY")};
 
 // Kubernetes tells every container about services, and one may be called weir: WEIR_SERVICE_HOST, WEIR_PORT_80_TCP.
 bool is_service_link(std::string_view variable) {
@@ -123,27 +127,34 @@ class Overlay {
     flags_used_.emplace_back(path);
   }
 
-  // The default listeners, written out for flags that change them.
+  // The default listeners, written out for variables and flags that change them.
   void write_listeners(NodeId root) {
-    if (!begins(options_.flags, "listen[") || has_listeners(document_, root)) return;
+    if (!begins(options_.flags, "listen[") && !begins(options_.environment, "WEIR_LISTEN_")) return;
+    if (has_listeners(document_, root)) return;
     drop(document_, root, "listen");
     const FileId nowhere = document_.add_file(std::string(kNoVariable));
-    const auto add = [&](NodeId parent, NodeKind kind, std::string_view key, std::string_view value) {
-      Node node;
-      node.kind = kind;
-      node.file = nowhere;
-      node.key = document_.keep(key);
-      node.value = document_.keep(value);
-      const NodeId id = document_.add(node);
-      document_.append(parent, id);
-      return id;
-    };
-    const NodeId list = add(root, NodeKind::sequence, "listen", "");
+    const NodeId list = add_node(root, nowhere, NodeKind::sequence, "listen", "");
     for (const Listener& listener : default_listeners()) {
-      const NodeId item = add(list, NodeKind::map, "", "");
-      add(item, NodeKind::scalar, "address", listener.address);
-      const NodeId speak = add(item, NodeKind::sequence, "speak", "");
-      for (const std::string& word : listener.speak) add(speak, NodeKind::scalar, "", word);
+      add_listener(list, nowhere, listener.address, listener.speak);
+    }
+  }
+
+  // WEIR_LISTEN_HTTP and the like: the address of the listener that speaks it, or a new listener. An empty one removes
+  // a default listener.
+  void lay_listeners(NodeId root, Complaints& complaints) {
+    write_listeners(root);
+    for (const auto& [variable, speak] :
+         std::to_array<std::pair<std::string_view, std::string_view>>({{"WEIR_LISTEN_HTTP", "http"},
+                                                                       {"WEIR_LISTEN_RESP", "resp"},
+                                                                       {"WEIR_LISTEN_ADMIN", "admin"},
+                                                                       {"WEIR_LISTEN_PROXY", "proxy"}})) {
+      const auto found = options_.environment.find(variable);
+      if (found == options_.environment.end()) continue;
+      const FileId file = document_.add_file(std::string(variable));
+      if (const std::string problem = lay_listener(document_.find(root, "listen"), file, speak, found->second);
+          !problem.empty()) {
+        complaints.add({file, 0, 0}, problem);
+      }
     }
   }
 
@@ -168,6 +179,77 @@ class Overlay {
   }
 
  private:
+  NodeId add_node(NodeId parent, FileId file, NodeKind kind, std::string_view key, std::string_view value) {
+    Node node;
+    node.kind = kind;
+    node.file = file;
+    node.key = document_.keep(key);
+    node.value = document_.keep(value);
+    const NodeId id = document_.add(node);
+    document_.append(parent, id);
+    return id;
+  }
+
+  void add_listener(NodeId list, FileId file, std::string_view address, const std::vector<std::string>& words) {
+    const NodeId item = add_node(list, file, NodeKind::map, "", "");
+    add_node(item, file, NodeKind::scalar, "address", address);
+    const NodeId speak = add_node(item, file, NodeKind::sequence, "speak", "");
+    for (const std::string& word : words) add_node(speak, file, NodeKind::scalar, "", word);
+  }
+
+  // The entries of `listen` that speak it.
+  std::vector<NodeId> speakers(NodeId list, std::string_view word) const {
+    std::vector<NodeId> found;
+    for (const NodeId item : document_.children(list)) {
+      const NodeId speak = document_.find(item, "speak");
+      if (speak == kNoNode) continue;
+      bool speaks = document_.value(speak) == word;
+      for (const NodeId one : document_.children(speak)) speaks = speaks || document_.value(one) == word;
+      if (speaks) found.push_back(item);
+    }
+    return found;
+  }
+
+  // What is wrong with it, or nothing.
+  std::string lay_listener(NodeId list, FileId file, std::string_view speak, std::string_view value) {
+    if (speak == "proxy" && !value.empty()) return "the proxy is not built yet: nothing can listen for it";
+    if (list == kNoNode || document_.node(list).kind != NodeKind::sequence) return {};  // the checker complains
+    const std::vector<NodeId> found = speakers(list, speak);
+    const auto place = [&](NodeId item) { return document_.where(document_.mark(item)); };
+    if (found.size() > 1) {
+      return "two listeners speak " + std::string(speak) + ", at " + place(found[0]) + " and " + place(found[1]) +
+             ": set the address of one with --set listen[N].address=ADDRESS";
+    }
+    const std::string address = (value.starts_with(':') ? "0.0.0.0" : "") + std::string(value);
+    if (found.empty()) {
+      if (value.empty()) return {};
+      add_listener(
+          list, file, address,
+          speak == "http" ? std::vector<std::string>{"http", "grpc"} : std::vector<std::string>{std::string(speak)});
+      return {};
+    }
+    if (!value.empty()) {
+      set(found[0], *find_field(find_field(file_fields(), "listen")->fields, "address"), address, document_.file(file));
+      return {};
+    }
+    if (document_.file(document_.node(found[0]).file) != kNoVariable) {
+      return "is empty, which removes a default listener; the one at " + place(found[0]) + " is the file's own";
+    }
+    remove_child(list, found[0]);
+    return {};
+  }
+
+  void remove_child(NodeId list, NodeId item) {
+    NodeId before = kNoNode;
+    for (NodeId id = document_.node(list).child; id != item; id = document_.node(id).next) before = id;
+    const NodeId next = document_.node(item).next;
+    if (before == kNoNode) {
+      document_.node(list).child = next;
+    } else {
+      document_.node(before).next = next;
+    }
+  }
+
   // A variable that begins like a setting and is none would be a setting that silently does nothing. Any other may be
   // somebody else's: then a warning is enough.
   void complain_unknown(const std::string& variable, Complaints& complaints, std::vector<std::string>& warnings) {
@@ -178,7 +260,8 @@ class Overlay {
     for (const std::string_view name : kOthers) names.push_back(name.substr(kPrefix.size()));
     for (const auto& [name, paths] : known_) names.push_back(std::string_view(name).substr(kPrefix.size()));
     const std::string_view near = nearest_word(names, std::string_view(variable).substr(kPrefix.size()));
-    const std::string hint = near.empty() ? "" : "; did you mean " + std::string(kPrefix) + std::string(near) + "?";
+    const std::string hint = near.empty() ? "; what has no variable is set with --set PATH=VALUE"
+                                          : "; did you mean " + std::string(kPrefix) + std::string(near) + "?";
     if (begins_like_a_setting(variable)) {
       complaints.add({document_.add_file(variable), 0, 0}, "is no setting" + hint);
     } else {
@@ -338,7 +421,7 @@ void lay_values(const Options& options, Document& document, NodeId root, Complai
   for (const Field& field : file_fields()) {
     if (field.shape == Shape::map_or_path) overlay.know(field.name);
   }
-  overlay.write_listeners(root);
+  overlay.lay_listeners(root, complaints);
   overlay.lay_section(root, {}, file_fields());
   for (const std::string_view name : {"limits", "names"}) {
     overlay.lay_entries(root, *find_field(file_fields(), name));

@@ -198,6 +198,12 @@ constexpr std::array kOverride = std::to_array<Field>({
 constexpr std::array kListenTls = std::to_array<Field>({
     {.name = "cert", .type = text, .doc = "The file of the certificate chain.", .required = true},
     {.name = "key", .type = text, .doc = "The file of its private key.", .required = true},
+    {.name = "client_ca", .type = text, .doc = "Certificates that may sign a client's; empty: none is asked for."},
+    {.name = "client_auth",
+     .type = choice,
+     .doc = "Whether a client needs a certificate; with client_ca the default is require.",
+     .choices = "require optional"},
+    {.name = "min_version", .type = choice, .doc = "The oldest TLS spoken; default 1.2.", .choices = "1.2 1.3"},
 });
 
 constexpr std::array kListen = std::to_array<Field>({
@@ -208,7 +214,13 @@ constexpr std::array kListen = std::to_array<Field>({
      .doc = "What the port speaks.",
      .choices = "http grpc resp admin proxy",
      .required = true},
+    {.name = "token",
+     .type = secret,
+     .shape = one_or_list,
+     .doc = "What callers of the decision API must show; two while one takes the other's place."},
+    {.name = "write_token", .type = secret, .doc = "What callers of refund and reset must show."},
     {.name = "password", .type = secret, .doc = "What RESP clients must AUTH with; empty: nothing."},
+    {.name = "write_password", .type = secret, .doc = "What WEIR.REFUND, WEIR.RESET and DEL need."},
     {.name = "tls",
      .type = section,
      .shape = one_or_list,
@@ -218,6 +230,10 @@ constexpr std::array kListen = std::to_array<Field>({
      .type = flag,
      .fallback = "false",
      .doc = "Whether connections begin with a PROXY header."},
+    {.name = "idle_timeout",
+     .type = duration,
+     .doc = "How long a connection may be idle; 0s: forever. Absent: 120s, with resp 0s.",
+     .min = 0},
 });
 
 constexpr std::array kMatch = std::to_array<Field>({
@@ -492,6 +508,11 @@ constexpr std::array kFile = std::to_array<Field>({
      .type = duration,
      .fallback = "30s",
      .doc = "How long requests may finish at a stop.",
+     .min = 0},
+    {.name = "drain_delay",
+     .type = duration,
+     .fallback = "0s",
+     .doc = "How long a server that was told to end goes on serving, not ready, before it drains.",
      .min = 0},
     {.name = "headers", .type = section, .doc = "Headers of answers.", .fields = kHeaders},
     {.name = "admin", .type = section, .doc = "Tokens of the admin API.", .fields = kAdmin},

@@ -58,7 +58,9 @@ class ListenerCheck {
     if (address != kNoNode) look_at_address(address);
     if (speak != kNoNode) look_at_words(item, speak, address);
     const NodeId tls = find(item, "tls");
-    if (tls != kNoNode && document_.node(tls).kind == NodeKind::sequence) look_at_certificates(tls);
+    if (tls == kNoNode) return;
+    if (document_.node(tls).kind == NodeKind::sequence) look_at_certificates(tls);
+    if (document_.node(tls).kind == NodeKind::map) look_at_clients(tls);
   }
 
  private:
@@ -95,10 +97,7 @@ class ListenerCheck {
     if (words.contains("proxy") && !backend_) {
       complaints_.add(document_.mark(speak), "speak proxy needs a route with a backend");
     }
-    const NodeId password = find(item, "password");
-    if (password != kNoNode && !document_.value(password).empty() && !words.contains("resp") && !node.refused) {
-      complaints_.add(document_.mark(password), "password protects nothing here: only resp asks for one");
-    }
+    if (!node.refused) look_at_secrets(item, words);
     if (words.contains("admin") && !tokens_ && address != kNoNode && !is_loopback(document_.value(address))) {
       complaints_.add(document_.mark(address), "address " + quote(document_.value(address)) +
                                                    " is not loopback: an admin listener there needs admin.read_token "
@@ -106,7 +105,66 @@ class ListenerCheck {
     }
   }
 
+  void look_at_secrets(NodeId item, const std::set<std::string_view>& words) {
+    const bool decides = words.contains("http") || words.contains("grpc");
+    const auto useless = [&](std::string_view field, bool is_used, std::string_view who) {
+      const NodeId secret = find(item, field);
+      const bool given =
+          secret != kNoNode && (document_.node(secret).kind == NodeKind::sequence || !document_.value(secret).empty());
+      if (!given || is_used) return;
+      complaints_.add(document_.mark(secret),
+                      std::string(field).append(" protects nothing here: only ").append(who).append(" for one"));
+    };
+    useless("password", words.contains("resp"), "resp asks");
+    useless("write_password", words.contains("resp"), "resp asks");
+    useless("token", decides, "http and grpc ask");
+    useless("write_token", decides, "http and grpc ask");
+    look_at_tokens(item);
+  }
+
+  void look_at_tokens(NodeId item) {
+    const NodeId token = find(item, "token");
+    const NodeId write = find(item, "write_token");
+    if (token == kNoNode) return;
+    const auto differs = [&](NodeId one) {
+      if (write == kNoNode || document_.value(write).empty() || document_.value(one) != document_.value(write)) return;
+      complaints_.add(document_.mark(write), "write_token must not be the token: everybody could write");
+    };
+    if (document_.node(token).kind == NodeKind::scalar) return differs(token);
+    std::size_t size = 0;
+    for (const NodeId one : document_.children(token)) {
+      ++size;
+      if (document_.node(one).refused) continue;
+      if (document_.value(one).empty()) complaints_.add(document_.mark(one), "token: one of a list must not be empty");
+      differs(one);
+    }
+    if (size == 0 || size > bounds::listener_tokens_max) {
+      complaints_.add(document_.mark(token), "token must be one or two, not " + std::to_string(size));
+    }
+  }
+
+  // Of the first certificate, or the only one.
+  void look_at_clients(NodeId tls) {
+    const NodeId mode = find(tls, "client_auth");
+    const NodeId authority = find(tls, "client_ca");
+    if (mode == kNoNode || (authority != kNoNode && !document_.value(authority).empty())) return;
+    complaints_.add(document_.mark(mode), "client_auth needs client_ca, which says whose certificates are good");
+  }
+
   void look_at_certificates(NodeId tls) {
+    for (NodeId item = document_.node(tls).child; item != kNoNode; item = document_.node(item).next) {
+      if (item == document_.node(tls).child) {
+        look_at_clients(item);
+        continue;
+      }
+      for (const std::string_view field : {"client_ca", "client_auth", "min_version"}) {
+        const NodeId found = find(item, field);
+        if (found == kNoNode) continue;
+        complaints_.add(document_.mark(found), std::string(field) +
+                                                   " belongs in the first entry of tls: it holds for "
+                                                   "the whole listener");
+      }
+    }
     std::size_t size = 0;
     for (NodeId item = document_.node(tls).child; item != kNoNode; item = document_.node(item).next) ++size;
     if (size == 0) complaints_.add(document_.mark(tls), "tls must have at least one certificate");

@@ -207,9 +207,12 @@ class OriginList {
 
   void put_list(const std::string& path, const Field& field, std::vector<std::string> items, std::string from) {
     Setting setting{path, {}, std::move(from), true, std::move(items)};
+    setting.meaning = meaning_of(field, setting.items);
+    for (std::string& item : setting.items) {
+      if (field.type == Type::secret && !item.empty()) item = "(hidden)";
+    }
     for (const std::string& item : setting.items) setting.value += (setting.value.empty() ? "" : ", ") + item;
     setting.value = "[" + setting.value + "]";
-    setting.meaning = meaning_of(field, setting.items);
     put(std::move(setting), field);
   }
 

@@ -130,10 +130,12 @@ TEST(Parse, AVariableThatIsSomebodyElsesIsAWarning) {
   const Loaded made =
       loaded(parse("", "t.yaml",
                    with_environment({{"WEIR_BIN", "/usr/bin/weir"}, {"WEIR_TEST_DIR", "/tmp"}, {"WEIR_THREAD", "2"}})));
-  EXPECT_EQ(made.warnings,
-            (std::vector<std::string>{
-                "variable WEIR_BIN is no setting and is ignored", "variable WEIR_TEST_DIR is no setting and is ignored",
-                "variable WEIR_THREAD is no setting and is ignored; did you mean WEIR_THREADS?"}));
+  EXPECT_EQ(
+      made.warnings,
+      (std::vector<std::string>{
+          "variable WEIR_BIN is no setting and is ignored; what has no variable is set with --set PATH=VALUE",
+          "variable WEIR_TEST_DIR is no setting and is ignored; what has no variable is set with --set PATH=VALUE",
+          "variable WEIR_THREAD is no setting and is ignored; did you mean WEIR_THREADS?"}));
 }
 
 TEST(Parse, AVariableThatTheFileNamesStaysItsOwnWhenAnotherTakesItsPlace) {
@@ -269,7 +271,7 @@ TEST(Parse, AVariableThatLooksLikeOursAndIsNotIsRefused) {
                                                 {"WEIR_RATE_LIMIT_BRUST", "5"},
                                                 {"WEIR_LIMITS_NOBODY_BURST", "5"},
                                                 {"WEIR_FROBNICATION", "1"}}))),
-            "WEIR_LIMITS_NOBODY_BURST: is no setting\n"
+            "WEIR_LIMITS_NOBODY_BURST: is no setting; what has no variable is set with --set PATH=VALUE\n"
             "WEIR_RATE_LIMIT_BRUST: is no setting; did you mean WEIR_RATE_LIMIT_BURST?\n"
             "WEIR_REDIS_MOED: is no setting; did you mean WEIR_REDIS_MODE?\n");
   EXPECT_EQ(problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_BY_APIKEYS", "true"}}))),

@@ -98,7 +98,7 @@ void resolve_secrets(const Options& options, Document& document, NodeId section,
       const NodeKind kind = document.node(value).kind;
       if (field.type == Type::section && kind == NodeKind::map) {
         resolve_secrets(options, document, value, field.fields, complaints);
-      } else if (field.type == Type::secret && kind == NodeKind::scalar) {
+      } else if (field.type == Type::secret && kind == NodeKind::scalar && !document.node(value).refused) {
         resolve_one(options, document, value, field, complaints);
         if (document.node(value).refused) document.node(section).refused = true;
       }

@@ -15,14 +15,22 @@ namespace weir::policy {
 struct Tls {
   std::string cert;
   std::string key;
+  // The first entry's are the whole listener's.
+  std::string client_ca;
+  bool require_client = true;
+  bool only_tls13 = false;
 };
 
 struct Listener {
-  std::string address;             // "127.0.0.1:8080" or "unix:/run/weir/weir.sock"
-  std::vector<std::string> speak;  // of http, grpc, resp, admin, proxy
+  std::string address;              // "127.0.0.1:8080" or "unix:/run/weir/weir.sock"
+  std::vector<std::string> speak;   // of http, grpc, resp, admin, proxy
+  std::vector<std::string> tokens;  // none: the decision API is open
+  std::string write_token;          // empty: refund and reset need no more than a check
   std::string password;
+  std::string write_password;
   std::vector<Tls> tls;
   bool proxy_protocol = false;
+  Duration idle_timeout{};  // zero: forever
 };
 
 enum class StoreKind : unsigned char { memory, redis };
@@ -107,6 +115,7 @@ struct Settings {
   BlockRule block;
   Proxy proxy;
   Duration drain_timeout{};
+  Duration drain_delay{};
   Headers headers;
   Admin admin;
   Log log;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "weir/base/assert.h"
+#include "weir/base/bounds.h"
 #include "weir/base/text.h"
 #include "weir/policy/check.h"
 #include "weir/policy/fields.h"
@@ -40,6 +42,7 @@ class Section {
       for (const NodeId item : document_.children(id)) out.emplace_back(document_.value(item));
       return out;
     }
+    if (field(name).type == Type::secret) return {text(name)};  // may hold a comma
     const std::string all = text(name);
     for (std::size_t at = 0; at < all.size();) {
       const std::size_t comma = std::min(all.find(',', at), all.size());
@@ -79,15 +82,30 @@ class Section {
   std::span<const Field> fields_;
 };
 
+// Redis clients keep connections in pools and expect Redis's own default: an idle one stays open.
+Duration default_idle_timeout(const std::vector<std::string>& speak) {
+  const bool resp = std::ranges::find(speak, "resp") != speak.end();
+  return resp ? Duration::zero() : bounds::http_idle_time_max;
+}
+
 std::vector<Listener> read_listeners(const Section& file) {
   std::vector<Listener> out;
   for (const Section& section : file.sections("listen")) {
     Listener listener;
     listener.address = section.text("address");
     listener.speak = section.texts("speak");
+    listener.tokens = section.texts("token");
+    std::erase(listener.tokens, "");
+    listener.write_token = section.text("write_token");
     listener.password = section.text("password");
-    for (const Section& tls : section.sections("tls")) listener.tls.push_back({tls.text("cert"), tls.text("key")});
+    listener.write_password = section.text("write_password");
+    for (const Section& tls : section.sections("tls")) {
+      listener.tls.push_back({tls.text("cert"), tls.text("key"), tls.text("client_ca"),
+                              tls.text("client_auth") != "optional", tls.text("min_version") == "1.3"});
+    }
     listener.proxy_protocol = section.flag("proxy_protocol");
+    const std::string idle = section.text("idle_timeout");
+    listener.idle_timeout = idle.empty() ? default_idle_timeout(listener.speak) : parse_duration(idle).value();
     out.push_back(std::move(listener));
   }
   return out;
@@ -132,9 +150,15 @@ FailurePolicy read_failure_policy(const Section& file) {
 }  // namespace
 
 std::vector<Listener> default_listeners() {
-  return {{"127.0.0.1:8080", {"http", "grpc"}, "", {}, false},
-          {"127.0.0.1:6380", {"resp"}, "", {}, false},
-          {"127.0.0.1:9090", {"admin"}, "", {}, false}};
+  const auto listener = [](std::string address, std::vector<std::string> speak) {
+    Listener made;
+    made.address = std::move(address);
+    made.idle_timeout = default_idle_timeout(speak);
+    made.speak = std::move(speak);
+    return made;
+  };
+  return {listener("127.0.0.1:8080", {"http", "grpc"}), listener("127.0.0.1:6380", {"resp"}),
+          listener("127.0.0.1:9090", {"admin"})};
 }
 
 bool has_listeners(const Document& document, NodeId root) {
@@ -169,6 +193,7 @@ Settings read_settings(const Document& document, NodeId root) {
   settings.block = {block.integer("after"), block.duration("within"), block.duration("for"), block.integer("times")};
   settings.proxy = read_proxy(file.section("proxy"));
   settings.drain_timeout = file.duration("drain_timeout");
+  settings.drain_delay = file.duration("drain_delay");
   settings.headers = {headers.texts("ratelimit"), headers.text("reset")};
   settings.admin = {admin.text("read_token"), admin.text("write_token")};
   settings.log = {log.text("level"), log.text("format")};

@@ -36,7 +36,12 @@ void give_back(std::string& buffer) {
 
 Connection::Connection(std::uint64_t id, Turn& turn, Socket socket, std::unique_ptr<TlsChannel> channel,
                        std::unique_ptr<Session> session, Speak speak)
-    : id_(id), turn_(turn), socket_(std::move(socket)), session_(std::move(session)), speak_(speak) {
+    : id_(id),
+      turn_(turn),
+      socket_(std::move(socket)),
+      session_(std::move(session)),
+      speak_(speak),
+      last_active_(turn.loop.reading().time) {
   if (channel != nullptr) {
     const Time deadline = turn_.loop.now().time + bounds::tls_handshake_time_max;
     tls_ = std::make_unique<Secured>(Secured{std::move(channel), {}, deadline});
@@ -193,8 +198,14 @@ bool Connection::write() {
   }
 }
 
+bool Connection::idle() const noexcept {
+  const bool waits = owed_ == 0 && out_.empty() && unsent().empty() && !dirty_;
+  return waits && !session_->working() && session_->wake_at() == Time::max();
+}
+
 bool Connection::settle() {
   dirty_ = false;
+  last_active_ = turn_.loop.reading().time;
   if (dead_ || !write()) return false;
   // What was held back while answers were owed or unsent can go on now.
   if (!in_.empty() && !paused() && out_.empty() && unsent().empty() && !broken_) {
@@ -268,7 +279,7 @@ void Connection::set_alarm() {
   });
 }
 
-void Connection::check_deadline(Time now) {
+void Connection::check_deadline(Time now, Duration idle_timeout) {
   if (lingering_) {
     dead_ = now - last_progress_ > kLingerTimeout;
     if (dead_) touch();
@@ -281,9 +292,13 @@ void Connection::check_deadline(Time now) {
     touch();
     return;
   }
-  if (session_->deadline() > now) return;
-  session_->expire(now, out_);
-  touch();
+  if (session_->deadline() <= now) {
+    session_->expire(now, out_);
+    touch();
+  } else if (idle_timeout > Duration::zero() && idle() && now - last_active_ > idle_timeout) {
+    broken_ = true;
+    touch();
+  }
 }
 
 void Connection::drain() {

@@ -48,8 +48,13 @@ class Connection final : public Loop::Handler, public Asker {
 
   // At the end of the turn: writes, and says whether the connection goes on.
   bool settle();
-  // Once in a while: a peer that takes too long is told so, or cut off.
-  void check_deadline(Time now);
+  // Once in a while: a peer that takes too long is told so, or cut off. So is one that is idle for longer than
+  // `idle_timeout`; zero: it may be.
+  void check_deadline(Time now, Duration idle_timeout);
+  // Owes nothing and has nothing to do by itself: if it ends now, nobody loses an answer.
+  bool idle() const noexcept;
+  // When something was last read, written or decided.
+  Time last_active() const noexcept { return last_active_; }
   // The server is going away: what has come by now is answered, then no more is read.
   void drain();
 
@@ -88,6 +93,7 @@ class Connection final : public Loop::Handler, public Asker {
   std::uint32_t watching_ = 0;
   Loop::TimerId alarm_ = 0;  // of what the session does by itself
   Time last_progress_{};     // of writing, while something is to be written
+  Time last_active_{};
   bool unread_ = false;      // the socket may hold more than was read
   bool hung_up_ = false;     // the peer will send no more
   bool broken_ = false;      // close as soon as out_ is gone

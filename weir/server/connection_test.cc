@@ -233,7 +233,7 @@ TEST_F(LoneConnectionTest, AnAnswerOfThisTurnIsNotTakenForOneThatThePeerDoesNotT
   open();
   say("PING\r\n");
   connection_->ready(EPOLLIN);
-  connection_->check_deadline(clock_.time() + 1h);
+  connection_->check_deadline(clock_.time() + 1h, 0s);
   EXPECT_TRUE(connection_->settle());
   expect_to_hear("+PONG\r\n");
 }
@@ -418,11 +418,10 @@ TEST_F(SecureConnectionTest, AHandshakeHasItsTimeAndNoMore) {
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
   const Socket peer(pair[1]);
-  Connection connection(1, turn, Socket(pair[0]), tls->accept(Time{}), std::make_unique<RespSession>(options_),
-                        Speak::resp);
-  connection.check_deadline(Time{100s} + bounds::tls_handshake_time_max);
+  Connection connection(1, turn, Socket(pair[0]), tls->accept(), std::make_unique<RespSession>(options_), Speak::resp);
+  connection.check_deadline(Time{100s} + bounds::tls_handshake_time_max, 0s);
   EXPECT_TRUE(connection.settle());
-  connection.check_deadline(Time{100s} + bounds::tls_handshake_time_max + 1ns);
+  connection.check_deadline(Time{100s} + bounds::tls_handshake_time_max + 1ns, 0s);
   EXPECT_FALSE(connection.settle());
 }
 

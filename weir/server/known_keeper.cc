@@ -153,10 +153,12 @@ void KnownKeeper::unadjust(std::string_view limit, std::string_view id, Wall now
 }
 
 std::vector<Adjustment> KnownKeeper::adjustments(Wall now) const {
-  const std::lock_guard lock(mutex_);
-  std::vector<Adjustment> all = values_of(adjustments_);
-  std::erase_if(all, [&](const Adjustment& one) { return !one.live(now); });
-  return all;
+  const std::shared_ptr<const Known> known = known_.current();
+  std::vector<Adjustment> live;
+  for (const Adjustment& one : known->adjustments().all()) {
+    if (one.live(now)) live.push_back(one);
+  }
+  return live;
 }
 
 void KnownKeeper::add(AccessEntry entry, Wall now, const Done& done) {
@@ -232,14 +234,14 @@ bool KnownKeeper::remove(const AccessEntry& selector, Wall now) {
 }
 
 std::vector<AccessEntry> KnownKeeper::entries(AccessEntry::List list, Wall now) const {
-  const std::lock_guard lock(mutex_);
-  std::vector<AccessEntry> out;
-  for (const auto* all : {&entries_, &blocks_}) {
-    for (const auto& [key, entry] : *all) {
-      if (entry.list == list && entry.live(now)) out.push_back(entry);
+  const std::shared_ptr<const Known> known = known_.current();
+  std::vector<AccessEntry> live;
+  for (const AccessList* const all : {&known->entries(), &known->blocks()}) {
+    for (const AccessEntry& one : all->entries()) {
+      if (one.list == list && one.live(now)) live.push_back(one);
     }
   }
-  return out;
+  return live;
 }
 
 void KnownKeeper::block(AccessEntry entry, std::string limit, std::string sentence) {

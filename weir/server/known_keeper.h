@@ -6,8 +6,8 @@
 // the others when they hear of it; one that the share does not take is not made. Automatic blocks are in force here in
 // any case, and told when that is possible.
 //
-// Thread safety: all of it. Changes wait for one another, and for the archive, which may write and sync a file;
-// requests never wait.
+// Thread safety: all of it. Changes wait for one another, and for the archive, which may write and sync a file: they
+// are not for a loop's thread. Readers never wait.
 #pragma once
 
 #include <atomic>

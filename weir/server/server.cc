@@ -4,7 +4,9 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <list>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "weir/base/bounds.h"
@@ -14,10 +16,18 @@ namespace {
 
 // How often deadlines are looked at: peers may take that much longer than they should.
 constexpr Duration kDeadlineEvery = std::chrono::seconds{1};
+// More connections than this are looked at in slices: a second has this many.
+constexpr std::size_t kLooksAtOnce = 512;
+constexpr int kSlices = 20;
 // How long a listener rests when there are no descriptors left.
 constexpr Duration kAcceptPause = std::chrono::milliseconds{100};
 // Connections accepted in one turn from one listener.
 constexpr int kAcceptMax = 64;
+// A connection makes room for another after this much silence: the request of one that has just come may be on its way.
+constexpr Duration kSilenceMin = std::chrono::milliseconds{100};
+// Connections looked at in search of an idle one, and how often the log says that there is no room.
+constexpr int kIdleLooksMax = 64;
+constexpr Duration kFullEvery = std::chrono::minutes{1};
 
 }  // namespace
 
@@ -36,8 +46,8 @@ class Server::Worker {
 
   // `file`: of a UNIX socket that this process has bound, shared by all loops; otherwise null.
   Result<void> listen(Socket socket, std::shared_ptr<SocketFile> file, const Endpoint& endpoint, bool shared) {
-    sessions_.push_back(std::make_unique<Sessions>(endpoint.sessions(*loop_)));
-    listeners_.push_back(std::make_unique<Listener>(*this, std::move(socket), *sessions_.back(), endpoint));
+    rooms_.push_back(std::make_unique<Room>(endpoint.sessions(*loop_), endpoint));
+    listeners_.push_back(std::make_unique<Listener>(*this, std::move(socket), *rooms_.back(), endpoint));
     Listener& listener = *listeners_.back();
     listener.file = std::move(file);
     listener.events = shared ? EPOLLIN | EPOLLEXCLUSIVE : EPOLLIN;
@@ -50,32 +60,60 @@ class Server::Worker {
     connections_.clear();
   }
 
-  // Any thread.
+  // Any thread. Operators and probes are served until finish().
   void drain(Duration timeout) {
     loop_->post([this, timeout] {
-      for (const auto& listener : listeners_) {
-        accept(*listener);  // those who are connected already are answered too
-        loop_->forget(listener->socket.fd(), *listener);
-      }
       draining_ = true;
-      listeners_.clear();
-      for (const auto& [id, connection] : connections_) connection->drain();
+      // Of a UNIX socket a successor could not take the path while this one listens.
+      close_listeners([](const Listener& one) { return one.room.speak != Speak::admin || one.file != nullptr; });
+      for (const auto& [id, guest] : connections_) {
+        if (guest.room->speak != Speak::admin) guest.connection->drain();
+      }
       loop_->at(loop_->now().time + timeout, [this] { loop_->stop(); });
+    });
+  }
+  // Any thread: every loop has drained.
+  void finish() {
+    loop_->post([this] {
+      finishing_ = true;
+      close_listeners([](const Listener&) { return true; });
+      for (const auto& [id, guest] : connections_) guest.connection->drain();
     });
   }
   const LoopMetrics& metrics() const noexcept { return metrics_; }
 
  private:
+  // What the connections of one listener have in common. Outlives the listener, which goes when draining begins.
+  struct Room {
+    Room(Sessions made, const Endpoint& endpoint)
+        : sessions(std::move(made)),
+          speak(endpoint.speak),
+          idle_timeout(endpoint.idle_timeout),
+          address(endpoint.address.print()) {}
+
+    Sessions sessions;
+    Speak speak;
+    Duration idle_timeout;
+    std::string address;
+    std::list<std::uint64_t> quietest_first{};  // ids of all connections, by when they last did something
+  };
+  struct Guest {
+    std::unique_ptr<Connection> connection;
+    Room* room = nullptr;
+    std::list<std::uint64_t>::iterator place;
+    std::list<Guest*>::iterator turn;  // in round_
+  };
+  using Guests = std::unordered_map<std::uint64_t, Guest>;
+
   struct Listener final : Loop::Handler {
-    Listener(Worker& owner, Socket listening, const Sessions& made, const Endpoint& endpoint)
-        : worker(owner), socket(std::move(listening)), sessions(made), speak(endpoint.speak), tls(endpoint.tls.get()) {}
+    Listener(Worker& owner, Socket listening, Room& inside, const Endpoint& endpoint)
+        : worker(owner), socket(std::move(listening)), room(inside), tls(endpoint.tls.get()) {}
     void ready(std::uint32_t) override { worker.accept(*this); }
 
     Worker& worker;
     Socket socket;
     std::shared_ptr<SocketFile> file;  // after the socket: the last loop removes it while the socket is open
-    const Sessions& sessions;
-    Speak speak;
+    Room& room;
     TlsServer* tls;
     std::uint32_t events = EPOLLIN;
     bool complained = false;
@@ -86,17 +124,75 @@ class Server::Worker {
     for (int i = 0; i < kAcceptMax; ++i) {
       auto accepted = accept_from(listener.socket);
       if (!accepted) {
+        if (make_place(most_crowded())) continue;
         rest(listener, accepted.error());
         return;
       }
       if (!accepted->socket) return;
       listener.complained = false;
-      if (connections_.size() >= bounds::connections_max) continue;  // closed at once: the others go on
+      Room& room = listener.room;
+      if (!has_place(room)) continue;  // closed at once: the others go on
       const std::uint64_t id = next_id_++;
-      auto channel = listener.tls != nullptr ? listener.tls->accept(loop_->now().time) : nullptr;
-      connections_.emplace(id, std::make_unique<Connection>(id, turn_, std::move(accepted->socket), std::move(channel),
-                                                            listener.sessions(accepted->peer), listener.speak));
+      auto channel = listener.tls != nullptr ? listener.tls->accept() : nullptr;
+      Guest& guest = connections_[id];
+      guest.connection = std::make_unique<Connection>(id, turn_, std::move(accepted->socket), std::move(channel),
+                                                      room.sessions(accepted->peer), room.speak);
+      guest.room = &room;
+      guest.place = room.quietest_first.insert(room.quietest_first.end(), id);
+      guest.turn = round_.insert(round_.end(), &guest);
+      server_.connections_.fetch_add(1, std::memory_order_relaxed);
     }
+  }
+
+  // Whether there is, or could be made, room for one more.
+  bool has_place(Room& room) {
+    if (room.quietest_first.size() >= server_.options_.endpoint_connections_max) return make_place(room);
+    if (server_.connections_.load(std::memory_order_relaxed) < server_.options_.connections_max) return true;
+    return make_place(most_crowded());
+  }
+
+  Room& most_crowded() {
+    const auto size = [](const auto& room) { return room->quietest_first.size(); };
+    return **std::ranges::max_element(rooms_, {}, size);
+  }
+
+  // Ends the connection that has been idle for the longest time. False: none has been for long enough.
+  bool make_place(Room& room) {
+    const Time now = loop_->now().time;
+    if (now - full_said_ >= kFullEvery) {
+      full_said_ = now;
+      server_.options_.log("no room for more connections on " + room.address + ", where " +
+                           std::to_string(room.quietest_first.size()) +
+                           " are open on one event loop: the longest idle ones are closed");
+    }
+    int looks = 0;
+    for (const std::uint64_t id : room.quietest_first) {
+      const auto found = connections_.find(id);
+      const Connection& connection = *found->second.connection;
+      if (++looks > kIdleLooksMax || now - connection.last_active() < kSilenceMin) return false;
+      if (!connection.idle()) continue;
+      end(found);
+      return true;
+    }
+    return false;
+  }
+
+  void end(Guests::iterator guest) {
+    guest->second.room->quietest_first.erase(guest->second.place);
+    if (next_look_ == guest->second.turn) ++next_look_;
+    round_.erase(guest->second.turn);
+    connections_.erase(guest);
+    server_.connections_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  template <class Closes>
+  void close_listeners(Closes closes) {
+    std::erase_if(listeners_, [&](const std::unique_ptr<Listener>& listener) {
+      if (!closes(*listener)) return false;
+      accept(*listener);  // those who are connected already are answered too
+      loop_->forget(listener->socket.fd(), *listener);
+      return true;
+    });
   }
 
   // Out of descriptors: those who are connected go on, newcomers wait in the kernel's queue.
@@ -105,7 +201,8 @@ class Server::Worker {
     listener.complained = true;
     loop_->forget(listener.socket.fd(), listener);
     loop_->at(loop_->now().time + kAcceptPause, [this, &listener] {
-      if (draining_) return;
+      const bool open = std::ranges::any_of(listeners_, [&](const auto& other) { return other.get() == &listener; });
+      if (!open) return;
       const auto watching = loop_->watch(listener.socket.fd(), listener.events, listener);
       if (watching) {
         listener.unwatched = false;
@@ -126,19 +223,40 @@ class Server::Worker {
       settling_.swap(turn_.dirty);
       for (const std::uint64_t id : settling_) {
         const auto found = connections_.find(id);
-        if (found != connections_.end() && !found->second->settle()) connections_.erase(found);
+        if (found == connections_.end()) continue;
+        if (!found->second.connection->settle()) {
+          end(found);
+          continue;
+        }
+        std::list<std::uint64_t>& order = found->second.room->quietest_first;
+        order.splice(order.end(), order, found->second.place);
       }
       pipeline_.flush(loop_->reading());
     }
     if (!turn_.dirty.empty()) loop_->post([] {});
     if (draining_ && !std::exchange(drain_counted_, true)) ++server_.draining_loops_;
-    if (draining_ && connections_.empty()) loop_->stop();
+    if (draining_ && !drained_ && is_drained()) {
+      drained_ = true;
+      server_.loop_drained();
+    }
+    if (finishing_ && connections_.empty()) loop_->stop();
+  }
+
+  bool is_drained() const {
+    return std::ranges::all_of(
+        rooms_, [](const auto& room) { return room->speak == Speak::admin || room->quietest_first.empty(); });
   }
 
   void check_deadlines() {
     const Time now = loop_->now().time;
-    for (const auto& [id, connection] : connections_) connection->check_deadline(now);
-    loop_->at(now + kDeadlineEvery, [this] { check_deadlines(); });
+    const bool few = round_.size() <= kLooksAtOnce;
+    for (std::size_t left = few ? round_.size() : std::max(kLooksAtOnce, round_.size() / kSlices + 1); left > 0;
+         --left) {
+      if (next_look_ == round_.end()) next_look_ = round_.begin();
+      const Guest& guest = **next_look_++;
+      guest.connection->check_deadline(now, guest.room->idle_timeout);
+    }
+    loop_->at(now + (few ? kDeadlineEvery : kDeadlineEvery / kSlices), [this] { check_deadlines(); });
   }
 
   Server& server_;
@@ -147,13 +265,18 @@ class Server::Worker {
   LoopMetrics metrics_;
   Pipeline pipeline_;
   Turn turn_{*loop_, pipeline_, metrics_, {}, {}, {}, {}};
-  std::vector<std::unique_ptr<Sessions>> sessions_;  // outlive the connections; listeners go when draining begins
+  std::vector<std::unique_ptr<Room>> rooms_;
   std::vector<std::unique_ptr<Listener>> listeners_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+  Guests connections_;
+  std::list<Guest*> round_;  // all of them, in the order in which their deadlines are looked at
+  std::list<Guest*>::iterator next_look_ = round_.end();
   std::uint64_t next_id_ = 1;
   std::vector<std::uint64_t> settling_;  // of end_turn(), kept for its memory
+  Time full_said_ = loop_->now().time - kFullEvery;
   bool draining_ = false;
   bool drain_counted_ = false;
+  bool drained_ = false;    // and the server knows
+  bool finishing_ = false;  // operators' connections drain too
 };
 
 Server::Server(Options options, std::vector<Endpoint> endpoints, const Clock& clock)
@@ -180,7 +303,8 @@ Result<void> Server::listen(const Published<Policy>& policy, const Published<Kno
   }
   for (const Endpoint& endpoint : endpoints_) {
     Address address = endpoint.address;
-    if (endpoint.inherited_fd < 0) {
+    const bool shares = options_.takes_over && endpoint.speak == Speak::admin;
+    if (endpoint.inherited_fd < 0 && !shares) {
       if (auto free = check_free(address); !free) return free.error();
     }
     Socket first;
@@ -232,8 +356,19 @@ void Server::run() {
   for (std::thread& thread : threads) thread.join();
 }
 
+void Server::loop_drained() {
+  if (drained_.fetch_add(1) + 1 != workers_.size()) return;
+  for (const auto& worker : workers_) worker->finish();
+}
+
 void Server::stop(Duration drain_timeout) noexcept {
   for (const auto& worker : workers_) worker->drain(drain_timeout);
+}
+
+void Server::look_at_certificates(Time now) {
+  for (const Endpoint& endpoint : endpoints_) {
+    if (endpoint.tls != nullptr) endpoint.tls->look(now);
+  }
 }
 
 void Server::reload_certificates() {

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "weir/base/bounds.h"
 #include "weir/base/clock.h"
 #include "weir/base/published.h"
 #include "weir/base/result.h"
@@ -43,6 +44,8 @@ struct Endpoint {
   std::shared_ptr<TlsServer> tls;
   // A socket that systemd opened for us; otherwise -1.
   int inherited_fd = -1;
+  // A connection that is idle for longer is closed; zero: none is. See Connection::idle().
+  Duration idle_timeout{};
 };
 
 class Server {
@@ -57,6 +60,13 @@ class Server {
     std::function<void(std::string_view)> log;
     // Told every decision; must outlive the server. Null: nobody is.
     Events* events = nullptr;
+    // Connections of one endpoint on one loop, and of the whole server. When one of the two is reached, the connection
+    // that is idle for the longest time makes room for a newcomer: in the same endpoint, or in the one with the most
+    // connections. Where none is idle the newcomer is refused. So nobody can fill one endpoint and shut out another.
+    std::size_t endpoint_connections_max = bounds::connections_max;
+    std::size_t connections_max = SIZE_MAX;
+    // The server before this one is draining and serves operators until it ends: its admin ports are shared with it.
+    bool takes_over = false;
   };
 
   // The policy in force, what is known, and the clock must outlive the server. What is published there is in force for
@@ -71,20 +81,24 @@ class Server {
   std::vector<const LoopMetrics*> metrics() const;
 
   // Serves until stop(), then drains: no new connections, questions already read are answered, idle connections close.
+  // Admin endpoints on TCP serve until everybody else is done, so that probes and metrics tell of the drain.
   void run();
   // From any thread. True once every loop has stopped accepting connections and has answered what it had read.
   bool is_draining() const noexcept { return draining_loops_.load() == workers_.size(); }
   // From any thread, but not from a signal handler. Draining takes no longer than `drain_timeout`; a second call with a
   // shorter one shortens it.
   void stop(Duration drain_timeout) noexcept;
-  // From any thread: reads the certificates of all endpoints now. Those that cannot be used are logged and change
-  // nothing.
+  // Often, in a thread that may wait for a disk: certificates whose files have changed are for new connections.
+  void look_at_certificates(Time now);
+  // From a thread that may wait for a disk: reads the certificates of all endpoints now. Those that cannot be used are
+  // logged and change nothing.
   void reload_certificates();
 
  private:
   class Worker;
 
   Server(Options options, std::vector<Endpoint> endpoints, const Clock& clock);
+  void loop_drained();
   Result<void> listen(const Published<Policy>& policy, const Published<Known>& known);
 
   Options options_;
@@ -93,6 +107,9 @@ class Server {
   std::vector<Address> addresses_;
   std::atomic<std::size_t> draining_loops_{0};
   std::vector<std::unique_ptr<Worker>> workers_;
+  // Relaxed everywhere: a count, nothing is published through it.
+  std::atomic<std::size_t> connections_{0};
+  std::atomic<std::size_t> drained_{0};  // loops
 };
 
 }  // namespace weir

@@ -4,6 +4,7 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/inline_list.h"
+#include "weir/protocol/http/http_tokens.h"
 
 namespace weir {
 namespace {
@@ -37,6 +38,7 @@ void read_authorize(const RequestHead& head, std::string_view peer, Queries& que
   attributes.push_back({"path", told("x-forwarded-uri", "x-original-uri", head.target)});
   attributes.push_back({"host", told("x-forwarded-host", {}, head.host)});
   for (const HttpHeader& header : head.headers.all()) {
+    if (same_word(header.name, kTokenField)) continue;
     attributes.push_back({queries.copy_lower("header:", header.name), queries.copy(header.value)});
   }
   query = {};

@@ -150,7 +150,8 @@ TEST_F(AuthorizeTest, ARequestThatThePeerDoesNotFinishIsRefusedAndNothingElseIs)
     session.hang_up(out);
     return out;
   };
-  const std::string half = "POST /v1/check HTTP/1.1\r\nHost: h\r\nContent-Length: 30\r\n\r\n{\"limit\":";
+  const std::string half =
+      "POST /v1/check HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 30\r\n\r\n{\"limit\":";
   for (const std::string& bytes : {half, std::string("GET /heal")}) {
     const std::string said = last_words(bytes);
     EXPECT_TRUE(said.starts_with("HTTP/1.1 400 Bad Request\r\n")) << said;
@@ -177,8 +178,8 @@ TEST_F(AuthorizeTest, ExplainNamesTheRouteAndTheLimits) {
   answer.labelled = 3;
   const std::string body = R"({"request":{"path":"/signin"}})";
   const std::string request =
-      "POST /v1/check?explain=true HTTP/1.1\r\nHost: h\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
-      body;
+      "POST /v1/check?explain=true HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n" + body;
   const std::string text = reply(request, answer);
   EXPECT_NE(
       text.find(

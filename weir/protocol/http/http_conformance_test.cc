@@ -32,6 +32,7 @@ class Alone final : public Session {
 std::string post(std::string_view path, std::string_view content, std::string_view fields = {}) {
   std::string text = "POST ";
   text.append(path).append(" HTTP/1.1\r\nHost: h\r\nContent-Length: ").append(std::to_string(content.size()));
+  if (fields.find("Content-Type") == fields.npos) text.append("\r\nContent-Type: application/json");
   return text.append("\r\n").append(fields).append("\r\n").append(content);
 }
 
@@ -53,7 +54,7 @@ std::string allowed(int cost, std::string_view seconds, std::string_view more_fi
 
 std::string chunked(std::string_view path) {
   return "POST " + std::string(path) +
-         " HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+         " HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
          "8;x=y\r\n{\"limit\"\r\n1a\r\n:\"per-tenant\",\"id\":\"acme\"}\r\n0\r\nX: y\r\n\r\n";
 }
 

@@ -21,7 +21,7 @@ enum class Call : unsigned char { check, throttle, authorize, healthz, readyz, s
 bool is_json(std::string_view content_type) noexcept {
   const std::string_view type = media_type_of(content_type);
   constexpr std::string_view kSuffix = "+json";
-  return content_type.empty() || same_word(type, kJson) ||
+  return same_word(type, kJson) ||
          (type.size() > kSuffix.size() && same_word(type.substr(type.size() - kSuffix.size()), kSuffix));
 }
 
@@ -151,9 +151,29 @@ void HttpSession::handle(std::size_t& used, Queries& queries, std::string& out) 
   ask_one(*body, slot, queries, out);
 }
 
+// Who shows no token where one is needed learns nothing else. True: answered.
+bool HttpSession::refuse_caller(Slot& slot, std::string& out) {
+  const std::vector<HttpTokens>& all = front_.options.get()->tokens;
+  if (front_.listener >= all.size()) return false;
+  const bool writes = slot.route != nullptr && (slot.route->mode == Mode::refund || slot.route->mode == Mode::reset);
+  switch (caller_of(reader_.head(), all[front_.listener], writes)) {
+    case Caller::welcome:
+      return false;
+    case Caller::unknown:
+      write_field("WWW-Authenticate", "Bearer", front_.fields);
+      refuse(slot, {401, "unauthorized", "a token is needed: X-Weir-Token, or Authorization: Bearer"}, out);
+      return true;
+    case Caller::read_only:
+      refuse(slot, {403, "forbidden", std::string(slot.route->path) + " needs the write token"}, out);
+      return true;
+  }
+  return false;
+}
+
 // What the head alone makes impossible. True: answered.
 bool HttpSession::refuse_head(Slot& slot, std::string& out) {
   const RequestHead& head = reader_.head();
+  if (refuse_caller(slot, out)) return true;
   if (slot.route == nullptr) {
     refuse(slot, {404, "not_found", "there is nothing at " + quote(head.path)}, out);
     return true;
@@ -166,10 +186,11 @@ bool HttpSession::refuse_head(Slot& slot, std::string& out) {
     refuse(slot, {405, "method_not_allowed", std::string(slot.route->path).append(wanted) + quote(head.method)}, out);
     return true;
   }
+  // A web page can make a browser send any other type, or none, without asking the server first.
   if (!probes && !is_json(head.content_type)) {
-    refuse(slot,
-           {415, "unsupported_media_type", "the content must be application/json, not " + quote(head.content_type)},
-           out);
+    const std::string given =
+        head.content_type.empty() ? "and Content-Type must say so" : "not " + quote(head.content_type);
+    refuse(slot, {415, "unsupported_media_type", "the content must be application/json, " + given}, out);
     return true;
   }
   if (!probes && !head.content_encoding.empty() && !same_word(head.content_encoding, "identity")) {

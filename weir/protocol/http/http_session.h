@@ -18,6 +18,7 @@
 #include "weir/base/published.h"
 #include "weir/core/answer.h"
 #include "weir/protocol/http/fault_status.h"
+#include "weir/protocol/http/http_tokens.h"
 #include "weir/protocol/http/ratelimit_headers.h"
 #include "weir/protocol/session.h"
 #include "weir/wire/http1_reader.h"
@@ -36,17 +37,20 @@ struct Health {
 
 struct HttpOptions {
   HeaderFamilies headers;
-  int failure_code = 429;  // when the store cannot be asked and the policy is to refuse
+  int failure_code = 429;            // when the store cannot be asked and the policy is to refuse
+  std::vector<HttpTokens> tokens{};  // by listener; a listener behind the last has none
 };
 
 // What the sessions of one loop share: a few kilobytes that would be idle in each of them. Must outlive them.
 struct HttpFront {
-  HttpFront(const Health& health_given, const Published<HttpOptions>& published)
-      : options(published), health(health_given) {}
+  // `index` is the listener's among all.
+  HttpFront(const Health& health_given, const Published<HttpOptions>& published, std::size_t index = 0)
+      : options(published), health(health_given), listener(index) {}
 
   Reader<HttpOptions> options;  // looked at anew before anything is decoded
   std::string date;             // the Date field of answers; empty until a session was told the time
   const Health& health;
+  const std::size_t listener;
 
   // Keeps the date: written anew when the second is another.
   void at(Wall wall);
@@ -116,6 +120,7 @@ class HttpSession final : public Session {
   bool step(std::string_view bytes, std::size_t& used, Queries& queries, std::string& out);
   void handle(std::size_t& used, Queries& queries, std::string& out);
   bool refuse_head(Slot& slot, std::string& out);
+  bool refuse_caller(Slot& slot, std::string& out);
   void probe(Slot& slot, Queries& queries, std::string& out);
   void answer_probe(Slot& slot, bool store_decides, std::string& out);
   void authorize(Slot& slot, Queries& queries, std::string& out);

@@ -40,6 +40,7 @@ Answer never() {
 std::string post(std::string_view target, std::string_view content, std::string_view fields = {}) {
   std::string text = "POST ";
   text.append(target).append(" HTTP/1.1\r\nHost: h\r\nContent-Length: ").append(std::to_string(content.size()));
+  if (fields.find("Content-Type") == fields.npos) text.append("\r\nContent-Type: application/json");
   return text.append("\r\n").append(fields).append("\r\n").append(content);
 }
 
@@ -495,8 +496,9 @@ TEST_F(HttpSessionTest, Http10ClosesUnlessItAsksToStay) {
 
 TEST_F(HttpSessionTest, SaysContinueOnlyWhenItsTurnHasCome) {
   const std::string head =
-      "POST /v1/check HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: " + std::to_string(kCheck.size()) +
-      "\r\n\r\n";
+      "POST /v1/check HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
+      "Content-Length: " +
+      std::to_string(kCheck.size()) + "\r\n\r\n";
   EXPECT_EQ(send(head), kHttpContinue);
   EXPECT_EQ(ask(kCheck).status, 200);
 

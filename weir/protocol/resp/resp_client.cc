@@ -90,6 +90,7 @@ void RespClient::hello(std::span<const std::string_view> arguments, std::string&
   ReplyWriter writer(out, version_);
   Version version = version_;
   bool authenticated = authenticated_;
+  bool writes = writes_;
   std::string name = name_;
   if (arguments.size() > 1) {
     if (arguments[1] != "2" && arguments[1] != "3") return writer.error("NOPROTO unsupported protocol version");
@@ -97,8 +98,10 @@ void RespClient::hello(std::span<const std::string_view> arguments, std::string&
   }
   for (std::size_t i = 2; i < arguments.size();) {
     if (equal_in_any_case(arguments[i], "auth") && i + 2 < arguments.size()) {
-      authenticated = admits(arguments[i + 1], arguments[i + 2]);
-      if (!authenticated) return writer.error(kWrongPassword);
+      const Access access = access_of(arguments[i + 1], arguments[i + 2]);
+      if (access == Access::none) return writer.error(kWrongPassword);
+      authenticated = true;
+      writes = access == Access::write;
       i += 3;
     } else if (equal_in_any_case(arguments[i], "setname") && i + 1 < arguments.size()) {
       const std::string_view given = arguments[i + 1];
@@ -117,6 +120,7 @@ void RespClient::hello(std::span<const std::string_view> arguments, std::string&
         "<pass> option can be used to authenticate the client and select the RESP protocol version at the same time");
   }
   authenticated_ = true;
+  writes_ = writes;
   name_ = std::move(name);
   version_ = version;
   ReplyWriter greeting(out, version_);
@@ -143,20 +147,25 @@ void RespClient::greet(ReplyWriter& writer) const {
 
 void RespClient::auth(std::span<const std::string_view> arguments, ReplyWriter& writer) {
   const bool named = arguments.size() == 3;
-  if (!named && options_->password.empty()) {
+  if (!named && options_->password.empty() && options_->write_password.empty()) {
     return writer.error(
         "ERR AUTH <password> called without any password configured for the default user. Are you sure your "
         "configuration is correct?");
   }
-  if (!admits(named ? arguments[1] : "default", arguments.back())) return writer.error(kWrongPassword);
+  const Access access = access_of(named ? arguments[1] : "default", arguments.back());
+  if (access == Access::none) return writer.error(kWrongPassword);
   authenticated_ = true;
+  writes_ = access == Access::write;
   writer.simple("OK");
 }
 
 // Without a password set, the default user gets in with any.
-bool RespClient::admits(std::string_view user, std::string_view password) const noexcept {
-  const bool right = options_->password.empty() || same_secret(password, options_->password);
-  return right && user == "default";
+RespClient::Access RespClient::access_of(std::string_view user, std::string_view password) const noexcept {
+  // Both are compared, whatever the first says.
+  const bool reads = options_->password.empty() || same_secret(password, options_->password);
+  const bool writes = same_secret(password, options_->write_password) && !options_->write_password.empty();
+  if (user != "default" || (!reads && !writes)) return Access::none;
+  return writes ? Access::write : Access::read;
 }
 
 void RespClient::client(std::span<const std::string_view> arguments, ReplyWriter& writer) {
@@ -211,6 +220,7 @@ void RespClient::tell(std::string_view subcommand, ReplyWriter& writer) const {
 
 void RespClient::reset(ReplyWriter& writer) {
   authenticated_ = options_->password.empty();
+  writes_ = false;
   version_ = Version::resp2;
   name_.clear();
   writer.simple("RESET");

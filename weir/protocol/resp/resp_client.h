@@ -16,6 +16,8 @@ struct RespOptions {
   std::string password;       // empty: nobody needs one
   std::string name = "weir";  // what HELLO and INFO call the server
   std::string version = "0.1.0";
+  // Of WEIR.REFUND, WEIR.RESET and DEL, and good for everything else; empty: they need no other.
+  std::string write_password{};
 };
 
 class RespClient {
@@ -27,6 +29,8 @@ class RespClient {
 
   resp::Version version() const noexcept { return version_; }
   bool authenticated() const noexcept { return authenticated_; }
+  // May give tokens back and forget buckets.
+  bool may_write() const noexcept { return writes_ || options_->write_password.empty(); }
 
   // Any command but those that ask for a verdict, and QUIT. The number of words is right.
   void answer(const CommandRow& row, std::span<const std::string_view> arguments, std::string& out);
@@ -40,7 +44,8 @@ class RespClient {
   void set_library(std::string_view what, std::string_view value, resp::ReplyWriter& writer);
   void tell(std::string_view subcommand, resp::ReplyWriter& writer) const;
   void reset(resp::ReplyWriter& writer);
-  bool admits(std::string_view user, std::string_view password) const noexcept;
+  enum class Access : unsigned char { none, read, write };
+  Access access_of(std::string_view user, std::string_view password) const noexcept;
   std::string line() const;
   std::string info() const;
 
@@ -51,6 +56,7 @@ class RespClient {
   std::string library_version_;
   resp::Version version_ = resp::Version::resp2;
   bool authenticated_ = false;
+  bool writes_ = false;  // gave the write password
 };
 
 }  // namespace weir

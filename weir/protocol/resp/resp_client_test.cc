@@ -10,6 +10,7 @@ namespace weir {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // What a connection says that asks nothing.
@@ -52,6 +53,34 @@ TEST_F(RespClientTest, AWrongPasswordLaterTakesNothingAway) {
   EXPECT_EQ(locked("AUTH hunter2"), "+OK\r\n");
   EXPECT_THAT(locked("AUTH wrong"), StartsWith("-WRONGPASS"));
   EXPECT_EQ(locked("PING"), "+PONG\r\n");
+}
+
+TEST_F(RespClientTest, RefundResetAndDelNeedTheWritePassword) {
+  RespOptions options{"reader", "weir", "0.1.0"};
+  options.write_password = "writer";
+  const auto asks = [](RespSession& session, std::string_view line) {
+    std::string out;
+    Queries queries;
+    EXPECT_TRUE(session.receive(std::string(line) + "\r\n", queries, out));
+    return queries.all().empty() ? out : "asked";
+  };
+  RespSession session(options, 1);
+  EXPECT_EQ(asks(session, "AUTH reader"), "+OK\r\n");
+  for (const std::string_view line : {"DEL k", "WEIR.REFUND a b", "WEIR.RESET a b"}) {
+    EXPECT_THAT(asks(session, line), StartsWith("-NOPERM '")) << line;
+  }
+  EXPECT_EQ(asks(session, "WEIR.CHECK a b"), "asked");
+  EXPECT_THAT(asks(session, "HELLO 2 AUTH default writer"), Not(StartsWith("-")));
+  RespSession writer(options, 2);
+  EXPECT_EQ(asks(writer, "AUTH writer"), "+OK\r\n");
+  EXPECT_EQ(asks(writer, "DEL k"), "asked");
+  options.password.clear();
+  RespSession asking(options, 3);
+  EXPECT_EQ(asks(asking, "WEIR.CHECK a b"), "asked");
+  RespSession anyone(options, 4);
+  EXPECT_THAT(asks(anyone, "DEL k"), StartsWith("-NOPERM '"));
+  EXPECT_EQ(asks(anyone, "AUTH anything"), "+OK\r\n");
+  EXPECT_THAT(asks(anyone, "DEL k"), StartsWith("-NOPERM '"));
 }
 
 TEST_F(RespClientTest, GoodbyeNeedsNoPassword) {

@@ -67,6 +67,11 @@ bool runs_inside_multi(CommandId id) noexcept {
   }
 }
 
+// What a client could undo a limit with.
+bool gives_back(CommandId id) {
+  return id == CommandId::weir_refund || id == CommandId::weir_reset || id == CommandId::del;
+}
+
 std::string not_negative(std::string_view field, std::int64_t value) {
   return "ERR " + std::string(field) + " " + std::to_string(value) + " must not be negative";
 }
@@ -124,14 +129,17 @@ bool RespSession::accept(const CommandRow* row, Words words, std::string& out) {
   const bool authenticated = client_.authenticated() || (row != nullptr && row->before_auth);
   const int count = static_cast<int>(words.size());
   const bool complete = row != nullptr && count >= row->words_min && (row->words_max == 0 || count <= row->words_max);
-  if (authenticated && complete) return true;
+  const bool permitted = row == nullptr || !gives_back(row->id) || client_.may_write();
+  if (authenticated && complete && permitted) return true;
   if (transaction_.is_open()) transaction_.abort();
   if (!authenticated) {
     refuse("NOAUTH Authentication required.", out);
   } else if (row == nullptr) {
     refuse(unknown_command(words), out);
-  } else {
+  } else if (!complete) {
     refuse("ERR wrong number of arguments for '" + std::string(row->name) + "' command", out);
+  } else {
+    refuse("NOPERM '" + std::string(row->name) + "' needs AUTH with the write password", out);
   }
   return false;
 }

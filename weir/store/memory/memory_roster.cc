@@ -9,8 +9,7 @@
 namespace weir {
 namespace {
 
-// A step's work: whichever comes first. A group is looked at whole.
-constexpr std::size_t kBucketsPerStep = 1024;
+// Groups of one step, most of them small or empty.
 constexpr std::size_t kGroupsPerStep = 1024;
 
 // A cursor is the hash that comes next, in hex.
@@ -59,16 +58,30 @@ struct Copy {
   std::string name;
 };
 
-// A copy, because visitors may take their time and the group is locked meanwhile.
-std::vector<Copy> copy_group(const Table& table, std::size_t group, std::uint64_t from) {
-  std::vector<Copy> all;
+struct Part {
+  std::vector<Copy> buckets;          // in the order of their hashes
+  std::optional<std::uint64_t> next;  // where the group goes on; nothing: it is done
+};
+
+// About `most` buckets of a group, which may hold more than ten thousand. Copies, because visitors may take their time
+// and the group is locked meanwhile.
+Part copy_part(const Table& table, std::size_t group, std::uint64_t from, std::size_t most) {
+  Part part;
+  std::vector<std::uint64_t> hashes;
   table.visit(group, [&](const Table::Bucket& bucket) {
-    if (bucket.h >= from && bucket.state != 0) {
-      all.push_back({bucket.h, bucket.kind, bucket.state, std::string(bucket.name)});
-    }
+    if (bucket.h >= from && bucket.state != 0) hashes.push_back(bucket.h);
   });
-  std::ranges::sort(all, {}, &Copy::h);
-  return all;
+  if (hashes.size() > most) {
+    const auto first_left = hashes.begin() + static_cast<std::ptrdiff_t>(most);
+    std::ranges::nth_element(hashes, first_left);
+    part.next = *first_left;
+  }
+  table.visit(group, [&](const Table::Bucket& bucket) {
+    if (bucket.h < from || bucket.state == 0 || (part.next && bucket.h >= *part.next)) return;
+    part.buckets.push_back({bucket.h, bucket.kind, bucket.state, std::string(bucket.name)});
+  });
+  std::ranges::sort(part.buckets, {}, &Copy::h);
+  return part;
 }
 
 }  // namespace
@@ -80,7 +93,8 @@ void MemoryRoster::visit(std::string_view cursor, Look, Now now, const Visit& vi
   std::size_t group = table_.group_of(*from);
   for (std::size_t groups = 0; group < table_.groups(); ++group, ++groups) {
     if (seen >= kBucketsPerStep || groups >= kGroupsPerStep) return done(step_at(begin_of(table_, group)));
-    for (const Copy& bucket : copy_group(table_, group, *from)) {
+    const Part part = copy_part(table_, group, *from, kBucketsPerStep - seen);
+    for (const Copy& bucket : part.buckets) {
       ++seen;
       const bool quota = bucket.kind == Kind::quota;
       const Duration backlog = Time{Duration{static_cast<std::int64_t>(bucket.state)}} - now.time;
@@ -89,6 +103,7 @@ void MemoryRoster::visit(std::string_view cursor, Look, Now now, const Visit& vi
       if (!more && bucket.h == ~std::uint64_t{0}) return done(Step{});
       if (!more) return done(step_at(bucket.h + 1));
     }
+    if (part.next) return done(step_at(*part.next));
   }
   done(Step{{}, 1'000'000, 0});
 }
@@ -105,9 +120,15 @@ void MemoryRoster::forget(std::string_view cursor, Now now, const Done& done) {
       step.forgotten = forgotten;
       return done(step);
     }
-    for (const Copy& bucket : copy_group(table_, group, *from)) {
+    const Part part = copy_part(table_, group, *from, kBucketsPerStep - seen);
+    for (const Copy& bucket : part.buckets) {
       ++seen;
       if (table_.reset(bucket.h, bucket.kind, now)) ++forgotten;
+    }
+    if (part.next) {
+      Step step = step_at(*part.next);
+      step.forgotten = forgotten;
+      return done(step);
     }
   }
   done(Step{{}, 1'000'000, forgotten});

@@ -7,9 +7,12 @@
 
 namespace weir {
 
-// Answers before each call returns. One step looks at about a thousand buckets, or at a thousand small groups.
+// Answers before each call returns.
 class MemoryRoster final : public Roster {
  public:
+  // Of one step, a few more if some come meanwhile, or a thousand groups with fewer: a loop goes on in between.
+  static constexpr std::size_t kBucketsPerStep = 256;
+
   // The table must outlive the roster.
   explicit MemoryRoster(Table& table) noexcept : table_(table) {}
 

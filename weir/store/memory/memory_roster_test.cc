@@ -53,6 +53,26 @@ TEST(MemoryRoster, SeesEveryBucketOnceWhateverThePage) {
   }
 }
 
+TEST(MemoryRoster, AStepIsShortHoweverManyBucketsAGroupHolds) {
+  constexpr std::size_t kMost = MemoryRoster::kBucketsPerStep;
+  for (const std::size_t count : {kMost, kMost + 1}) {
+    auto table = make(10'000);
+    ASSERT_EQ(table->groups(), 1u);
+    for (std::size_t i = 0; i < count; ++i) spend(*table, std::to_string(i));
+    MemoryRoster roster(*table);
+    std::size_t seen = 0;
+    std::string cursor;
+    roster.visit(
+        {}, Roster::Look::states, kNow, [&](const StoredBucket&) { return ++seen != 0; },
+        [&](const Result<Roster::Step>& step) { cursor = step->cursor; });
+    EXPECT_EQ(seen, kMost);
+    EXPECT_EQ(cursor.empty(), count == kMost);
+    std::uint64_t forgotten = 0;
+    roster.forget({}, kNow, [&](const Result<Roster::Step>& step) { forgotten = step->forgotten; });
+    EXPECT_EQ(forgotten, kMost);
+  }
+}
+
 TEST(MemoryRoster, TellsWhatIsLeftUntilABucketIsFullAndWhatAQuotaHolds) {
   auto table = make(1000);
   spend(*table, "a");

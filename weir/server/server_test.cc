@@ -1,0 +1,171 @@
+// Connections that come, stay silent and are too many: a real server on real sockets with small bounds.
+#include "weir/server/server.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <array>
+#include <future>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "weir/policy/parse.h"
+#include "weir/protocol/resp/resp_session.h"
+
+namespace weir {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Never answers: a client of it is owed an answer for good.
+class SilentStore final : public Store {
+ public:
+  void charge(std::span<const Question>, Now, Answers&) override {}
+};
+
+class ServerTest : public testing::Test {
+ protected:
+  ~ServerTest() override {
+    server_->stop(0s);
+    thread_.join();
+  }
+
+  // Two endpoints that speak RESP.
+  void run(std::size_t endpoint_connections_max, std::size_t connections_max, Duration idle_timeout) {
+    std::vector<Endpoint> endpoints(2);
+    for (Endpoint& endpoint : endpoints) {
+      endpoint.address = {"127.0.0.1", 0, {}};
+      endpoint.speak = Speak::resp;
+      endpoint.sessions = [this](Loop& loop) -> Sessions {
+        loop_ = &loop;
+        return [this](std::string_view) { return std::make_unique<RespSession>(options_); };
+      };
+      endpoint.idle_timeout = idle_timeout;
+    }
+    Server::Options options;
+    options.store = [](Loop&) { return std::make_unique<SilentStore>(); };
+    options.endpoint_connections_max = endpoint_connections_max;
+    options.connections_max = connections_max;
+    server_ = std::move(*Server::make(std::move(options), std::move(endpoints), policy_, known_, clock_));
+    thread_ = std::thread([this] { server_->run(); });
+  }
+
+  Socket connect(std::size_t endpoint = 0) const {
+    Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const timeval patience{30, 0};
+    setsockopt(socket.fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(server_->addresses()[endpoint].port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return socket;
+  }
+  Socket connect_and_ping(std::size_t endpoint = 0) const {
+    Socket socket = connect(endpoint);
+    EXPECT_TRUE(pings(socket));
+    return socket;
+  }
+  static bool say(const Socket& socket, std::string_view bytes) {
+    return send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  }
+  static bool pings(const Socket& socket) {
+    std::array<char, 7> pong;
+    return say(socket, "PING\r\n") && recv(socket.fd(), pong.data(), pong.size(), MSG_WAITALL) == 7;
+  }
+  // Waits until the server hangs up.
+  static bool is_closed(const Socket& socket) {
+    char byte = 0;
+    return recv(socket.fd(), &byte, 1, 0) <= 0 && errno != EAGAIN;
+  }
+  // Lets time pass, and the loop look at its deadlines.
+  void pass(Duration time) {
+    clock_.advance(time);
+    for (int turn = 0; turn < 2; ++turn) {
+      std::promise<void> turned;
+      loop_->post([&] { turned.set_value(); });
+      turned.get_future().wait();
+    }
+  }
+
+  ManualClock clock_{Time{1h}, Wall{1h}};
+  Published<Policy> policy_{std::get<policy::Loaded>(policy::parse("limits: {}", "test.yaml", {})).policy};
+  Published<Known> known_{std::make_shared<const Known>()};
+  RespOptions options_;
+  Loop* loop_ = nullptr;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+TEST_F(ServerTest, AConnectionThatSendsNothingIsClosedAfterTheIdleTimeout) {
+  run(10, 10, 120s);
+  const Socket silent = connect_and_ping();
+  pass(120s);
+  const Socket other = connect_and_ping();
+  EXPECT_EQ(server_->metrics()[0]->connections[static_cast<std::size_t>(Speak::resp)].value(), 2u);
+  pass(1s);
+  EXPECT_TRUE(is_closed(silent));
+  EXPECT_TRUE(pings(other));
+}
+
+TEST_F(ServerTest, WithoutAnIdleTimeoutAConnectionMayBeSilentForGood) {
+  run(10, 10, 0s);
+  const Socket silent = connect_and_ping();
+  pass(24h);
+  EXPECT_TRUE(pings(silent));
+}
+
+TEST_F(ServerTest, WhoIsOwedAnAnswerIsNotIdle) {
+  run(1, 10, 120s);
+  const Socket waiting = connect_and_ping();
+  ASSERT_TRUE(say(waiting, "CL.THROTTLE k 1 1 1\r\nPING\r\n"));
+  ASSERT_TRUE(pings(connect_and_ping(1)));  // by then the question has been read
+  pass(10min);
+  // The endpoint is full and nobody in it can make room: the newcomer is refused.
+  EXPECT_TRUE(is_closed(connect()));
+  EXPECT_EQ(server_->metrics()[0]->connections[static_cast<std::size_t>(Speak::resp)].value(), 1u);
+}
+
+TEST_F(ServerTest, AFullListenerClosesTheConnectionThatIsIdleForTheLongestTime) {
+  run(2, 10, 0s);
+  const Socket first = connect_and_ping();
+  pass(1s);
+  const Socket second = connect_and_ping();
+  pass(1s);
+  ASSERT_TRUE(pings(first));  // at the edge nobody has to go
+  pass(1s);
+  const Socket third = connect_and_ping();
+  EXPECT_TRUE(is_closed(second));
+  EXPECT_TRUE(pings(first));
+  EXPECT_TRUE(pings(third));
+}
+
+TEST_F(ServerTest, ARequestOfOneThatHasJustComeIsNotLostToTheNextNewcomer) {
+  run(1, 10, 0s);
+  const Socket first = connect_and_ping();
+  EXPECT_TRUE(is_closed(connect()));
+  EXPECT_TRUE(pings(first));
+}
+
+TEST_F(ServerTest, SilentConnectionsOnOnePortDoNotShutOutAnother) {
+  run(10, 3, 0s);
+  const Socket lone = connect_and_ping(1);
+  pass(1s);
+  const Socket first = connect_and_ping();
+  pass(1s);
+  const Socket second = connect_and_ping();
+  pass(1s);
+  const Socket newcomer = connect_and_ping(1);
+  EXPECT_TRUE(is_closed(first));
+  EXPECT_TRUE(pings(lone));  // longer idle, but where there is less of a crowd
+  EXPECT_TRUE(pings(second));
+  EXPECT_TRUE(pings(newcomer));
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,5 +1,6 @@
 #include "weir/admin/bucket_owner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "weir/core/identifier.h"
@@ -14,16 +15,21 @@ std::optional<BucketOwner> BucketOwners::find(std::string_view key) const {
   if (key.starts_with(kOwnPrefix)) return BucketOwner{nullptr, {}, key.substr(kOwnPrefix.size())};
   const std::size_t colon = key.find(':');
   if (colon == key.npos) return {};
-  const std::string_view before = key.substr(0, colon);
+  std::string_view before = key.substr(0, colon);
+  const std::size_t tilde = std::min(before.find('~'), before.size());
+  const std::string_view tier = before.substr(std::min(tilde + 1, before.size()));
+  before = before.substr(0, tilde);
   const std::size_t at = std::min(before.find('@'), before.size());
   const auto found = by_prefix_.find(std::string(before.substr(0, at)));
   if (found == by_prefix_.end()) return {};
-  return BucketOwner{found->second, before.substr(std::min(at + 1, before.size())), key.substr(colon + 1)};
+  return BucketOwner{found->second, before.substr(std::min(at + 1, before.size())), key.substr(colon + 1), tier};
 }
 
-std::string bucket_key(const NamedLimit& limit, std::string_view route, std::string_view bucket_id) {
+std::string bucket_key(const NamedLimit& limit, std::string_view route, std::string_view bucket_id,
+                       std::string_view tier) {
   std::string key = limit.prefix();
   if (!route.empty()) key.append("@").append(route);
+  if (!tier.empty()) key.append("~").append(tier);
   return key.append(":").append(bucket_id);
 }
 
@@ -39,7 +45,7 @@ Label label_of(const BucketOwner& owner) {
 
 std::string shown_key(const BucketOwner& owner) {
   if (owner.limit == nullptr) return std::string(kOwnPrefix).append(owner.id);
-  return bucket_key(*owner.limit, owner.route, shown_id(label_of(owner)));
+  return bucket_key(*owner.limit, owner.route, shown_id(label_of(owner)), owner.tier);
 }
 
 }  // namespace weir::admin

@@ -1,5 +1,5 @@
-// From a bucket's key in the store back to whom it counts: "6@signin:12345678" is the id 12345678 of the limit with the
-// number 6 on the route signin.
+// From a bucket's key in the store back to whom it counts: "6@signin~pro:12345678" is the id 12345678 of the limit with
+// the number 6 on the route signin, in the tier pro.
 #pragma once
 
 #include <memory>
@@ -21,6 +21,7 @@ struct BucketOwner {
   const NamedLimit* limit = nullptr;  // null: a bucket of a caller's own
   std::string_view route;             // empty: none
   std::string_view id;
+  std::string_view tier = {};  // empty: none
 };
 
 class BucketOwners {
@@ -37,7 +38,8 @@ class BucketOwners {
 };
 
 // The key of that limit's bucket for an id as Policy::bucket_id() gives it.
-std::string bucket_key(const NamedLimit& limit, std::string_view route, std::string_view bucket_id);
+std::string bucket_key(const NamedLimit& limit, std::string_view route, std::string_view bucket_id,
+                       std::string_view tier = {});
 
 // For what people are shown (core/identifier.h).
 Label label_of(const BucketOwner& owner);

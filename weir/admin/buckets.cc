@@ -21,7 +21,15 @@ std::vector<std::string_view> routes_of(const Policy& policy, const NamedLimit& 
   return all;
 }
 
-// Looks at every bucket of one id of one limit; the strictest stands for the client.
+// Whose buckets a limit may have: its own, and each tier's.
+std::vector<std::string_view> tiers_of(const NamedLimit& limit) {
+  std::vector<std::string_view> all{std::string_view{}};
+  for (const Tier& tier : limit.tiers) all.push_back(tier.name);
+  return all;
+}
+
+// Looks at every bucket of one id of one limit; the strictest stands for the client, and of several tiers' one that is
+// not full.
 class ClientView final : public Work {
  public:
   ClientView(const Front& front, std::shared_ptr<const Policy> policy, Target target, Now now)
@@ -29,10 +37,16 @@ class ClientView final : public Work {
     const auto in_force = policy_->in_force(*target_.limit, target_.id, clients_.known(), now.wall);
     sourced_ = in_force.source != Source::limit && in_force.source != Source::schedule;
     denied_by_ = policy_->denied_by(*target_.limit, target_.id, clients_.known(), now.wall);
-    if (in_force.standing == Standing::blocked || in_force.standing == Standing::unlimited) return;
+    const bool free = in_force.standing == Standing::unlimited && target_.limit->tiers.empty();
+    if (in_force.standing == Standing::blocked || free) return;
     for (const std::string_view route : routes_of(*policy_, *target_.limit)) {
       const BucketOwner owner{target_.limit, route, target_.id};
-      if (in_force.numbers) look(owner, Kind::bucket, in_force.numbers, clients_.since(in_force, now), {});
+      for (const std::string_view tier : tiers_of(*target_.limit)) {
+        const auto of_tier = policy_->in_force(*target_.limit, target_.id, clients_.known(), now.wall, tier);
+        if (of_tier.standing != Standing::charged || !of_tier.numbers || of_tier.tier != tier) continue;
+        look({owner.limit, owner.route, owner.id, tier}, Kind::bucket, of_tier.numbers, clients_.since(of_tier, now),
+             {});
+      }
       if (const auto quota = quota_of(*policy_, clients_.known(), owner, now)) look(owner, Kind::quota, {}, {}, quota);
     }
     answers_.resize(queries_.size());
@@ -57,7 +71,7 @@ class ClientView final : public Work {
     bool touched = false;
     for (std::size_t i = 0; i < answers_.size(); ++i) {
       touched |= answers_[i].reset_after > Duration::zero();
-      if (answers_[i].remaining < answers_[strictest].remaining) strictest = i;
+      if (stricter(i, strictest)) strictest = i;
     }
     const BucketOwner plain{target_.limit, {}, target_.id};
     ClientRow row = clients_.full_row(owners_.empty() ? plain : owners_[strictest], kind_of(strictest), now);
@@ -84,12 +98,19 @@ class ClientView final : public Work {
   }
 
  private:
+  // What is left in buckets of two tiers does not compare: one that is used says more than one that is full.
+  bool stricter(std::size_t a, std::size_t b) const {
+    const auto used = [&](std::size_t i) { return answers_[i].reset_after > Duration::zero(); };
+    if (owners_[a].tier != owners_[b].tier && used(a) != used(b)) return used(a);
+    return answers_[a].remaining < answers_[b].remaining;
+  }
+
   // The limit's rate, or its quota: the numbers in force and what is left of the strictest such bucket.
   void write_half(Kind kind, std::string_view name, Now now, JsonWriter& json) const {
     std::optional<std::size_t> strictest;
     for (std::size_t i = 0; i < answers_.size(); ++i) {
       if (kind_of(i) != kind) continue;
-      if (!strictest || answers_[i].remaining < answers_[*strictest].remaining) strictest = i;
+      if (!strictest || stricter(i, *strictest)) strictest = i;
     }
     json.key(name);
     if (!strictest) {
@@ -118,7 +139,7 @@ class ClientView final : public Work {
 
   void look(const BucketOwner& owner, Kind kind, std::optional<Limit> numbers, Time since, std::optional<Quota> quota) {
     if (queries_.size() >= bounds::queries_per_turn_max) return;
-    keys_.push_back(std::make_unique<std::string>(bucket_key(*owner.limit, owner.route, owner.id)));
+    keys_.push_back(std::make_unique<std::string>(bucket_key(*owner.limit, owner.route, owner.id, owner.tier)));
     Query query;
     query.key = *keys_.back();
     query.stored = kind;
@@ -206,9 +227,11 @@ class Forgetting final : public Work {
         continue;
       }
       for (const std::string_view route : routes_of(*policy_, *target.limit)) {
-        forget(bucket_key(*target.limit, route, target.id), Kind::bucket);
-        // An override may have a quota though the limit has none.
-        const bool quotas = target.limit->quota || target.limit->overrides.size() > 0;
+        for (const std::string_view tier : tiers_of(*target.limit)) {
+          forget(bucket_key(*target.limit, route, target.id, tier), Kind::bucket);
+        }
+        // An override or a tier may have a quota though the limit has none.
+        const bool quotas = target.limit->quota || target.limit->overrides.size() > 0 || !target.limit->tiers.empty();
         if (quotas) forget(bucket_key(*target.limit, route, target.id), Kind::quota);
       }
     }

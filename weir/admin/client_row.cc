@@ -50,7 +50,7 @@ std::optional<ClientRow> Clients::row(const StoredBucket& bucket, Now now) const
 }
 
 ClientRow Clients::full_row(const BucketOwner& owner, Kind kind, Now now) const {
-  const std::string key = bucket_key(*owner.limit, owner.route, owner.id);
+  const std::string key = bucket_key(*owner.limit, owner.route, owner.id, owner.tier);
   return describe(owner, {Key{key, kind}, Duration::zero(), 0}, now);
 }
 
@@ -66,6 +66,7 @@ ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket
   row.id = shown_id(label);
   row.identifier = shown_identifier(label);
   row.bucket = shown_key(owner);
+  row.tier = owner.tier;
   row.kind = bucket.key.kind;
   row.source = "caller";
   row.reset_after = std::max(bucket.backlog, Duration::zero());
@@ -74,7 +75,7 @@ ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket
   }
   if (owner.limit == nullptr) return row;
   const Policy& policy = owners_.policy();
-  const Policy::InForce in_force = policy.in_force(*owner.limit, owner.id, *known_, now.wall);
+  const Policy::InForce in_force = policy.in_force(*owner.limit, owner.id, *known_, now.wall, owner.tier);
   row.source = print(in_force.source);
   // No bucket stands for these, whatever it may still hold: 0 and -1 as requests are told.
   if (in_force.standing == Standing::blocked) row.remaining = 0;
@@ -112,6 +113,7 @@ ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket
 void begin_row(const ClientRow& row, JsonWriter& json) {
   json.begin_object().key("limit").string(row.limit).key("id").string(row.id);
   json.key("identifier").string(row.identifier).key("bucket").string(row.bucket);
+  if (!row.tier.empty()) json.key("tier").string(row.tier);
   if (row.numbered) {
     json.key("burst").number(row.burst).key("count").number(row.count);
     json.key("period").string(print_duration(row.period));

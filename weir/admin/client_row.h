@@ -20,6 +20,7 @@ struct ClientRow {
   std::string id;          // shown: an API key is shortened
   std::string identifier;  // the same
   std::string bucket;      // the same
+  std::string tier;        // whose bucket it is; empty: the limit's own
   Kind kind = Kind::bucket;
   bool numbered = false;  // the next three mean something; not so of a bucket whose numbers only its caller knows
   Count burst = 0;

@@ -72,6 +72,9 @@ inline constexpr std::size_t routes_max = 10'000;
 // Limits charged by one request.
 inline constexpr std::size_t charges_max = 16;
 
+// Tiers of one limit. A reset names the limit's own bucket, that of every tier, and the quota in one question.
+inline constexpr std::size_t tiers_max = charges_max - 2;
+
 // Keys of one Limiter that have numbers of their own.
 inline constexpr std::size_t overrides_max = 1'000'000;
 

@@ -24,10 +24,9 @@ std::string sentence(const NamedLimit& limit, const policy::Described& described
 }
 
 // Entries stand on lines of their own: they are too long for a column.
-void print_schedule(const policy::Described& limit, Output& out) {
-  if (limit.schedule.empty()) return;
-  out.write("\n" + out.painted(Paint::bold, "Schedule of " + limit.name) + ", the first that matches:\n");
-  std::string_view rest = limit.schedule;
+void print_entries(const std::string& title, std::string_view about, std::string_view rest, Output& out) {
+  if (rest.empty()) return;
+  out.write("\n" + out.painted(Paint::bold, title) + std::string(about) + ":\n");
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find("; "), rest.size());
     out.write("  " + std::string(rest.substr(0, end)) + "\n");
@@ -87,7 +86,10 @@ void print_table(const policy::Loaded& loaded, const std::string& path, Console&
   }
   if (!table.empty()) out.write("\n");
   table.print(out);
-  for (const policy::Described& limit : limits) print_schedule(limit, out);
+  for (const policy::Described& limit : limits) {
+    print_entries("Schedule of " + limit.name, ", the first that matches", limit.schedule, out);
+    print_entries("Tiers of " + limit.name, "", limit.tiers, out);
+  }
   print_routes(loaded, out);
   warn(loaded.warnings, console);
 }
@@ -104,7 +106,7 @@ void print_json(const policy::Loaded& loaded, Output& out) {
     json.key("key").string(limit.key).key("id").string(limit.id).key("allows").string(
         sentence(loaded.policy->limits()[i], limit));
     json.key("quota").string(limit.quota).key("overrides").number(limit.overrides).key("mode").string(limit.mode);
-    json.key("schedule").string(limit.schedule).end_object();
+    json.key("schedule").string(limit.schedule).key("tiers").string(limit.tiers).end_object();
   }
   json.end_array().key("routes").begin_array();
   for (const policy::DescribedRoute& route : policy::describe_routes(*loaded.policy)) {

@@ -37,12 +37,14 @@ struct NamedCharge {
   std::string_view limit;
   std::string_view id;
   Count cost = 1;
+  std::string_view tier = {};  // the client's; empty: none is known
 };
 
 // Views die when the call they are passed to returns.
 struct Query {
   std::string_view domain;                // Envoy's; empty elsewhere
   std::span<const Attribute> attributes;  // for routes and keys
+  std::string_view caller;                // the address that asks; empty: unknown, or not a network's
   std::span<const NamedCharge> charges;   // or limits by name
   std::string_view key;                   // or a bucket of the caller's own
   std::optional<Limit> limit;             //   with numbers it brings along

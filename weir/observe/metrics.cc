@@ -84,6 +84,7 @@ struct LimitSums {
   std::uint64_t shadow_denied = 0;
   std::uint64_t allow_listed = 0;
   std::uint64_t deny_listed = 0;
+  std::uint64_t tier_unknown = 0;
 };
 
 void head(std::string& out, std::string_view name, std::string_view type, std::string_view help) {
@@ -116,6 +117,10 @@ void write_limits(std::string& out, const std::map<std::string, LimitSums>& limi
   for (const auto& [name, sums] : limits) {
     line(out, "weir_rate_limit_exceeded_total", "{limit=\"" + name + "\",limiter_type=\"" + sums.type + "\"}",
          std::to_string(sums.denied));
+  }
+  head(out, "weir_tier_unknown_total", "counter", "Requests whose tier the limit does not know.");
+  for (const auto& [name, sums] : limits) {
+    line(out, "weir_tier_unknown_total", "{limit=\"" + name + "\"}", std::to_string(sums.tier_unknown));
   }
 }
 
@@ -207,6 +212,7 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
       sums.shadow_denied += counters.shadow_denied.value();
       sums.allow_listed += counters.allow_listed.value();
       sums.deny_listed += counters.deny_listed.value();
+      sums.tier_unknown += counters.tier_unknown.value();
     });
   }
   std::string out;

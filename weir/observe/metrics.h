@@ -65,6 +65,7 @@ struct LimitCounters {
   Counter shadow_denied;
   Counter allow_listed;
   Counter deny_listed;
+  Counter tier_unknown;
 };
 
 class LoopMetrics {
@@ -75,6 +76,8 @@ class LoopMetrics {
   void record(const Answer& answer);
   // What the access lists decided for one limit, before it was asked.
   void record_listed(const Label& label, bool allowed);
+  // A client of a limit whose tier the limit does not know.
+  void record_unknown_tier(const Label& label) { of(label).tier_unknown.add(); }
   void store_failed() noexcept { store_errors.add(); }
 
   Counter requests;

@@ -10,8 +10,11 @@
 namespace weir {
 namespace {
 
-// What is left of a key for the id beside a limit's name, a route's, '@' and ':'.
-constexpr std::size_t kIdBytesMax = bounds::key_bytes_max - 2 * bounds::name_bytes_max - 2;
+// What is left of a key for the id beside a limit's name, a route's, '@' and ':', and a tier's name and '~'.
+std::size_t id_bytes_max(const NamedLimit& limit) noexcept {
+  const std::size_t plain = bounds::key_bytes_max - 2 * bounds::name_bytes_max - 2;
+  return limit.tiers.empty() ? plain : plain - bounds::name_bytes_max - 1;
+}
 
 Error refuse_id(const NamedLimit& limit, const Error& error) {
   // Too long for its format is as bad as any other mistake in an id.
@@ -101,7 +104,7 @@ Result<std::optional<Identity>> identify(const NamedLimit& limit, const Request&
     id = std::move(*canonical);
   }
   const Override* found = override_of(limit, id);
-  if (id.size() > kIdBytesMax) {
+  if (id.size() > id_bytes_max(limit)) {
     id = "%sha256-" + sha256_hex(id);
     if (found == nullptr) found = limit.overrides.find(id);
   }

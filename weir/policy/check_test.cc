@@ -29,7 +29,7 @@ void visit_sections(std::span<const Field> fields, const Wrap& wrap, const Visit
     if (field.type != Type::section) continue;
     const std::string name(field.name);
     const bool list = field.shape == Shape::list;
-    const bool map = field.shape == Shape::map_or_path;
+    const bool map = field.shape == Shape::map_or_path || field.shape == Shape::map;
     const Wrap below = [=](const std::string& body) {
       if (list) return wrap(name + ": [{" + body + "}]");
       if (map) return wrap(name + ": {x: {" + body + "}}");

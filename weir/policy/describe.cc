@@ -30,6 +30,17 @@ std::string schedule_of(const NamedLimit& limit) {
   return out;
 }
 
+std::string tiers_of(const NamedLimit& limit) {
+  std::string out = limit.tier_source;
+  for (const Tier& tier : limit.tiers) {
+    out.append(out.empty() ? "" : "; ").append(tier.name).append(": ");
+    if (tier.unlimited) out += "unlimited";
+    if (tier.numbers) out += print(*tier.numbers);
+    if (tier.quota) out.append(tier.numbers ? ", " : "").append("quota ").append(print_quota(*tier.quota));
+  }
+  return out;
+}
+
 void add_word(std::string& list, std::string_view word) {
   list.append(list.empty() ? "" : ", ").append(word);
 }
@@ -55,8 +66,9 @@ std::string print(const Limit& limit) {
          std::to_string(limit.burst());
 }
 
-std::string print(const Override& value) {
+std::string print(const Override& value, const NamedLimit& limit) {
   if (value.kind == Override::Kind::blocked) return "blocked";
+  if (value.kind == Override::Kind::tier) return "tier " + limit.tiers[value.tier].name;
   if (value.kind == Override::Kind::unlimited) return "unlimited";
   std::string out = value.has_limit ? print(value.limit) : "";
   if (value.has_quota) out += (out.empty() ? "quota " : ", quota ") + print_quota(value.quota);
@@ -72,6 +84,7 @@ Described describe(const NamedLimit& limit) {
   row.numbers = numbers_of(limit);
   if (limit.quota) row.quota = print_quota(*limit.quota) + " (" + std::string(limit.zone.name()) + ")";
   row.schedule = schedule_of(limit);
+  row.tiers = tiers_of(limit);
   row.mode = std::string(print(limit.mode));
   row.overrides = std::to_string(limit.overrides.size());
   return row;
@@ -117,7 +130,7 @@ std::vector<Setting> in_force(const Loaded& loaded, std::size_t overrides_max) {
     for (std::uint32_t i = 0; i < limit.overrides.size() && all.size() < most; ++i) {
       const OverrideTable::Place place = limit.overrides.place(i);
       all.push_back({"overrides." + limit.name + ":" + shown_id(limit, limit.overrides.id(i)),
-                     print(limit.overrides[i]),
+                     print(limit.overrides[i], limit),
                      file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column)});
     }
   }

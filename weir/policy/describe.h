@@ -20,6 +20,7 @@ struct Described {
   std::string numbers;    // "300 per 3h, burst 300", "unlimited", "unlimited, except ids with an override"
   std::string quota;      // "100000 per month (UTC)"
   std::string schedule;   // "mon-fri 09:00-18:00 Europe/London: 50 per 1s, burst 50; ..."
+  std::string tiers;      // "header:x-plan; pro: 100 per 1s, burst 500; enterprise: unlimited"
   std::string mode;       // "enforce"
   std::string overrides;  // "2"
 };
@@ -47,7 +48,7 @@ std::vector<DescribedRoute> describe_routes(const Policy& policy);
 
 // "300 per 3h, burst 300"; "blocked", "unlimited", or numbers and quota.
 std::string print(const Limit& limit);
-std::string print(const Override& value);
+std::string print(const Override& value, const NamedLimit& limit);
 
 // An id of the limit as people may see it: "(hidden)" where ids are hashed or API keys.
 std::string shown_id(const NamedLimit& limit, std::string_view id);

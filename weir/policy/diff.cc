@@ -22,6 +22,7 @@ std::string words(const NamedLimit& limit) {
   add("", row.numbers);
   add("quota ", row.quota);
   add("schedule ", row.schedule);
+  add("tiers ", row.tiers);
   add("key ", row.key);
   add("id ", row.id);
   add("number ", row.number);
@@ -59,33 +60,32 @@ void diff_limits(const Policy& before, const Policy& after, std::vector<Change>&
   }
 }
 
-// Overrides of one limit; either table may be that of a limit that is not there.
-void diff_overrides(const NamedLimit& limit, const OverrideTable& before, const OverrideTable& after,
-                    std::vector<Change>& changes) {
+// Overrides of one limit, of which `before` or `after` may be null: it is not there.
+void diff_overrides(const NamedLimit* before, const NamedLimit* after, std::vector<Change>& changes) {
+  const OverrideTable none;
+  const OverrideTable& old_ones = before == nullptr ? none : before->overrides;
+  const OverrideTable& new_ones = after == nullptr ? none : after->overrides;
+  const NamedLimit& limit = before == nullptr ? *after : *before;
   const auto named = [&](std::string_view id) { return "override " + limit.name + ":" + shown_id(limit, id); };
-  for (std::uint32_t i = 0; i < before.size(); ++i) {
-    const std::string what = named(before.id(i));
-    const Override* now = after.find(before.id(i));
+  for (std::uint32_t i = 0; i < old_ones.size(); ++i) {
+    const Override* const now = new_ones.find(old_ones.id(i));
+    const std::string was = print(old_ones[i], *before);
     if (now == nullptr) {
-      changes.push_back({Kind::removed, what, "", print(before[i]), "", true});
-    } else if (!(*now == before[i])) {
-      changes.push_back({Kind::changed, what, "", print(before[i]), print(*now), true});
+      changes.push_back({Kind::removed, named(old_ones.id(i)), "", was, "", true});
+    } else if (const std::string is = print(*now, *after); is != was) {
+      changes.push_back({Kind::changed, named(old_ones.id(i)), "", was, is, true});
     }
   }
-  for (std::uint32_t i = 0; i < after.size(); ++i) {
-    if (before.find(after.id(i)) != nullptr) continue;
-    changes.push_back({Kind::added, named(after.id(i)), "", "", print(after[i]), true});
+  for (std::uint32_t i = 0; i < new_ones.size(); ++i) {
+    if (old_ones.find(new_ones.id(i)) != nullptr) continue;
+    changes.push_back({Kind::added, named(new_ones.id(i)), "", "", print(new_ones[i], *after), true});
   }
 }
 
 void diff_all_overrides(const Policy& before, const Policy& after, std::vector<Change>& changes) {
-  const OverrideTable none;
-  for (const NamedLimit& limit : before.limits()) {
-    const NamedLimit* now = after.find(limit.name);
-    diff_overrides(limit, limit.overrides, now == nullptr ? none : now->overrides, changes);
-  }
+  for (const NamedLimit& limit : before.limits()) diff_overrides(&limit, after.find(limit.name), changes);
   for (const NamedLimit& limit : after.limits()) {
-    if (before.find(limit.name) == nullptr) diff_overrides(limit, none, limit.overrides, changes);
+    if (before.find(limit.name) == nullptr) diff_overrides(nullptr, &limit, changes);
   }
 }
 

@@ -98,6 +98,22 @@ constexpr std::array kLimitBlock = std::to_array<Field>({
     {.name = "for", .type = duration, .fallback = "10m", .doc = "How long the id is denied.", .min = 1},
 });
 
+constexpr std::array kTier = std::to_array<Field>({
+    {.name = "count", .type = integer, .doc = "Tokens added every period.", .min = 1},
+    {.name = "period", .type = duration, .doc = "How often count tokens are added.", .min = 1},
+    {.name = "burst", .type = integer, .doc = "The most tokens a bucket holds.", .min = 1},
+    {.name = "rate", .type = rate, .doc = "Shorthand for count and period, such as 100/s or 20 per minute."},
+    {.name = "average", .type = integer, .doc = "Another word for count; 0 means unlimited.", .min = 0},
+    {.name = "capacity", .type = integer, .doc = "Another word for burst.", .min = 1},
+    {.name = "addTokenMs",
+     .type = integer,
+     .doc = "One token is added every so many milliseconds.",
+     .min = 1,
+     .max = kWindowMax / kMillisecond},
+    {.name = "quota", .type = quota, .doc = "A quota in place of the limit's own, in the same calendar window."},
+    {.name = "unlimited", .type = flag, .doc = "Clients of this tier are never limited."},
+});
+
 constexpr std::array kLimit = std::to_array<Field>({
     {.name = "key",
      .type = key_source,
@@ -159,6 +175,14 @@ constexpr std::array kLimit = std::to_array<Field>({
      .type = section,
      .doc = "Tokens a server may take from a shared bucket at once.",
      .fields = kLease},
+    {.name = "tier",
+     .type = key_source,
+     .doc = "Where a request's tier comes from: header:NAME, descriptor:KEY or jwt:CLAIM."},
+    {.name = "tiers",
+     .type = section,
+     .shape = map,
+     .doc = "Other numbers by the client's tier; what a tier does not set is the limit's.",
+     .fields = kTier},
     {.name = "block",
      .type = section,
      .doc = "An id that this limit denies often is deny-listed for a while.",
@@ -191,6 +215,7 @@ constexpr std::array kOverride = std::to_array<Field>({
      .min = 1,
      .max = kWindowMax / kMillisecond},
     {.name = "quota", .type = quota, .doc = "A quota in place of the limit's own, such as 100000/month."},
+    {.name = "tier", .type = text, .doc = "This id has that tier of the limit, and no numbers of its own."},
     {.name = "unlimited", .type = flag, .doc = "This id is never limited."},
     {.name = "blocked", .type = flag, .doc = "This id is always denied."},
 });

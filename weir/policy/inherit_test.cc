@@ -22,8 +22,9 @@ Loaded loaded(std::string_view yaml) {
 std::string override_of(std::string_view limit, std::string_view value) {
   const std::string yaml = "limits: {a: " + std::string(limit) + "}\noverrides: {a:x: " + std::string(value) + "}";
   const Loaded policy = loaded(yaml);
-  const Override* const found = policy.policy->find("a")->overrides.find("x");
-  return found == nullptr ? "none" : print(*found);
+  const NamedLimit& a = *policy.policy->find("a");
+  const Override* const found = a.overrides.find("x");
+  return found == nullptr ? "none" : print(*found, a);
 }
 
 TEST(OverrideInheritance, AnOverrideInheritsWhatItDoesNotSetFromItsLimit) {

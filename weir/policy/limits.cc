@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "weir/base/bounds.h"
 #include "weir/base/text.h"
 #include "weir/policy/check.h"
 #include "weir/policy/fields.h"
@@ -23,6 +24,7 @@ class LimitReader {
   void read(NamedLimit& limit) {
     read_numbers_and_quota(limit);
     read_schedule(limit);
+    read_tiers(limit);
     read_key(limit);
     limit.mode = static_cast<Enforcement>(choice("mode", 0));
     limit.missing = static_cast<Missing>(choice("missing", 0));
@@ -73,7 +75,10 @@ class LimitReader {
     limit.unlimited = written_.unlimited;
     limit.idle_min = written_.idle;
     if (has("quota")) limit.quota = *parse_quota(text("quota"));
-    if (has("zone") && document_.find(entry_, "quota") == kNoNode) {
+    bool quotas = document_.find(entry_, "quota") != kNoNode;
+    const NodeId tiers = document_.find(entry_, "tiers");
+    for (const NodeId tier : document_.children(tiers)) quotas |= document_.find(tier, "quota") != kNoNode;
+    if (has("zone") && !quotas) {
       complaints_.add(document_.mark(find("zone")), "zone needs a quota; an entry of schedule has a zone of its own");
     }
     if (const std::optional<Zone> zone = load_zone(find("zone"))) limit.zone = *zone;
@@ -102,6 +107,60 @@ class LimitReader {
       entry.numbers = *numbers;
       limit.schedule.push_back(entry);
     }
+  }
+
+  void read_tiers(NamedLimit& limit) {
+    const NodeId tiers = document_.find(entry_, "tiers");
+    if (const NodeId source = find("tier"); source != kNoNode) {
+      limit.tier_source = document_.value(source);
+      limit.tier = KeySource::of(limit.tier_source);
+      const std::string kind = limit.tier_source.substr(0, limit.tier_source.find(':'));
+      if (kind != "header" && kind != "descriptor" && kind != "jwt") {
+        complaints_.add(document_.mark(source),
+                        "tier " + quote(limit.tier_source) + " must be header:NAME, descriptor:KEY or jwt:CLAIM");
+      } else if (tiers == kNoNode) {
+        complaints_.add(document_.mark(source), "tier needs tiers to choose from");
+      }
+    }
+    if (tiers == kNoNode || document_.node(tiers).kind != NodeKind::map) return;
+    for (const NodeId entry : document_.children(tiers)) {
+      if (limit.tiers.size() == bounds::tiers_max) {
+        return complaints_.add(document_.key_mark(entry),
+                               "tiers: at most " + std::to_string(bounds::tiers_max) + " are possible");
+      }
+      limit.tiers.push_back(read_tier(limit, entry));
+    }
+  }
+
+  Tier read_tier(const NamedLimit& limit, NodeId entry) {
+    Tier tier;
+    tier.name = document_.key(entry);
+    const std::string label = "tier " + quote(tier.name);
+    const auto refuse = [&](const std::string& rule) { complaints_.add(document_.key_mark(entry), label + rule); };
+    if (!is_name(tier.name)) refuse(" must be 1 to 63 of the characters A-Z a-z 0-9 . _ -");
+    const Written own = read_numbers(document_, entry, complaints_);
+    const NodeId unlimited = find(entry, "unlimited");
+    const NodeId quota = find(entry, "quota");
+    tier.unlimited = own.unlimited || (unlimited != kNoNode && document_.value(unlimited) == "true");
+    const bool numbers = (own.any() && !own.unlimited) || quota != kNoNode;
+    if (tier.unlimited && numbers) refuse(" must have only one of numbers and unlimited: true");
+    if (!tier.unlimited && !numbers && !document_.node(entry).refused) {
+      refuse(" must have numbers, a quota, or unlimited: true");
+    }
+    if (tier.unlimited) return tier;
+    if (!own.spoiled) tier.numbers = make_limit(document_, inherit(written_, own, entry), complaints_);
+    tier.quota = quota == kNoNode ? limit.quota : *parse_quota(document_.value(quota));
+    // All tiers count in one counter, which has one window.
+    const QuotaText* first = limit.quota ? &*limit.quota : nullptr;
+    for (const Tier& other : limit.tiers) {
+      if (first == nullptr && other.quota) first = &*other.quota;
+    }
+    if (tier.quota && first != nullptr && first->calendar != tier.quota->calendar) {
+      complaints_.add(document_.mark(quota), "quota " + quote(document_.value(quota)) + " of " + label +
+                                                 " must be in the same window as " + print_quota(*first) +
+                                                 ": all tiers share its counter");
+    }
+    return tier;
   }
 
   void read_key(NamedLimit& limit) {
@@ -138,6 +197,13 @@ class LimitReader {
       complaints_.add(document_.mark(lease), "lease of " + std::to_string(tokens) + " tokens for " +
                                                  std::to_string(servers) + " servers must be less than the burst of " +
                                                  std::to_string(limit.numbers->burst()));
+    }
+    for (const Tier& tier : limit.tiers) {
+      if (!tier.numbers || tokens <= (tier.numbers->burst() - 1) / servers) continue;
+      complaints_.add(document_.mark(lease), "lease of " + std::to_string(tokens) + " tokens for " +
+                                                 std::to_string(servers) + " servers must be less than the burst of " +
+                                                 std::to_string(tier.numbers->burst()) + " of tier " +
+                                                 quote(tier.name));
     }
   }
 

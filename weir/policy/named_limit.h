@@ -28,7 +28,7 @@ enum class Enforcement : unsigned char {
 };
 
 // Where the numbers in force came from.
-enum class Source : unsigned char { limit, schedule, override, external, adjustment };
+enum class Source : unsigned char { limit, schedule, tier, override, external, adjustment };
 
 // What a request without the key gets.
 enum class Missing : unsigned char {
@@ -41,6 +41,14 @@ enum class IdKind : unsigned char {
   shaped,   // by an IdShape
   address,  // addresses; IPv6 counted by the policy's prefix; overrides may be CIDRs
   single,   // every address by itself, overrides may be CIDRs: `key: ip` with `id: ipAddress`
+};
+
+// Other numbers for requests of one tier of clients. What it does not set is the limit's.
+struct Tier {
+  std::string name;
+  std::optional<Limit> numbers;            // absent: unlimited, or there is only a quota
+  std::optional<policy::QuotaText> quota;  // absent: none
+  bool unlimited = false;
 };
 
 struct NamedLimit {
@@ -56,6 +64,9 @@ struct NamedLimit {
   std::optional<policy::QuotaText> quota;
   Zone zone;  // of quotas
   Schedule schedule;
+  std::vector<Tier> tiers;        // in the order written; at most bounds::tiers_max
+  std::string tier_source;        // where a request's tier comes from, as written; empty: callers and overrides name it
+  std::optional<KeySource> tier;  // the same, read
   Enforcement mode = Enforcement::enforce;
   bool hashed = false;
   bool per_route = false;
@@ -76,11 +87,17 @@ struct NamedLimit {
   // Its ids are not for everybody to read, as configured: what is stored of them is a hash, or they are API keys.
   bool hides_ids() const { return hashed || holds_api_key(); }
 
+  // Null if there is none of that name.
+  const Tier* find_tier(std::string_view tier_name) const noexcept {
+    const auto found = std::ranges::find(tiers, tier_name, &Tier::name);
+    return found == tiers.end() ? nullptr : &*found;
+  }
+
   // What bucket keys begin with, before the ':'.
   std::string prefix() const { return number ? std::to_string(*number) : name; }
 };
 
-// "enforce", "shadow", "off"; "limit", "schedule", "override", "external", "adjustment".
+// "enforce", "shadow", "off"; "limit", "schedule", "tier", "override", "external", "adjustment".
 std::string_view print(Enforcement mode) noexcept;
 std::string_view print(Source source) noexcept;
 

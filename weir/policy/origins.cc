@@ -163,7 +163,12 @@ class OriginList {
       case NodeKind::map:
         if (field.shape == Shape::map) {
           for (const NodeId entry : document_.children(id)) {
-            add_scalar(entry, path + "." + std::string(document_.key(entry)), field);
+            const std::string below = path + "." + std::string(document_.key(entry));
+            if (field.type == Type::section) {
+              add_section(entry, below, field.fields, Defaults::none);
+            } else {
+              add_scalar(entry, below, field);
+            }
           }
           return;
         }

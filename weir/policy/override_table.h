@@ -15,8 +15,9 @@
 namespace weir {
 
 struct Override {
-  enum class Kind : unsigned char { numbers, unlimited, blocked };
+  enum class Kind : unsigned char { numbers, unlimited, blocked, tier };
   Kind kind = Kind::numbers;
+  std::uint8_t tier = 0;  // of Kind::tier: the index among the limit's
   bool has_limit = false;
   bool has_quota = false;
   Limit limit = Limit::per_second(1);  // when has_limit

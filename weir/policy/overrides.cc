@@ -131,7 +131,9 @@ class OverrideReader {
     if (blocked) value.kind = Override::Kind::blocked;
     if (unlimited) value.kind = Override::Kind::unlimited;
     const bool numbers = (written.any() && !written.unlimited) || value.has_quota;
-    const int said = int{numbers} + int{blocked} + int{unlimited};
+    const NodeId tier = document_.find(entry, "tier");
+    if (tier != kNoNode && of && !document_.node(tier).refused) read_tier(entry, tier, limits_.made[*of], value);
+    const int said = int{numbers} + int{blocked} + int{unlimited} + int{tier != kNoNode};
     if (said == 1) {
       // Numbers without a quota inherit the limit's.
       const bool inherits = value.has_limit && !value.has_quota && quota == kNoNode && limits_.made[*of].quota;
@@ -140,12 +142,29 @@ class OverrideReader {
       return value;
     }
     // One that was refused may be what is missing.
-    constexpr std::array<std::string_view, 3> others{"quota", "unlimited", "blocked"};
+    constexpr std::array<std::string_view, 4> others{"quota", "unlimited", "blocked", "tier"};
     if (said == 0 && (written.spoiled || is_spoiled(document_, entry, others))) return std::nullopt;
     refuse(entry, "override " + quote(document_.key(entry)) +
-                      (said == 0 ? " must have numbers, or unlimited: true, or blocked: true"
-                                 : " must have only one of numbers, unlimited: true and blocked: true"));
+                      (said == 0 ? " must have numbers, or a tier, or unlimited: true, or blocked: true"
+                                 : " must have only one of numbers, a tier, unlimited: true and blocked: true"));
     return std::nullopt;
+  }
+
+  void read_tier(NodeId entry, NodeId at, const NamedLimit& limit, Override& value) {
+    const std::string_view name = document_.value(at);
+    const Tier* const found = limit.find_tier(name);
+    if (found != nullptr) {
+      value.kind = Override::Kind::tier;
+      value.tier = static_cast<std::uint8_t>(found - limit.tiers.data());
+      return;
+    }
+    if (document_.node(limits_.nodes[limits_.by_name.find(limit.name)->second]).refused) return;
+    std::vector<std::string_view> names;
+    for (const Tier& tier : limit.tiers) names.push_back(tier.name);
+    const std::string_view near = nearest_word(names, name);
+    complaints_.add(document_.mark(at), "override " + quote(document_.key(entry)) + ": limit " + quote(limit.name) +
+                                            " has no tier " + quote(name) +
+                                            (near.empty() ? "" : "; did you mean " + quote(near) + "?"));
   }
 
   void add(NodeId entry, std::size_t index, std::string_view id, const Override& value) {
@@ -167,7 +186,8 @@ class OverrideReader {
     const IpAddress& address = prefix->address();
     // Addresses of one IPv6 prefix share a bucket: it cannot have two sets of numbers.
     const bool shares = limit.id_kind == IdKind::address && !address.is_v4() && prefix->bits() > ipv6_prefix_;
-    if (shares && value.kind == Override::Kind::numbers) {
+    const bool counted = value.kind == Override::Kind::numbers || value.kind == Override::Kind::tier;
+    if (shares && counted) {
       return refuse(entry, "override " + quote(document_.key(entry)) + " has numbers for less than a /" +
                                std::to_string(ipv6_prefix_) +
                                ", by which IPv6 clients are counted (access.ipv6_prefix); write " +

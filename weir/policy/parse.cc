@@ -92,6 +92,15 @@ void warn_of_too_many(const std::vector<NamedLimit>& limits, std::vector<std::st
                      std::to_string(bounds::charges_max) + ", so none will be answered");
 }
 
+// A tier by header counts only from trusted proxies.
+void warn_of_untrusted_tiers(const std::vector<NamedLimit>& limits, std::vector<std::string>& warnings) {
+  for (const NamedLimit& limit : limits) {
+    if (!limit.tier_source.starts_with("header:")) continue;
+    warnings.push_back("limit " + quote(limit.name) + ": tier " + limit.tier_source +
+                       " never counts, because access.trusted_proxies is empty");
+  }
+}
+
 // From a tree to the outcome.
 Outcome build(const Options& options, const std::string& directory, Document& document, NodeId root,
               Complaints& complaints) {
@@ -123,6 +132,7 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   if (!complaints.empty()) return complaints.sorted();
 
   if (routes.empty()) warn_of_too_many(limits.made, loaded.warnings);
+  if (loaded.settings.trusted_proxies.empty()) warn_of_untrusted_tiers(limits.made, loaded.warnings);
   loaded.origins = list_origins(document, root, loaded.settings, limits.made);
   Policy::Parts parts;
   parts.limits = std::move(limits.made);

@@ -24,6 +24,8 @@ std::string_view print(Source source) noexcept {
       return "limit";
     case Source::schedule:
       return "schedule";
+    case Source::tier:
+      return "tier";
     case Source::override:
       return "override";
     case Source::external:
@@ -79,9 +81,10 @@ Result<std::string> Policy::bucket_id(std::string_view limit, std::string_view i
 }
 
 // From the weakest to the strongest; each may replace what was chosen before it. An external service's answer will
-// stand between the override and the adjustment.
+// stand between the override and the adjustment. An override's numbers are the same for every tier, and so is their
+// bucket.
 Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, const Adjustment* adjustment,
-                               Wall wall) {
+                               const Tier* tier, Wall wall) {
   Numbers chosen;
   chosen.bucket = limit.numbers;
   if (limit.quota) chosen.quota = &*limit.quota;
@@ -90,16 +93,24 @@ Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, c
     chosen.bucket = entry->numbers;
     chosen.source = Source::schedule;
   }
+  if (found != nullptr && found->kind == Override::Kind::tier) tier = &limit.tiers[found->tier];
+  if (tier != nullptr) {
+    chosen.bucket = tier->numbers;
+    chosen.quota = tier->quota ? &*tier->quota : nullptr;
+    chosen.source = Source::tier;
+    chosen.tier = tier;
+  }
   if (found != nullptr && found->has_limit) {
     chosen.bucket = found->limit;
     chosen.source = Source::override;
+    chosen.tier = nullptr;
   }
   if (found != nullptr && found->has_quota) {
     chosen.quota = &found->quota;
     if (!chosen.bucket) chosen.source = Source::override;
   }
   if (!chosen.bucket && chosen.quota == nullptr) chosen.standing = Standing::unlimited;
-  if (found != nullptr && found->kind != Override::Kind::numbers) {
+  if (found != nullptr && (found->kind == Override::Kind::blocked || found->kind == Override::Kind::unlimited)) {
     chosen.standing = found->kind == Override::Kind::blocked ? Standing::blocked : Standing::unlimited;
     chosen.source = Source::override;
   }
@@ -118,16 +129,17 @@ Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, c
   return chosen;
 }
 
-Policy::InForce Policy::in_force(const NamedLimit& limit, std::string_view bucket_id, const Known& known,
-                                 Wall wall) const {
+Policy::InForce Policy::in_force(const NamedLimit& limit, std::string_view bucket_id, const Known& known, Wall wall,
+                                 std::string_view tier) const {
   const Override* found = nullptr;
   // Overrides of hashed limits are found by the id alone, which a hash does not tell.
   if (!limit.hashed) {
     if (const Result<Identity> identity = identify(limit, bucket_id, parts_.ipv6_prefix)) found = identity->found;
   }
   const Adjustment* const adjustment = known.adjustments().find({limit.name, bucket_id});
-  const Numbers numbers = choose(limit, found, adjustment, wall);
-  return {numbers.bucket, numbers.source, numbers.standing, numbers.changed};
+  const Numbers numbers = choose(limit, found, adjustment, limit.find_tier(tier), wall);
+  return {numbers.bucket, numbers.source, numbers.standing, numbers.changed,
+          numbers.tier == nullptr ? std::string_view{} : std::string_view(numbers.tier->name)};
 }
 
 Time changed_since(Wall changed, Time published, const Known& known, Now now) noexcept {

@@ -54,6 +54,7 @@ struct Part {
   Source source = Source::limit;            // where the bucket's numbers, or the standing, came from
   std::size_t bucket = kNoCharge;           // index into Resolved::charges() of its bucket
   std::size_t quota = kNoCharge;            // index into Resolved::charges() of its quota
+  bool unknown_tier = false;                // the client's tier is none of the limit's: its own numbers count
 };
 
 // A query's charges and the text their keys point to. Meant to be used again and again: after a few queries it
@@ -143,7 +144,8 @@ class Policy {
 
   // The charges of a query that names its limits, or of a request (attributes, see identify/request.h), whose limits
   // its route names. First the deny list is asked, then the allow list; then for each limit, first match wins: a live
-  // adjustment, an override, the schedule, the limit's own numbers. Errors: unknown (no such limit), invalid (an id
+  // adjustment, an override, the client's tier, the schedule, the limit's own numbers. A reset covers the buckets of
+  // all tiers. Errors: unknown (no such limit), invalid (an id
   // that breaks its format, a negative cost, a key that a limit insists on and the request lacks), too_large (more than
   // bounds::charges_max buckets), internal (a hashed limit and no key). The same bucket twice is charged once, with the
   // summed cost. `published`: when this policy came in force; not known: it may have been just now.
@@ -153,14 +155,16 @@ class Policy {
   // What stands for an id of that limit in bucket keys, adjustments and access entries. Errors as of resolve().
   Result<std::string> bucket_id(std::string_view limit, std::string_view id) const;
   // The numbers in force for that id, which is as bucket_id() gives it, and where they come from. No numbers: nothing
-  // limits it, or only a quota does.
+  // limits it, or only a quota does. With a tier, those of its bucket.
   struct InForce {
     std::optional<Limit> numbers;
     Source source = Source::limit;
     Standing standing = Standing::charged;
     Wall changed = Wall::min();  // when the schedule, or the end of an adjustment, last changed the numbers
+    std::string_view tier = {};  // whose bucket counts; empty: the limit's own
   };
-  InForce in_force(const NamedLimit& limit, std::string_view bucket_id, const Known& known, Wall wall) const;
+  InForce in_force(const NamedLimit& limit, std::string_view bucket_id, const Known& known, Wall wall,
+                   std::string_view tier = {}) const;
   // The live deny entry about that id: of the configuration, of an operator, or an automatic block. Null: none; of
   // several the last to end. Valid as long as the policy and `known`.
   const AccessEntry* denied_by(const NamedLimit& limit, std::string_view bucket_id, const Known& known,
@@ -187,13 +191,15 @@ class Policy {
   struct Numbers {
     std::optional<Limit> bucket;
     const policy::QuotaText* quota = nullptr;
+    const Tier* tier = nullptr;  // whose bucket is charged; null: the limit's own
     Source source = Source::limit;
     Standing standing = Standing::charged;
     Wall changed = Wall::min();  // as InForce::changed
   };
   struct Asking;  // a query on its way through resolve()
   struct Wanted;  // one limit of it, who is counted, and how
-  static Numbers choose(const NamedLimit& limit, const Override* found, const Adjustment* adjustment, Wall wall);
+  static Numbers choose(const NamedLimit& limit, const Override* found, const Adjustment* adjustment, const Tier* tier,
+                        Wall wall);
   // resolve.cc
   Result<void> resolve_named(const Asking& asking, Resolved& out) const;
   Result<void> resolve_request(const Asking& asking, Resolved& out) const;
@@ -203,8 +209,10 @@ class Policy {
   Result<void> add_part(const Wanted& wanted, const Asking& asking, Resolved& out) const;
   Result<std::string_view> write_key(const NamedLimit& limit, std::string_view id, const Route* route,
                                      std::string& text) const;
+  std::string tier_of(const NamedLimit& limit, const Query& query, const Request& request) const;
   Result<void> charge(const Numbers& numbers, std::string_view key, Count cost, const Asking& asking, Part& part,
                       Resolved& out) const;
+  Result<void> forget_tiers(const NamedLimit& limit, std::string_view key, Wall wall, Resolved& out) const;
 
   Parts parts_;
   RouteTable routes_;

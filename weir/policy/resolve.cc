@@ -107,8 +107,9 @@ void Resolved::clear() {
   route_ = nullptr;
   request_.clear();
   text_.clear();
-  // Keys are views into the text: it must not move while they are written.
-  text_.reserve(bounds::charges_max * bounds::key_bytes_max);
+  // Keys are views into the text: it must not move while they are written. There is one of every part, and one more of
+  // every charge to a tier's bucket, the one that is refused included.
+  text_.reserve((2 * bounds::charges_max + 1) * bounds::key_bytes_max);
 }
 
 struct Policy::Asking {
@@ -126,6 +127,7 @@ struct Policy::Wanted {
   Enforcement mode;
   Count cost;
   const Route* route;
+  std::string_view tier;  // empty: none
 };
 
 Result<void> Policy::resolve(const Query& query, const Known& known, Now now, Resolved& out, Time published) const {
@@ -168,7 +170,7 @@ Result<void> Policy::resolve_named(const Asking& asking, Resolved& out) const {
     }
     const Result<Identity> identity = identify(*limit, named.id, parts_.ipv6_prefix);
     if (!identity) return identity.error();
-    const Wanted wanted{*limit, *identity, limit->mode, named.cost, nullptr};
+    const Wanted wanted{*limit, *identity, limit->mode, named.cost, nullptr, named.tier};
     if (Result<void> added = add_part(wanted, asking, out); !added) return added;
   }
   return {};
@@ -213,7 +215,27 @@ Result<void> Policy::resolve_limit(const NamedLimit& limit, Count cost, const As
   if (out.parts_size_ == bounds::charges_max) {
     return Error{Fault::too_large, "more than " + std::to_string(bounds::charges_max) + " limits apply to the request"};
   }
-  return add_part({limit, **identity, mode, cost, out.route_}, asking, out);
+  const std::string tier = tier_of(limit, asking.query, out.request_);
+  return add_part({limit, **identity, mode, cost, out.route_, tier}, asking, out);
+}
+
+// The tier that a request claims; empty: none. A header may be the client's own invention: it counts only from a
+// trusted proxy, which overwrites what clients send, and of two lines nobody knows whose is whose.
+std::string Policy::tier_of(const NamedLimit& limit, const Query& query, const Request& request) const {
+  std::string tier;
+  if (!limit.tier) return tier;
+  if (limit.tier_source.starts_with("header:")) {
+    const Result<IpAddress> caller = IpAddress::parse(query.caller);
+    if (!caller || !parts_.trusted.trusts(*caller)) return tier;
+    int lines = 0;
+    (void)request.each(limit.tier->name, [&](std::string_view) -> Result<void> {
+      ++lines;
+      return {};
+    });
+    if (lines != 1) return tier;
+  }
+  (void)request.append_value(*limit.tier, parts_.ipv6_prefix, tier);
+  return tier;
 }
 
 // The client of a request, before its route is looked for. True: the lists have decided.
@@ -303,16 +325,23 @@ Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolv
   part.limit = &limit;
   part.id = key->substr(key->find(':') + 1);
   part.mode = wanted.mode;
+  const Tier* const tier = limit.find_tier(wanted.tier);
+  part.unknown_tier = tier == nullptr && !wanted.tier.empty();
   part.standing = ask_lists(wanted.identity, part, asking, out);
   if (part.standing != Standing::charged) return {};
 
+  const Wall wall = asking.now.wall;
   const Adjustment* const adjustment = asking.known.adjustments().find({limit.name, part.id});
-  const Numbers numbers = choose(limit, wanted.identity.found, adjustment, asking.now.wall);
+  const bool reset = asking.query.mode == Mode::reset;
+  const Numbers numbers = choose(limit, wanted.identity.found, adjustment, reset ? nullptr : tier, wall);
   const bool stopped = out.blocked_ != kNoCharge;  // behind a blocked limit nothing is charged
   const bool denies = asking.decides() && numbers.standing == Standing::blocked && wanted.mode == Enforcement::enforce;
   if (denies && !stopped) out.blocked_ = out.parts_size_ - 1;
   part.standing = numbers.standing;
   part.source = numbers.source;
+  if (reset && numbers.standing != Standing::off) {
+    if (Result<void> added = forget_tiers(limit, *key, wall, out); !added) return added;
+  }
   if (numbers.standing != Standing::charged || stopped) return {};
   return charge(numbers, *key, wanted.cost, asking, part, out);
 }
@@ -336,6 +365,48 @@ Result<std::string_view> Policy::write_key(const NamedLimit& limit, std::string_
   return std::string_view(text).substr(start);
 }
 
+namespace {
+
+// "6@signin~pro:12345678": the bucket of one tier, beside "6@signin:12345678".
+Result<std::string_view> write_tier_key(const NamedLimit& limit, std::string_view key, const Tier& tier,
+                                        std::string& text) {
+  if (key.size() + 1 + tier.name.size() > bounds::key_bytes_max) {
+    return Error{Fault::too_large, "limit " + quote(limit.name) + ": the id with tier " + quote(tier.name) +
+                                       " makes a key longer than " + std::to_string(bounds::key_bytes_max) + " bytes"};
+  }
+  const std::size_t start = text.size();
+  const std::size_t colon = key.find(':');
+  text.append(key.substr(0, colon)).append("~").append(tier.name).append(key.substr(colon));
+  return std::string_view(text).substr(start);
+}
+
+Error too_many_buckets() {
+  return Error{Fault::too_large,
+               "more than " + std::to_string(bounds::charges_max) + " buckets would be charged at once"};
+}
+
+}  // namespace
+
+// A reset of one id: the buckets of all tiers, and the quota that only a tier has. The limit's own follow by charge().
+Result<void> Policy::forget_tiers(const NamedLimit& limit, std::string_view key, Wall wall, Resolved& out) const {
+  Charge charge;
+  charge.limit_name = limit.name;
+  charge.cost = 0;
+  charge.on_failure = limit.failure_policy.value_or(parts_.failure_policy);
+  charge.failure_code = limit.failure_code.value_or(0);
+  for (const Tier& tier : limit.tiers) {
+    const Result<std::string_view> tier_key = write_tier_key(limit, key, tier, out.text_);
+    if (!tier_key) continue;  // then nothing has ever been charged to it
+    charge.key = {*tier_key, Kind::bucket};
+    if (out.add(charge) == kNoCharge) return too_many_buckets();
+    if (!tier.quota) continue;
+    charge.key = {key, Kind::quota};
+    charge.quota = quota_at(tier.quota->size, tier.quota->calendar, limit.zone, wall);
+    if (out.add(charge) == kNoCharge) return too_many_buckets();
+  }
+  return {};
+}
+
 Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count cost, const Asking& asking, Part& part,
                             Resolved& out) const {
   const NamedLimit& limit = *part.limit;
@@ -347,6 +418,11 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count 
   charge.failure_code = limit.failure_code.value_or(0);
   if (numbers.bucket) {
     charge.key = {key, Kind::bucket};
+    if (numbers.tier != nullptr) {
+      const Result<std::string_view> tier_key = write_tier_key(limit, key, *numbers.tier, out.text_);
+      if (!tier_key) return tier_key.error();
+      charge.key.text = *tier_key;
+    }
     charge.limit = *numbers.bucket;
     charge.since = changed_since(numbers.changed, asking.published, asking.known, asking.now);
     charge.lease = limit.lease.value_or(Lease{});
@@ -360,8 +436,7 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count 
   const bool fits =
       (!numbers.bucket) == (part.bucket == kNoCharge) && (numbers.quota == nullptr) == (part.quota == kNoCharge);
   if (fits) return {};
-  return Error{Fault::too_large,
-               "more than " + std::to_string(bounds::charges_max) + " buckets would be charged at once"};
+  return too_many_buckets();
 }
 
 }  // namespace weir

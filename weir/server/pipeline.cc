@@ -272,6 +272,11 @@ void Pipeline::count(const Pending& pending, const Answer& answer) {
   const bool before_limits = resolved.parts().empty() && answer.access != Access::limited;
   if (before_limits) metrics_.record_listed(Label{}, answer.access == Access::allow_listed);
   for (const Part& part : resolved.parts()) {
+    if (part.unknown_tier) {
+      Label label;
+      describe(part, answer.route, label);
+      metrics_.record_unknown_tier(label);
+    }
     if (part.standing != Standing::allow_listed && part.standing != Standing::deny_listed) continue;
     Label label;
     describe(part, answer.route, label);

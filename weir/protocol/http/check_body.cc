@@ -79,6 +79,7 @@ Problem read_cost(JsonValue value, Count& out) {
 struct Said {
   std::optional<std::string_view> limit;
   std::optional<std::string_view> id;
+  std::optional<std::string_view> tier;
   Count cost = 1;
   bool cost_said = false;
 
@@ -88,6 +89,8 @@ struct Said {
       problem = read_text("limit", member.value, limit.emplace());
     } else if (member.key == "id") {
       problem = read_id("id", member.value, id.emplace());
+    } else if (member.key == "tier") {
+      problem = read_text("tier", member.value, tier.emplace());
     } else if (member.key == "cost") {
       problem = read_cost(member.value, cost);
       cost_said = true;
@@ -100,7 +103,7 @@ struct Said {
   Problem finish(Queries& queries, NamedCharge& out) const {
     if (!limit) return missing("limit");
     if (!id) return missing("id");
-    out = {queries.copy(*limit), queries.copy(*id), cost};
+    out = {queries.copy(*limit), queries.copy(*id), cost, tier ? queries.copy(*tier) : std::string_view{}};
     return {};
   }
 };
@@ -110,7 +113,7 @@ Problem read_charge(JsonValue value, Queries& queries, NamedCharge& out) {
   Said said;
   for (const JsonValue::Member member : value.members()) {
     Problem problem;
-    if (!said.read(member, problem)) return unknown_field(member.key, "limit, id and cost");
+    if (!said.read(member, problem)) return unknown_field(member.key, "limit, id, cost and tier");
     if (problem) return problem;
   }
   return said.finish(queries, out);
@@ -244,7 +247,7 @@ Problem read_member(const JsonValue::Member& member, std::string_view known, Sai
 std::optional<ApiError> read_check(JsonValue value, Queries& queries, Query& query) {
   query = {};
   if (!value.is(JsonKind::object)) return wrong_kind("a check", "an object", value);
-  constexpr std::string_view known = "limit, id, cost, charges, charge and request";
+  constexpr std::string_view known = "limit, id, cost, tier, charges, charge and request";
   Said said;
   bool order = false;
   for (const JsonValue::Member member : value.members()) {
@@ -252,7 +255,7 @@ std::optional<ApiError> read_check(JsonValue value, Queries& queries, Query& que
     order = order || member.key == "charge";
   }
   if (!query.attributes.empty()) {
-    if (said.limit || said.id || order || !query.charges.empty()) {
+    if (said.limit || said.id || said.tier || order || !query.charges.empty()) {
       return bad_value("request stands alone or with cost: its route says which limits are charged, and how");
     }
     query.cost = said.cost;
@@ -260,8 +263,8 @@ std::optional<ApiError> read_check(JsonValue value, Queries& queries, Query& que
     return {};
   }
   if (!query.charges.empty()) {
-    if (said.limit || said.id || said.cost_said) {
-      return bad_value("limit, id and cost stand inside the charges, not beside them");
+    if (said.limit || said.id || said.tier || said.cost_said) {
+      return bad_value("limit, id, cost and tier stand inside the charges, not beside them");
     }
     return {};
   }

@@ -22,7 +22,7 @@ std::string charges_of(std::size_t count) {
 }
 
 TEST(CheckBody, SaysWhichRuleAValueBreaks) {
-  const std::string known = "; known are limit, id, cost, charges, charge and request";
+  const std::string known = "; known are limit, id, cost, tier, charges, charge and request";
   const std::vector<Bad> bads = {
       {read_check, "7", "bad_value", "a check must be an object, not a number"},
       {read_check, R"({"limit":"a","id":"b","cots":1})", "unknown_field", "unknown field \"cots\"" + known},
@@ -42,10 +42,10 @@ TEST(CheckBody, SaysWhichRuleAValueBreaks) {
       {read_check, R"({"charges":[{"limit":"a","id":"b"},3]})", "bad_value",
        "charges[1]: a charge must be an object, not a number"},
       {read_check, R"({"charges":[{"limit":"a","id":"b","x":1}]})", "unknown_field",
-       R"(charges[0]: unknown field "x"; known are limit, id and cost)"},
+       R"(charges[0]: unknown field "x"; known are limit, id, cost and tier)"},
       {read_check, charges_of(bounds::charges_max + 1), "bad_value", "charges has more than 16 entries"},
       {read_check, R"({"charges":[{"limit":"a","id":"b"}],"cost":2})", "bad_value",
-       "limit, id and cost stand inside the charges, not beside them"},
+       "limit, id, cost and tier stand inside the charges, not beside them"},
       {read_check, R"({"charges":[{"limit":"a","id":"b"}],"charge":"all"})", "bad_value",
        R"(charge must be "together" or "in-order", not "all")"},
       {read_check, R"({"limit":"a","id":"b","charge":"together"})", "bad_value", "charge goes with charges"},

@@ -72,7 +72,7 @@ void add_mistakes(Conversation& talk) {
        error("400 Bad Request", "bad_json", "byte 10: a value was expected")},
       {"unknown field", post("/v1/check", R"({"limti":"a"})"),
        error("400 Bad Request", "unknown_field",
-             R"(unknown field \"limti\"; known are limit, id, cost, charges, charge and request)")},
+             R"(unknown field \"limti\"; known are limit, id, cost, tier, charges, charge and request)")},
       {"media type", post("/v1/check", "a=b", "Content-Type: text/plain\r\n"),
        error("415 Unsupported Media Type", "unsupported_media_type",
              R"(the content must be application/json, not \"text/plain\")")},

@@ -233,7 +233,9 @@ std::optional<ApiError> HttpSession::decode(JsonValue value, const Slot& slot, Q
 }
 
 void HttpSession::ask(Slot& slot, const Query& query, Queries& queries) {
-  queries.add(next_sequence_++) = query;
+  Query& added = queries.add(next_sequence_++);
+  added = query;
+  added.caller = peer_;
   ++slot.asked;
 }
 

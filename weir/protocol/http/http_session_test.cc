@@ -189,7 +189,7 @@ TEST_F(HttpSessionTest, SaysWhatIsWrongWithARequestAndGoesOn) {
        R"(byte 14: the key "limit" is written twice in one object)"},
       {check, R"({"id":"b"})", "", 400, "bad_value", "limit is missing"},
       {check, R"({"limit":"a","id":"b","cots":1})", "", 400, "unknown_field",
-       R"(unknown field "cots"; known are limit, id, cost, charges, charge and request)"},
+       R"(unknown field "cots"; known are limit, id, cost, tier, charges, charge and request)"},
       {throttle, R"({"key":"k","count":0,"period":"1s"})", "", 400, "bad_value", "count 0 must be at least 1"},
       {check, "limit=a", "Content-Type: application/x-www-form-urlencoded\r\n", 415, "unsupported_media_type",
        R"(the content must be application/json, not "application/x-www-form-urlencoded")"},

@@ -263,7 +263,7 @@ void RespSession::ask_bucket(ReplyForm form, const resp::Request& request, Queri
   query.mode = *cost == 0 ? Mode::peek : Mode::spend;
 }
 
-// limit id [cost].
+// limit id [cost [tier]].
 void RespSession::ask_limit(Mode mode, ReplyForm form, const resp::Request& request, Queries& queries,
                             std::string& out) {
   const Words words = request.arguments();
@@ -271,7 +271,9 @@ void RespSession::ask_limit(Mode mode, ReplyForm form, const resp::Request& requ
   if (!cost) return refuse(kNotAnInteger, out);
   if (*cost < 0) return refuse(not_negative("cost", *cost), out);
   Query& query = queries.add(owed_.push(form));
-  query.charges = queries.keep(NamedCharge{kept(words[1], request, queries), kept(words[2], request, queries), *cost});
+  const std::string_view tier = words.size() > 4 ? kept(words[4], request, queries) : std::string_view{};
+  query.charges =
+      queries.keep(NamedCharge{kept(words[1], request, queries), kept(words[2], request, queries), *cost, tier});
   query.cost = *cost;
   query.mode = *cost == 0 && mode == Mode::spend ? Mode::peek : mode;
 }

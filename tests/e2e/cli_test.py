@@ -170,6 +170,41 @@ class ConfigCheck(ProgramTest):
         self.assertIn("brust", problems[0])
         self.assertEqual(last, f"weir: {path} is refused: 3 problems")
 
+    def test_prints_the_first_20_problems_of_a_kind_and_counts_the_rest(self):
+        lines = "".join(f"  nobody{i}:{i}: {{burst: 5}}\n" for i in range(500))
+        path = self.file("weir.yaml", f"limits: {{a: {{rate: 1/s, brust: 5}}}}\noverrides:\n{lines}")
+        done = weir("config", "check", path)
+        self.assertEqual(done.returncode, 2)
+        *problems, rest, last = done.stderr.splitlines()
+        self.assertEqual(len(problems), 21, done.stderr)
+        self.assertIn("brust", problems[0])
+        self.assertTrue(all("is for an unknown limit" in problem for problem in problems[1:]))
+        self.assertEqual(rest, f"... and 480 more like {problems[1]}")
+        self.assertEqual(last, f"weir: {path} is refused: 501 problems")
+        machine = weir("config", "check", path, "--output", "json")
+        self.assertEqual(len(json.loads(machine.stdout)["problems"]), 501)
+
+    def test_warns_about_an_empty_configuration(self):
+        for text in ("", "# nothing\n", "limits: {}\n"):
+            path = self.file("weir.yaml", text)
+            done = weir("config", "check", path)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(done.stderr, f"warning: {path} has no limits: only buckets that callers bring along are limited\n")
+
+    def test_reports_what_an_external_service_lacks(self):
+        limit = "limits: {tenant: {rate: 1/s}}\n"
+        for section, sentence in (
+                ("{enabled: true, limit: tenant}", "external needs http: {url: ...} or grpc: {address: ...}"),
+                ("{limit: tenat, http: {url: 'http://x'}}", 'external: unknown limit "tenat"; did you mean "tenant"?'),
+                ("{limit: tenant, http: {url: 'ftp://x'}}", 'url "ftp://x" must begin with http:// or https://')):
+            done = weir("config", "check", self.file("weir.yaml", f"{limit}external: {section}\n"))
+            self.assertEqual(done.returncode, 2, section)
+            self.assertIn(sentence, done.stderr)
+        whole = self.file("weir.yaml", limit + "external: {enabled: true, limit: tenant, http: {url: 'http://x'}}\n")
+        done = weir("config", "check", whole)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("external.enabled is not built yet", done.stderr)
+
     def test_as_json(self):
         good = weir("config", "check", self.file("good.yaml", GOOD), "--output", "json")
         self.assertEqual(good.returncode, 0)

@@ -138,7 +138,7 @@ Outcome list_clients(Front& front, const Request& request) {
   listing.limit = given["limit"];
   listing.prefix = given["prefix"];
   if (!listing.limit.empty() && front.reloader.policy().current()->find(listing.limit) == nullptr) {
-    return refuse(404, "unknown_limit", "unknown limit " + quote(listing.limit));
+    return refuse(404, "unknown_limit", front.reloader.policy().current()->unknown_limit(listing.limit).detail);
   }
   const std::optional<Sort> sort = read_sort(given["sort"]);
   if (!sort) return bad_value("sort " + quote(given["sort"]) + " must be denied, requests or remaining");

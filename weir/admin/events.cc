@@ -10,7 +10,7 @@ Outcome watch_events(Front& front, const Request& request) {
   EventFilter filter;
   filter.limit = given["limit"];
   if (!filter.limit.empty() && front.reloader.policy().current()->find(filter.limit) == nullptr) {
-    return refuse(404, "unknown_limit", "unknown limit " + quote(filter.limit));
+    return refuse(404, "unknown_limit", front.reloader.policy().current()->unknown_limit(filter.limit).detail);
   }
   const std::string_view allowed = given["allowed"];
   if (given.has("allowed")) {

@@ -44,7 +44,7 @@ std::variant<std::vector<Target>, Reply> targets_by(const Policy& policy, std::s
 
 std::variant<Target, Reply> target_of(const Policy& policy, std::string_view name, std::string_view id) {
   const NamedLimit* const limit = policy.find(name);
-  if (limit == nullptr) return refuse(404, "unknown_limit", "unknown limit " + quote(name));
+  if (limit == nullptr) return refuse(404, "unknown_limit", policy.unknown_limit(name).detail);
   auto bucket_id = policy.bucket_id(limit->name, id_within(*limit, id));
   if (!bucket_id) return bad_id(bucket_id.error());
   return Target{limit, std::move(*bucket_id)};

@@ -159,6 +159,10 @@ Exit run(const Arguments& arguments, Console& console) {
     return kUsage;
   }
   auto& loaded = std::get<policy::Loaded>(outcome);
+  if (loaded.policy->limits().empty()) {
+    loaded.warnings.push_back((path.empty() ? "the environment" : path) +
+                              " has no limits: only buckets that callers bring along are limited");
+  }
   for (const policy::Problem& problem : unbuilt(loaded)) loaded.warnings.push_back(problem.text());
   for (std::string& sentence : doubt_certificates(loaded, path)) loaded.warnings.push_back(std::move(sentence));
   for (std::string& sentence : doubt_listeners(loaded)) loaded.warnings.push_back(std::move(sentence));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -39,6 +40,27 @@ bool is_unbuilt(const policy::Setting& setting) {
   if (!path.starts_with("listen[")) return false;
   if (path.ends_with(".proxy_protocol")) return value == "true";
   return path.ends_with(".speak") && (value == "grpc" || value == "[grpc]" || value.find("proxy") != value.npos);
+}
+
+// Problems of one kind that are printed before the rest is counted.
+constexpr std::size_t kOfAKind = 20;
+
+// The sentence without its quoted texts and numbers: two problems with the same rest are of one kind.
+std::string kind_of(std::string_view sentence) {
+  std::string kind;
+  bool quoted = false;
+  for (std::size_t i = 0; i < sentence.size(); ++i) {
+    const char c = sentence[i];
+    if (quoted && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+      kind += c;
+    } else if (!quoted && (c < '0' || c > '9')) {
+      kind += c;
+    }
+  }
+  return kind;
 }
 
 }  // namespace
@@ -152,7 +174,20 @@ policy::Outcome load_to_serve(const std::string& path, const ServeOptions& serve
 }
 
 void complain(const policy::Problems& problems, const std::string& path, Console& console) {
-  for (const policy::Problem& problem : problems) console.err.write(problem.text() + "\n");
+  struct Kind {
+    std::string first;
+    std::size_t count = 0;
+  };
+  std::map<std::string, Kind> kinds;
+  for (const policy::Problem& problem : problems) {
+    Kind& kind = kinds[kind_of(problem.sentence)];
+    if (kind.count == 0) kind.first = problem.text();
+    if (++kind.count <= kOfAKind) console.err.write(problem.text() + "\n");
+  }
+  for (const auto& [sentence, kind] : kinds) {
+    if (kind.count <= kOfAKind) continue;
+    console.err.write("... and " + std::to_string(kind.count - kOfAKind) + " more like " + kind.first + "\n");
+  }
   console.complain((path.empty() ? "the environment" : path) + " is refused: " + counted(problems.size(), "problem"));
 }
 

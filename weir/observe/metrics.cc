@@ -85,6 +85,16 @@ struct LimitSums {
   std::uint64_t allow_listed = 0;
   std::uint64_t deny_listed = 0;
   std::uint64_t tier_unknown = 0;
+
+  void add(const LimitCounters& counters) {
+    type = counters.limiter_type;
+    allowed += counters.allowed.value();
+    denied += counters.denied.value();
+    shadow_denied += counters.shadow_denied.value();
+    allow_listed += counters.allow_listed.value();
+    deny_listed += counters.deny_listed.value();
+    tier_unknown += counters.tier_unknown.value();
+  }
 };
 
 void head(std::string& out, std::string_view name, std::string_view type, std::string_view help) {
@@ -204,16 +214,7 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
   std::uint64_t errors = 0;
   for (const LoopMetrics* loop : loops) {
     errors += loop->store_errors.value();
-    loop->visit([&](const LimitCounters& counters) {
-      LimitSums& sums = limits[counters.limit];
-      sums.type = counters.limiter_type;
-      sums.allowed += counters.allowed.value();
-      sums.denied += counters.denied.value();
-      sums.shadow_denied += counters.shadow_denied.value();
-      sums.allow_listed += counters.allow_listed.value();
-      sums.deny_listed += counters.deny_listed.value();
-      sums.tier_unknown += counters.tier_unknown.value();
-    });
+    loop->visit([&](const LimitCounters& counters) { limits[counters.limit].add(counters); });
   }
   std::string out;
   write_limits(out, limits);

@@ -36,6 +36,10 @@ constexpr std::array kClientTls = std::to_array<Field>({
 
 constexpr std::array kExternalHttp = std::to_array<Field>({
     {.name = "url", .type = text, .doc = "Where to POST the question.", .required = true},
+    {.name = "headers", .type = secret, .shape = map, .doc = "Headers sent with every question."},
+    {.name = "ca_file", .type = text, .doc = "Certificates that may sign the service's; empty: the system's."},
+    {.name = "cert_file", .type = text, .doc = "Our own certificate, if the service asks for one."},
+    {.name = "key_file", .type = text, .doc = "The private key of our certificate."},
 });
 
 constexpr std::array kExternalGrpc = std::to_array<Field>({
@@ -46,6 +50,7 @@ constexpr std::array kExternalGrpc = std::to_array<Field>({
      .fallback = "protobuf",
      .doc = "How messages are written.",
      .choices = "protobuf json"},
+    {.name = "metadata", .type = secret, .shape = map, .doc = "Metadata sent with every question."},
     {.name = "tls", .type = section, .doc = "Encryption towards the service.", .fields = kClientTls},
 });
 
@@ -64,6 +69,15 @@ constexpr std::array kExternal = std::to_array<Field>({
      .doc = "How long an answer is kept that does not say.",
      .min = 0},
     {.name = "max_concurrent_requests", .type = integer, .fallback = "50", .doc = "Calls in flight at once.", .min = 1},
+    {.name = "max_waiting",
+     .type = integer,
+     .fallback = "10000",
+     .doc = "Requests that wait for a call; more use the limit's own numbers at once.",
+     .min = 0},
+    {.name = "backend_required",
+     .type = flag,
+     .fallback = "false",
+     .doc = "Whether a request without a backend_url is refused with 503."},
     {.name = "http",
      .type = section,
      .doc = "A service that speaks HTTP; exactly one of http and grpc.",

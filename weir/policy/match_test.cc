@@ -158,7 +158,10 @@ TEST(Routes, AMissingKeySkipsTheLimitOrIsAnError) {
   const auto policy =
       make("limits: {a: {key: [header:x, path:2], rate: 5/s}, b: {key: [header:y, ip], rate: 5/s, missing: reject}}\n");
   EXPECT_EQ(charges(*policy, {{"header:y", "1"}, {"ip", "1.2.3.4"}, {"header:x", "1"}}), "- b:1:1.2.3.4x1");
-  EXPECT_EQ(charges(*policy, {{"header:y", "1"}}), "missing_key: limit \"b\": the request has no header:y, ip");
+  EXPECT_EQ(charges(*policy, {{"header:y", "1"}}), "missing_key: limit \"b\": the request has no ip")
+      << "only what is missing is named";
+  EXPECT_EQ(charges(*policy, {{"ip", "1.2.3.4"}}), "missing_key: limit \"b\": the request has no header:y");
+  EXPECT_EQ(charges(*policy, {{"path", "/"}}), "missing_key: limit \"b\": the request has no header:y, ip");
 }
 
 TEST(Routes, IdsOfARequestAreCheckedByTheirFormat) {

@@ -11,6 +11,7 @@
 #include "weir/policy/check.h"
 #include "weir/policy/document.h"
 #include "weir/policy/environment.h"
+#include "weir/policy/external.h"
 #include "weir/policy/fields.h"
 #include "weir/policy/limits.h"
 #include "weir/policy/listen.h"
@@ -124,6 +125,7 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   check_listeners(document, root, loaded.settings.admin, complaints);
   Limits limits = read_limits(document, root, complaints, loaded.warnings);
   read_overrides(document, root, loaded.settings.ipv6_prefix, limits, complaints);
+  check_external(document, root, limits, complaints);
   std::vector<Route> routes = read_routes(document, root, limits, complaints, loaded.warnings);
   const Result<TrustedProxies> trusted = read_trusted(loaded.settings.trusted_proxies);
   if (!trusted) complaints.add(document.mark(document.find(root, "access")), trusted.error().detail);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "weir/base/text.h"
+#include "weir/policy/nearest.h"
 
 namespace weir {
 std::string_view print(Enforcement mode) noexcept {
@@ -69,6 +70,18 @@ const NamedLimit* Policy::find(std::string_view name) const noexcept {
   return found == by_name_.end() ? nullptr : &parts_.limits[found->second];
 }
 
+Error Policy::unknown_limit(std::string_view name) const {
+  std::vector<std::string_view> names;
+  // A caller may ask for unknown limits all day: comparing with very many names would cost more than a decision.
+  constexpr std::size_t kCompared = 100;
+  if (parts_.limits.size() <= kCompared) {
+    for (const NamedLimit& limit : parts_.limits) names.push_back(limit.name);
+  }
+  const std::string_view near = policy::nearest_word(names, name);
+  return Error{Fault::unknown,
+               "unknown limit " + quote(name) + (near.empty() ? "" : "; did you mean " + quote(near) + "?")};
+}
+
 bool Policy::lacks_hash_key() const noexcept {
   return parts_.hash_key.empty() &&
          std::any_of(parts_.limits.begin(), parts_.limits.end(), [](const NamedLimit& limit) { return limit.hashed; });
@@ -76,7 +89,7 @@ bool Policy::lacks_hash_key() const noexcept {
 
 Result<std::string> Policy::bucket_id(std::string_view limit, std::string_view id) const {
   const NamedLimit* const found = find(limit);
-  if (found == nullptr) return Error{Fault::unknown, "unknown limit " + quote(limit)};
+  if (found == nullptr) return unknown_limit(limit);
   return weir::bucket_id(*found, id, parts_.ipv6_prefix, parts_.hash_key);
 }
 

@@ -172,6 +172,8 @@ class Policy {
 
   std::span<const NamedLimit> limits() const noexcept { return parts_.limits; }
   const NamedLimit* find(std::string_view name) const noexcept;  // null if there is none
+  // "unknown limit "ordrs"; did you mean "orders"?", for a name that find() does not know.
+  Error unknown_limit(std::string_view name) const;
   std::span<const Route> routes() const noexcept { return routes_.all(); }
   std::size_t override_count() const noexcept { return override_count_; }
   const std::string& overrides_file() const noexcept { return parts_.overrides_file; }

@@ -120,6 +120,12 @@ TEST(Policy, AnUnknownLimitIsAnErrorThatNamesIt) {
   EXPECT_EQ(result.error(), (Error{Fault::unknown, "unknown limit \"x\""}));
 }
 
+TEST(Policy, AnUnknownLimitGetsTheNearestName) {
+  const auto policy = make("limits: {orders: {rate: 5/s}, logins: {rate: 5/s}}");
+  EXPECT_EQ(charges(*policy, {{{"ordres", "y"}}}), "unknown limit \"ordres\"; did you mean \"orders\"?");
+  EXPECT_EQ(policy->bucket_id("login", "y").error().detail, "unknown limit \"login\"; did you mean \"logins\"?");
+}
+
 TEST(Policy, ABadIdIsAnErrorThatNamesLimitIdAndRule) {
   const auto policy = make("limits: {a: {rate: 5/s, id: regId}, b: {rate: 5/s, key: ip}}");
   EXPECT_EQ(charges(*policy, {{{"a", "12x"}}}), "limit \"a\": \"12x\" is not a regId: only decimal digits are allowed");

@@ -163,7 +163,7 @@ Result<void> Policy::resolve_named(const Asking& asking, Resolved& out) const {
   }
   for (const NamedCharge& named : charges) {
     const NamedLimit* const limit = find(named.limit);
-    if (limit == nullptr) return Error{Fault::unknown, "unknown limit " + quote(named.limit)};
+    if (limit == nullptr) return unknown_limit(named.limit);
     if (named.cost < 0) {
       return Error{Fault::invalid, "limit " + quote(limit->name) + ": cost " + std::to_string(named.cost) +
                                        " must not be negative; a refund gives back"};
@@ -208,9 +208,13 @@ Result<void> Policy::resolve_limit(const NamedLimit& limit, Count cost, const As
   if (!identity) return identity.error();
   if (!*identity) {
     if (limit.missing == Missing::skip) return {};
-    std::string key;
-    for (const std::string& source : limit.key) key += (key.empty() ? "" : ", ") + source;
-    return Error{Fault::invalid, "limit " + quote(limit.name) + ": the request has no " + key, 0, "missing_key"};
+    std::string missing;
+    for (std::size_t i = 0; i < limit.sources.size(); ++i) {
+      std::string value;
+      if (out.request_.append_value(limit.sources[i], parts_.ipv6_prefix, value)) continue;
+      missing += (missing.empty() ? "" : ", ") + limit.key[i];
+    }
+    return Error{Fault::invalid, "limit " + quote(limit.name) + ": the request has no " + missing, 0, "missing_key"};
   }
   if (out.parts_size_ == bounds::charges_max) {
     return Error{Fault::too_large, "more than " + std::to_string(bounds::charges_max) + " limits apply to the request"};

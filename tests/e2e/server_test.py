@@ -142,7 +142,56 @@ class Hashed(unittest.TestCase):
         self.assertEqual(seen[0], seen[1])
 
 
+    def test_entries_made_under_another_hash_key_are_listed_as_not_in_force(self):
+        """Issue 14, row 12."""
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
+        policy = (POLICY + "  email: {burst: 2, count: 2, period: 1h, hashed: true}\n"
+                  f'state: {{snapshot: "{directory}/snapshot"}}\nhash_key: ')
+
+        def listed(server):
+            lists = [json.loads(server.get("admin", path)) for path in ("/ratelimit/adjust", "/ratelimit/access/deny")]
+            return [entry.get("in_force") for entry in lists[0]["adjustments"] + lists[1]["entries"]]
+
+        server = Server(self, policy + "first-key-of-hashed-ids\n", directory)
+        for method, path, body in (("PUT", "/ratelimit/adjust/email/a@example.com", {"burst": 50}),
+                                   ("POST", "/ratelimit/access/deny", {"limit": "email", "id": "b@example.com"})):
+            request = urllib.request.Request(f"http://127.0.0.1:{server.ports['admin']}{path}", method=method,
+                                             data=json.dumps(body).encode(), headers={"Content-Type": "application/json"})
+            urllib.request.urlopen(request, timeout=20).close()
+        self.assertEqual(listed(server), [None, None])
+        self.assertEqual(server.post("/v1/check", {"limit": "email", "id": "b@example.com"})[0], 403)
+        server.end()
+        other = Server(self, policy + "other-key-of-hashed-ids\n", directory)
+        self.assertIn("2 of the adjustments and access entries made at run time match nobody", other.said)
+        self.assertEqual(listed(other), [False, False])
+        self.assertEqual(other.post("/v1/check", {"limit": "email", "id": "b@example.com"})[0], 200)
+        # The key may have been changed by mistake.
+        other.write(policy + "first-key-of-hashed-ids\n")
+        other.process.send_signal(signal.SIGHUP)
+        while listed(other) != [None, None]:
+            pass
+        self.assertEqual(other.post("/v1/check", {"limit": "email", "id": "b@example.com"})[0], 403)
+
+
 class Life(unittest.TestCase):
+    def test_a_start_reads_its_files_once(self):
+        """Issue 14, row 12: a pipe can be read once only."""
+        with tempfile.TemporaryDirectory() as directory:
+            limits = os.path.join(directory, "limits.yaml")
+            os.mkfifo(limits)
+            config = os.path.join(directory, "weir.yaml")
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(POLICY[:POLICY.index("limits:")] + f"limits: {limits}\n")
+            process = subprocess.Popen([WEIR, "serve", "--config", config], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            self.addCleanup(process.stderr.close)
+            self.addCleanup(process.wait, 30)
+            self.addCleanup(process.terminate)
+            with open(limits, "w", encoding="utf-8") as file:
+                file.write("orders: {rate: 5/h, hashed: true}\n")
+            while "ready:" not in (line := process.stderr.readline()):
+                self.assertNotEqual(line, "", "the server ended before it was ready")
+
     def test_sigterm_drains_and_ends_cleanly(self):
         server = Server(self)
         idle = server.connect("http")

@@ -39,7 +39,10 @@ void write_entry(const Policy& policy, const AccessEntry& entry, JsonWriter& jso
   }
   json.key("reason").string(entry.reason).key("expires");
   entry.expires ? json.string(print_end(*entry.expires)) : json.null();
-  json.key("added_by").string(entry.added_by).end_object();
+  json.key("added_by").string(entry.added_by);
+  if (!entry.limit.empty() && policy.is_orphaned(entry.limit, entry.id, entry.hash_mark))
+    json.key("in_force").boolean(false);
+  json.end_object();
 }
 
 std::string text_of(const Policy& policy, const AccessEntry& entry) {
@@ -77,6 +80,7 @@ std::optional<Reply> name_client(const Policy& policy, std::string_view ip, std:
   if (auto* reply = std::get_if<Reply>(&target)) return std::move(*reply);
   entry.limit = limit;
   entry.id = std::get<Target>(target).id;
+  entry.hash_mark = policy.hash_mark(*std::get<Target>(target).limit);
   return {};
 }
 

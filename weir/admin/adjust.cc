@@ -38,6 +38,7 @@ void write_adjustment(const Policy& policy, const Adjustment& adjustment, Wall w
     json.key("burst").null().key("count").null().key("period").null();
   }
   json.key("expires").string(print_instant(adjustment.expires)).key("added_by").string(adjustment.added_by);
+  if (policy.is_orphaned(adjustment.limit, adjustment.id, adjustment.hash_mark)) json.key("in_force").boolean(false);
   json.end_object();
 }
 
@@ -105,6 +106,7 @@ Outcome adjust(Front& front, const Request& request) {
   adjustment.limit = limit->name;
   adjustment.id = id;
   adjustment.added_by = caller(request);
+  adjustment.hash_mark = policy->hash_mark(*limit);
   if (const auto error = read_numbers(*object, wall, adjustment)) return bad_value(*error);
   const auto without = policy->in_force(*limit, id, Known(), wall);
   if (limit->quota && !limit->numbers && limit->schedule.empty() && !without.numbers) {

@@ -146,6 +146,8 @@ inline constexpr std::size_t adjustments_max = 10'000;
 inline constexpr std::size_t access_entries_max = 10'000;
 inline constexpr std::size_t reason_bytes_max = 256;
 inline constexpr std::size_t added_by_bytes_max = 256;
+// What tells one key of hashed ids from another.
+inline constexpr std::size_t hash_mark_bytes = 8;
 
 // Clients blocked automatically at one time, and blocks that wait to be published together. While less than that is
 // known in all, blocks do not wait.

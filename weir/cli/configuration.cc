@@ -10,9 +10,11 @@
 #include <variant>
 #include <vector>
 
+#include "weir/base/bounds.h"
 #include "weir/base/text.h"
 #include "weir/net/socket.h"
 #include "weir/net/tls.h"
+#include "weir/policy/secrets.h"
 
 namespace weir::cli {
 namespace {
@@ -154,6 +156,14 @@ policy::Outcome load(const std::string& path, const Flags& flags) {
   return policy::load(path, options);
 }
 
+Result<std::string> StartFiles::read(const std::string& path) {
+  const auto found = texts.find(path);
+  if (found != texts.end()) return found->second;
+  // First: what changes in between is seen as a change.
+  seen.push_back({path, FileLook::at(path)});
+  return texts.emplace(path, policy::read_file({}, path, bounds::config_bytes_max)).first->second;
+}
+
 policy::Outcome load_to_serve(const std::string& path, const ServeOptions& serve) {
   policy::Options options;
   options.environment = process_environment();
@@ -161,6 +171,7 @@ policy::Outcome load_to_serve(const std::string& path, const ServeOptions& serve
   options.made_hash_key = serve.hash_key;
   options.amendments = serve.amendments;
   options.reading = serve.reading;
+  options.read = serve.read;
   options.empty_before = serve.empty_before;
   if (serve.empty_before) options.pipe_patience = std::chrono::seconds{1};  // nobody types a reload
   policy::Outcome outcome = policy::load(path, options);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "weir/base/result.h"
 #include "weir/cli/command.h"
 #include "weir/cli/output.h"
+#include "weir/net/watched_files.h"
 #include "weir/policy/parse.h"
 
 namespace weir::cli {
@@ -25,13 +27,23 @@ Result<Flags> read_flags(const Arguments& arguments);
 // The file with the process's environment and the flags on top; an empty path is the environment alone.
 policy::Outcome load(const std::string& path, const Flags& flags);
 
+// The files of a start, each read once, however often it is asked for: the settings are needed to open the state, which
+// has the key of hashed limits, which the policy needs. All of it comes from the same version of the files.
+struct StartFiles {
+  std::map<std::string, Result<std::string>> texts;
+  std::vector<SeenFile> seen;  // as they looked before they were read
+
+  Result<std::string> read(const std::string& path);
+};
+
 // The same for a server: it refuses what it would have to ignore.
 struct ServeOptions {
   std::string hash_key{kOfflineHashKey};  // of hashed limits, where the configuration gives none
   Flags flags{};
   std::vector<policy::Amendment> amendments{};
-  std::function<void(const std::string& path)> reading{};  // told each path before it is read
-  std::optional<std::vector<std::string>> empty_before{};  // as in policy::Options
+  std::function<void(const std::string& path)> reading{};              // told each path before it is read
+  std::function<Result<std::string>(const std::string& path)> read{};  // how files are read; empty: from disk
+  std::optional<std::vector<std::string>> empty_before{};              // as in policy::Options
 };
 policy::Outcome load_to_serve(const std::string& path, const ServeOptions& options = {});
 

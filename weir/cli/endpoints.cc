@@ -98,9 +98,7 @@ Result<std::vector<Endpoint>> make_endpoints(const policy::Settings& settings, S
 }
 
 HttpOptions http_options(const policy::Settings& settings) {
-  const policy::Headers& headers = settings.headers;
   HttpOptions options;
-  options.headers = {has(headers.ratelimit, "x-ratelimit"), has(headers.ratelimit, "ietf"), headers.reset == "epoch"};
   options.failure_code = settings.failure_code;
   for (const policy::Listener& listener : settings.listen) {
     options.tokens.push_back({listener.tokens, listener.write_token});

@@ -17,12 +17,15 @@ Exit run(const Arguments& arguments, Console& console) {
   }
   ServeOptions options;
   options.flags = *flags;
+  StartFiles files;
+  options.read = [&files](const std::string& name) { return files.read(name); };
   policy::Outcome outcome = load_to_serve(path, options);
   if (const auto* const problems = std::get_if<policy::Problems>(&outcome)) {
     complain(*problems, path, console);
     return kUsage;
   }
-  return Serving(std::move(std::get<policy::Loaded>(outcome)), path, std::move(*flags), console).run();
+  return Serving(std::move(std::get<policy::Loaded>(outcome)), std::move(files), path, std::move(*flags), console)
+      .run();
 }
 
 }  // namespace

@@ -87,8 +87,9 @@ bool told_to_end() {
 
 }  // namespace
 
-Serving::Serving(policy::Loaded loaded, std::string path, Flags flags, Console& console)
+Serving::Serving(policy::Loaded loaded, StartFiles files, std::string path, Flags flags, Console& console)
     : loaded_(std::move(loaded)),
+      files_(std::move(files)),
       path_(std::move(path)),
       flags_(std::move(flags)),
       console_(console),
@@ -149,14 +150,16 @@ Exit Serving::start() {
   if (auto opened = open_table(loaded_.settings); !opened)
     return fail(opened.error(), opened.error().fault == Fault::invalid ? kUsage : kFailed);
   if (auto opened = open_known(loaded_.settings.state); !opened) return fail(opened.error());
-  // Again, now that the state has given us a key.
+  // The same files again, now that the state has given us a key.
   auto outcome = load({});
   if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
     complain(*problems, path_, console_);
     return kUsage;
   }
   loaded_.policy = std::get<policy::Loaded>(outcome).policy;
+  files_ = {};
   for (const std::string& warning : loaded_.warnings) log_.warn(warning);
+  warn_of_orphans(*loaded_.policy);
   reloader_ = std::make_unique<Reloader>(
       std::move(loaded_),
       Reloader::Options{.load = [this](const auto& amendments) { return load(amendments); },
@@ -277,7 +280,12 @@ policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) 
   }
   std::vector<SeenFile> read;
   // Looked at before it is read: what changes in between is seen as a change.
-  options.reading = [&](const std::string& path) { read.push_back({path, FileLook::at(path)}); };
+  if (reloader_ != nullptr) {
+    options.reading = [&](const std::string& path) { read.push_back({path, FileLook::at(path)}); };
+  } else {
+    options.read = [this](const std::string& path) { return files_.read(path); };
+    read = files_.seen;
+  }
   {
     const std::lock_guard lock(mutex_);
     if (!shared_hash_key_.empty()) options.hash_key = shared_hash_key_;
@@ -295,7 +303,25 @@ policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) 
 void Serving::apply(const policy::Loaded& now) {
   apply_log(now.settings, log_);
   if (redis_ != nullptr) redis_->set_failure_policy(print(now.settings.failure_policy));
+  warn_of_orphans(*now.policy);
   http_.publish(std::make_shared<const HttpOptions>(http_options(now.settings)));
+}
+
+// A hash_key that changed leaves run-time entries behind that nobody can match: they are kept, in case it comes back.
+void Serving::warn_of_orphans(const Policy& policy) {
+  const Wall now = clock_->wall();
+  std::size_t orphans = 0;
+  for (const Adjustment& one : keeper_->adjustments(now))
+    orphans += policy.is_orphaned(one.limit, one.id, one.hash_mark);
+  for (const auto list : {AccessEntry::List::allow, AccessEntry::List::deny}) {
+    for (const AccessEntry& one : keeper_->entries(list, now)) {
+      if (!one.limit.empty()) orphans += policy.is_orphaned(one.limit, one.id, one.hash_mark);
+    }
+  }
+  if (std::exchange(orphans_, orphans) == orphans || orphans == 0) return;
+  log_.warn(std::to_string(orphans) +
+            " of the adjustments and access entries made at run time match nobody: their ids " +
+            "were hashed under another hash_key");
 }
 
 Result<void> Serving::start_server(std::vector<Endpoint> endpoints) {

@@ -41,8 +41,9 @@ namespace weir::cli {
 
 class Serving {
  public:
-  // `path` is the file to read again at a reload; empty: the environment. The flags go on top each time.
-  Serving(policy::Loaded loaded, std::string path, Flags flags, Console& console);
+  // `loaded` is from `files`, and from the environment. `path` is the file to read again at a reload; empty: the
+  // environment. The flags go on top each time.
+  Serving(policy::Loaded loaded, StartFiles files, std::string path, Flags flags, Console& console);
 
   // Until a signal says so.
   Exit run();
@@ -60,6 +61,7 @@ class Serving {
   Result<void> open_known(const policy::State& state);
   policy::Outcome load(const std::vector<policy::Amendment>& amendments);
   void apply(const policy::Loaded& now);
+  void warn_of_orphans(const Policy& policy);
   Result<void> start_server(std::vector<Endpoint> endpoints);
   void announce();
   std::shared_ptr<admin::Front> admin_front(Loop& loop);
@@ -78,6 +80,7 @@ class Serving {
   void save_snapshot();
 
   policy::Loaded loaded_;  // until the reloader has it
+  StartFiles files_;       // the same
   std::string path_;
   Flags flags_;
   Console& console_;
@@ -95,6 +98,7 @@ class Serving {
   std::unique_ptr<KnownFile> known_file_;  // none without state files
   std::unique_ptr<KnownKeeper> keeper_;
   std::unique_ptr<DenialWatch> watch_;
+  std::size_t orphans_ = 0;  // adjustments and access entries that the log said match nobody; by one reload at a time
   std::unique_ptr<RedisDesk> desk_;  // null: buckets live in memory
   std::unique_ptr<Reloader> reloader_;
   Events events_;

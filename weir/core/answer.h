@@ -50,6 +50,13 @@ class Labels {
   InlineList<Label, bounds::charges_max> given_;
 };
 
+// Which headers an HTTP answer has: `headers:` of the configuration.
+struct HeaderFamilies {
+  bool x_ratelimit = true;  // X-RateLimit-Limit, -Remaining, -Reset: of the decision that speaks
+  bool ietf = true;  // RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers): of all that enforce
+  bool reset_is_epoch = true;  // X-RateLimit-Reset: seconds since 1970, or from now
+};
+
 struct Answer {
   Verdict verdict;
   Access access = Access::limited;
@@ -57,6 +64,7 @@ struct Answer {
   std::size_t labelled = 0;  // labels that mean something
   std::string_view route;    // that the request took; empty: none, or limits were named
   Now now;                   // the reading the decisions used
+  HeaderFamilies headers{};  // as the policy says that decided
 };
 
 // A limit with numbers and a quota has two decisions, side by side: the stricter one is the limit's answer.

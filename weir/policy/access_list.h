@@ -32,6 +32,7 @@ struct AccessEntry {
   std::string reason;           // for operators, never for the client
   std::optional<Wall> expires;  // absent: it never ends
   std::string added_by;
+  std::string hash_mark;  // Policy::hash_mark() when the id was hashed; empty: it is not hashed, or nobody noted it
 
   bool live(Wall now) const noexcept { return !expires || *expires > now; }
 

@@ -62,12 +62,12 @@ const Override* override_of(const NamedLimit& limit, std::string_view id) noexce
   return found;
 }
 
+}  // namespace
+
 bool is_hash(std::string_view id) noexcept {
   return id.size() == kDigestHexBytes &&
          std::all_of(id.begin(), id.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
-
-}  // namespace
 
 Result<Identity> identify(const NamedLimit& limit, std::string_view id, int ipv6_prefix) {
   // One bucket for everybody, whatever a caller names it.

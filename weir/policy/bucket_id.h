@@ -25,6 +25,9 @@ Result<Identity> identify(const NamedLimit& limit, std::string_view id, int ipv6
 // Of a request, by the limit's key. Nothing: a part of it is missing. REQUIRES: the limit has a key.
 Result<std::optional<Identity>> identify(const NamedLimit& limit, const Request& request, int ipv6_prefix);
 
+// Whether an id has the form of a hashed one.
+bool is_hash(std::string_view id) noexcept;
+
 // The canonical id, hashed if the limit is. Of a hashed limit an id that has the form of a hash is taken for one: lists
 // show nothing else. Errors: invalid, internal (a hashed limit and no key).
 Result<std::string> bucket_id(const NamedLimit& limit, std::string_view id, int ipv6_prefix, std::string_view hash_key);

@@ -28,6 +28,7 @@ struct Adjustment {
   std::optional<Duration> period;
   Wall expires{};
   std::string added_by;
+  std::string hash_mark;  // as in AccessEntry
 
   bool live(Wall now) const noexcept { return expires > now; }
 

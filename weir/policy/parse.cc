@@ -143,6 +143,12 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   parts.hash_key = hash_key;
   parts.ipv6_prefix = loaded.settings.ipv6_prefix;
   parts.failure_policy = loaded.settings.failure_policy;
+  parts.failure_code = loaded.settings.failure_code;
+  const auto sends = [&](std::string_view family) {
+    const std::vector<std::string>& families = loaded.settings.headers.ratelimit;
+    return std::ranges::find(families, family) != families.end();
+  };
+  parts.headers = {sends("x-ratelimit"), sends("ietf"), loaded.settings.headers.reset == "epoch"};
   parts.window_max = document.window_max();
   parts.access = std::move(access);
   parts.block = loaded.settings.block;

@@ -3,10 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "weir/base/bounds.h"
 #include "weir/base/text.h"
+#include "weir/identify/digest.h"
+#include "weir/policy/bucket_id.h"
 #include "weir/policy/nearest.h"
 
 namespace weir {
+namespace {
+
+constexpr std::string_view kMarked = "weir hash mark";
+
+}  // namespace
+
 std::string_view print(Enforcement mode) noexcept {
   switch (mode) {
     case Enforcement::enforce:
@@ -57,6 +66,7 @@ std::string_view print(Standing standing) noexcept {
 
 Policy::Policy(Parts parts) : parts_(std::move(parts)), routes_(std::exchange(parts_.routes, {})) {
   blocks_ = parts_.block.any();
+  if (!parts_.hash_key.empty()) hash_mark_ = hashed_id(parts_.hash_key, kMarked).substr(0, bounds::hash_mark_bytes);
   for (std::size_t i = 0; i < parts_.limits.size(); ++i) {
     if (!parts_.limits[i].sources.empty()) keyed_.push_back(static_cast<std::uint32_t>(i));
     by_name_.emplace(parts_.limits[i].name, i);
@@ -91,6 +101,17 @@ Result<std::string> Policy::bucket_id(std::string_view limit, std::string_view i
   const NamedLimit* const found = find(limit);
   if (found == nullptr) return unknown_limit(limit);
   return weir::bucket_id(*found, id, parts_.ipv6_prefix, parts_.hash_key);
+}
+
+std::string_view Policy::hash_mark(const NamedLimit& limit) const noexcept {
+  return limit.hashed ? std::string_view(hash_mark_) : std::string_view();
+}
+
+bool Policy::is_orphaned(std::string_view limit, std::string_view id, std::string_view mark) const noexcept {
+  const NamedLimit* const found = find(limit);
+  if (found == nullptr) return false;
+  if (mark.empty()) return found->hashed && !is_hash(id);
+  return mark != hash_mark(*found);
 }
 
 // From the weakest to the strongest; each may replace what was chosen before it. An external service's answer will

@@ -17,6 +17,7 @@
 #include "weir/base/bounds.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
+#include "weir/core/answer.h"
 #include "weir/core/charge.h"
 #include "weir/core/limit.h"
 #include "weir/core/query.h"
@@ -135,6 +136,8 @@ class Policy {
     std::string hash_key;            // of `hashed`; empty: none is known
     int ipv6_prefix = 64;
     FailurePolicy failure_policy = FailurePolicy::pass_through;
+    int failure_code = 0;                      // of limits that have none; 0: the protocol's own
+    HeaderFamilies headers;                    // of HTTP answers
     Duration window_max = bounds::window_max;  // from empty to full, that the store can hold
     std::string overrides_file;                // where overrides were written, for people
     AccessList access;                         // the configuration's; ids as in bucket keys
@@ -154,6 +157,12 @@ class Policy {
 
   // What stands for an id of that limit in bucket keys, adjustments and access entries. Errors as of resolve().
   Result<std::string> bucket_id(std::string_view limit, std::string_view id) const;
+  // Tells hash keys apart without revealing them, in bounds::hash_mark_bytes characters; empty where ids are not
+  // hashed.
+  std::string_view hash_mark(const NamedLimit& limit) const noexcept;
+  // Whether an adjustment or access entry for that id matches nobody, because the id was hashed under another key, or
+  // only the id or only the limit is hashed.
+  bool is_orphaned(std::string_view limit, std::string_view id, std::string_view mark) const noexcept;
   // The numbers in force for that id, which is as bucket_id() gives it, and where they come from. No numbers: nothing
   // limits it, or only a quota does. With a tier, those of its bucket.
   struct InForce {
@@ -178,6 +187,8 @@ class Policy {
   std::size_t override_count() const noexcept { return override_count_; }
   const std::string& overrides_file() const noexcept { return parts_.overrides_file; }
   FailurePolicy failure_policy() const noexcept { return parts_.failure_policy; }
+  int failure_code() const noexcept { return parts_.failure_code; }
+  const HeaderFamilies& headers() const noexcept { return parts_.headers; }
   Duration window_max() const noexcept { return parts_.window_max; }
   int ipv6_prefix() const noexcept { return parts_.ipv6_prefix; }
   const AccessList& access() const noexcept { return parts_.access; }
@@ -218,6 +229,7 @@ class Policy {
 
   Parts parts_;
   RouteTable routes_;
+  std::string hash_mark_;
   std::vector<std::uint32_t> keyed_;  // limits that have a key
   std::map<std::string, std::size_t, std::less<>> by_name_;
   std::size_t override_count_ = 0;

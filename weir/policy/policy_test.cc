@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "weir/base/bounds.h"
 #include "weir/identify/digest.h"
 #include "weir/policy/describe.h"
 #include "weir/policy/parse.h"
@@ -257,6 +258,23 @@ TEST(Policy, HashedIdsNeverAppearAndStillFindTheirOverride) {
   Resolved out;
   ASSERT_TRUE(resolve(*policy, {{{"a", "someone"}}}, out));
   EXPECT_EQ(out.parts()[0].id, hashed_id("key", "someone"));
+}
+
+// Issue 14, row 12.
+TEST(Policy, EntriesHashedUnderAnotherKeyAreOrphaned) {
+  const std::string limits = "limits: {h: {rate: 1/s, hashed: true}, p: {rate: 1/s}}\nhash_key: ";
+  const auto first = make(limits + "one");
+  const auto second = make(limits + "two");
+  const std::string mark(first->hash_mark(*first->find("h")));
+  EXPECT_EQ(mark.size(), bounds::hash_mark_bytes);
+  EXPECT_EQ(first->hash_mark(*first->find("p")), "");
+  const std::string id = *first->bucket_id("h", "someone");
+  EXPECT_FALSE(first->is_orphaned("h", id, mark));
+  EXPECT_TRUE(second->is_orphaned("h", id, mark));
+  EXPECT_FALSE(second->is_orphaned("h", id, "")) << "nobody noted the key";
+  EXPECT_TRUE(first->is_orphaned("h", "someone", "")) << "the limit was not hashed then";
+  EXPECT_TRUE(first->is_orphaned("p", id, mark)) << "the limit is not hashed any more";
+  EXPECT_FALSE(first->is_orphaned("p", "someone", ""));
 }
 
 TEST(Policy, AHashedLimitWithoutAKeyIsOurOwnFailure) {

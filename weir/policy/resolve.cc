@@ -419,7 +419,7 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count 
   charge.cost = cost;
   charge.shadow = part.mode == Enforcement::shadow;
   charge.on_failure = limit.failure_policy.value_or(parts_.failure_policy);
-  charge.failure_code = limit.failure_code.value_or(0);
+  charge.failure_code = limit.failure_code.value_or(parts_.failure_code);
   if (numbers.bucket) {
     charge.key = {key, Kind::bucket};
     if (numbers.tier != nullptr) {

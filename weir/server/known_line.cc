@@ -120,12 +120,17 @@ class Fields {
   std::map<std::string, std::string, std::less<>> all_;
 };
 
+bool is_mark(std::string_view text) noexcept {
+  return text.empty() || text.size() == bounds::hash_mark_bytes;
+}
+
 Result<Adjustment> read_adjustment(Fields& fields) {
   Adjustment one;
   std::optional<Wall> expires;
   one.limit = fields.text("limit");
   one.id = fields.text("id");
   one.added_by = fields.text("by");
+  one.hash_mark = fields.text("hashed");
   const bool numbers = fields.number("burst", one.burst) && fields.number("count", one.count) &&
                        fields.number("period", one.period) && fields.number("expires", expires);
   if (!numbers || !expires || one.limit.empty() || one.id.empty()) return refuse("an adjustment is incomplete");
@@ -133,6 +138,7 @@ Result<Adjustment> read_adjustment(Fields& fields) {
       one.added_by.size() > bounds::added_by_bytes_max) {
     return refuse("a text of an adjustment is too long");
   }
+  if (!is_mark(one.hash_mark)) return refuse("an adjustment's mark of its hash key is none");
   one.expires = *expires;
   return one;
 }
@@ -150,6 +156,8 @@ Result<AccessEntry> read_entry(AccessEntry::List list, Fields& fields) {
   entry.id = fields.text("id");
   entry.reason = fields.text("reason");
   entry.added_by = fields.text("by");
+  entry.hash_mark = fields.text("hashed");
+  if (!is_mark(entry.hash_mark)) return refuse("an entry's mark of its hash key is none");
   if (!fields.number("expires", entry.expires)) return refuse("an entry's end is no number");
   if (const Result<void> good = check(entry); !good) return good.error();
   return entry;
@@ -166,6 +174,7 @@ std::string print_line(const Adjustment& adjustment) {
   if (adjustment.period) write_number("period", adjustment.period->count(), out);
   write_number("expires", adjustment.expires.time_since_epoch().count(), out);
   write_text("by", adjustment.added_by, out);
+  if (!adjustment.hash_mark.empty()) write_text("hashed", adjustment.hash_mark, out);
   return out;
 }
 
@@ -178,6 +187,7 @@ std::string print_line(const AccessEntry& entry, bool block) {
   write_text("reason", entry.reason, out);
   if (entry.expires) write_number("expires", entry.expires->time_since_epoch().count(), out);
   write_text("by", entry.added_by, out);
+  if (!entry.hash_mark.empty()) write_text("hashed", entry.hash_mark, out);
   return out;
 }
 

@@ -19,6 +19,8 @@ TEST(KnownLine, ReadsBackWhatItPrints) {
   adjustment.period = 1s;
   adjustment.expires = Wall{1'767'225'600s};
   EXPECT_EQ(std::get<Adjustment>(parse_line(print_line(adjustment))->what), adjustment);
+  adjustment.hash_mark = "0123abcd";
+  EXPECT_EQ(std::get<Adjustment>(parse_line(print_line(adjustment))->what), adjustment);
   AccessEntry entry;
   entry.ip = IpPrefix::parse("203.0.113.9").value();
   entry.reason = "denied often";
@@ -37,7 +39,8 @@ TEST(KnownLine, RefusesWhatIsDamagedForeignOrTooLong) {
   for (const std::string& line :
        {std::string(), std::string("{\"burst\":5}"), std::string("adjust"), good + " more=1", good + " burst=5",
         std::string("adjust limit=orders id=7 burst=x expires=1 by="), std::string("deny ip=1.2.3 reason= by="),
-        std::string("block reason= by="), std::string("forgive ip=1.2.3.4 reason= by=")}) {
+        good + " hashed=0123abc", good + " hashed=0123abcde", std::string("block reason= by="),
+        std::string("forgive ip=1.2.3.4 reason= by=")}) {
     EXPECT_FALSE(parse_line(line)) << line;
   }
   const auto named = [](std::size_t bytes) {

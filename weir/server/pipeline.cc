@@ -66,6 +66,7 @@ void Pipeline::resolve_probe(Pending& pending) {
 }
 
 Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
+  pending.policy = policy_.get();
   pending.probe = query.probe;
   pending.own = query.probe || (query.charges.empty() && !query.key.empty());
   if (query.probe) {
@@ -73,7 +74,6 @@ Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
     return {};
   }
   if (!pending.own) {
-    pending.policy = policy_.get();
     return pending.policy->resolve(query, *known_.get(), now, pending.resolved, policy_.since());
   }
   if (query.key.size() > bounds::own_key_bytes_max) {
@@ -83,7 +83,8 @@ Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
   pending.own_charge = Charge{};
   pending.own_charge.key = Key{pending.own_text, query.stored.value_or(Kind::bucket)};
   pending.own_charge.cost = query.cost;
-  pending.own_charge.on_failure = policy_.get()->failure_policy();
+  pending.own_charge.on_failure = pending.policy->failure_policy();
+  pending.own_charge.failure_code = pending.policy->failure_code();
   // A reset needs no numbers.
   if (query.limit) pending.own_charge.limit = *query.limit;
   pending.own_charge.since = query.since;
@@ -100,6 +101,7 @@ void Pipeline::ask(std::uint64_t sequence, const Query& query, Asker& asker, Now
   pending.now = now;
   if (const auto resolved = resolve(query, now, pending); !resolved) {
     pending.asker = nullptr;
+    pending.policy.reset();
     free_.push_back(pending.ticket);
     asker.answered(sequence, resolved.error());
     return;
@@ -138,6 +140,7 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     Answer answer;
     answer.verdict = *verdict;
     answer.now = pending.now;
+    answer.headers = pending.policy->headers();
     if (flushing_) {
       answered_.push_back(pending.now.time);
     } else {

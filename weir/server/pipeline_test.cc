@@ -136,7 +136,7 @@ TEST_F(PipelineTest, ASpentBucketIsEmptyWhenAnAdjustmentOrAScheduleChangesItsNum
   EXPECT_EQ(ask("login", "1").remaining, 0) << "one token since 17:00";
   EXPECT_FALSE(ask("login", "1").allowed);
 
-  Adjustment slow{"login", "2", 3, 3, 1h, clock_.now().wall + 10s, "test"};
+  Adjustment slow{"login", "2", 3, 3, 1h, clock_.now().wall + 10s, "test", ""};
   ASSERT_TRUE(keeper_.adjust(slow, clock_.now().wall));
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask("login", "2").allowed);
   EXPECT_FALSE(ask("login", "2").allowed);
@@ -156,6 +156,52 @@ TEST_F(PipelineTest, ASpentBucketIsEmptyWhenAnAdjustmentOrAScheduleChangesItsNum
 TEST_F(PipelineTest, AnUnknownLimitIsAnErrorAtOnce) {
   EXPECT_TRUE(ask("nope", "1").failed);
   EXPECT_EQ(asker_.seen.at(0).fault, Fault::unknown);
+}
+
+// Answers when told to, as a store elsewhere does.
+struct Slow final : Store {
+  void charge(std::span<const Question> questions, Now, Answers& answers) override {
+    to = &answers;
+    for (const Question& question : questions) {
+      ticket = question.ticket;
+      failure_code = question.charges.front().failure_code;
+    }
+  }
+  Answers* to = nullptr;
+  Ticket ticket = 0;
+  int failure_code = 0;
+};
+
+// Issue 14, row 12: a reload in between must not mix two configurations.
+TEST_F(PipelineTest, AnAnswerHasTheHeadersAndFailureCodeOfThePolicyThatDecidedIt) {
+  struct Headers final : Asker {
+    HeaderFamilies seen;
+    void answered(std::uint64_t, const Result<Answer>& answer) override { seen = answer->headers; }
+  } asker;
+  Slow store;
+  policy_.publish(load(std::string(kPolicy) + "headers: {ratelimit: [ietf]}\nfailure_code: 503\n"));
+  Pipeline pipeline(policy_, keeper_.known(), store, metrics_, clock_);
+  Query named;
+  const std::array<NamedCharge, 1> charges = {NamedCharge{"orders", "1", 1}};
+  named.charges = charges;
+  Query own;
+  own.key = "k";
+  own.limit = Limit::per_second(1);
+  Verdict verdict;
+  verdict.allowed = true;
+  verdict.all.push_back({true, 2, 1, 0ns, 30min});
+  for (const Query& query : {named, own}) {
+    pipeline.ask(0, query, asker, clock_.now());
+    pipeline.flush(clock_.now());
+    EXPECT_EQ(store.failure_code, 503);
+    policy_.publish(load(kPolicy));
+    pipeline.refresh();
+    store.to->answer(store.ticket, verdict);
+    EXPECT_FALSE(asker.seen.x_ratelimit);
+    EXPECT_TRUE(asker.seen.ietf);
+    policy_.publish(load(std::string(kPolicy) + "headers: {ratelimit: [ietf]}\nfailure_code: 503\n"));
+    pipeline.refresh();
+  }
 }
 
 TEST_F(PipelineTest, ABlockedIdIsDeniedForEverAnUnlimitedOneNever) {

@@ -378,7 +378,7 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, Count cost, cons
 void HttpSession::answer_one(Slot& slot, const Result<Answer>& answer, std::string& out) {
   if (slot.route->call == Call::readyz) return answer_probe(slot, bool(answer), out);
   if (slot.route->call == Call::authorize && answer) {
-    write_rate_headers(*answer, front_.options.get()->headers, front_.fields);
+    write_rate_headers(*answer, answer->headers, front_.fields);
     const int denied = answer->access == Access::deny_listed ? 403 : slot.denied;
     return send(slot, answer->verdict.allowed ? 200 : denied, {}, {}, out);
   }
@@ -392,7 +392,7 @@ void HttpSession::answer_one(Slot& slot, const Result<Answer>& answer, std::stri
   const bool denied = slot.route->mode == Mode::spend && !answer->verdict.allowed;
   const bool no_access = answer->access == Access::deny_listed;
   const int status = !denied ? 200 : no_access ? 403 : 429;
-  write_rate_headers(*answer, front_.options.get()->headers, front_.fields);
+  write_rate_headers(*answer, answer->headers, front_.fields);
   front_.content.clear();
   if (denied && slot.problem) {
     write_denial_problem(*answer, front_.content);

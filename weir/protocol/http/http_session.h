@@ -36,8 +36,7 @@ struct Health {
 };
 
 struct HttpOptions {
-  HeaderFamilies headers;
-  int failure_code = 429;            // when the store cannot be asked and the policy is to refuse
+  int failure_code = 429;            // of an error that names no limit's own
   std::vector<HttpTokens> tokens{};  // by listener; a listener behind the last has none
 };
 

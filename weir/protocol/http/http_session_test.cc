@@ -207,7 +207,7 @@ TEST_F(HttpSessionTest, SaysWhatIsWrongWithARequestAndGoesOn) {
 }
 
 TEST_F(HttpSessionTest, TellsFaultsByTheirKind) {
-  options_.publish(std::make_shared<const HttpOptions>(HttpOptions{{}, 503}));
+  options_.publish(std::make_shared<const HttpOptions>(HttpOptions{503}));
   const auto told = [&](Fault fault, std::string_view target = "/v1/check", std::string_view content = kCheck) {
     const Reply reply = ask(post(target, content), Error{fault, "a reason"});
     return std::to_string(reply.status) + " " + reply.content;

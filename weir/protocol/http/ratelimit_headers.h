@@ -9,13 +9,6 @@
 
 namespace weir {
 
-// `headers:` of the configuration.
-struct HeaderFamilies {
-  bool x_ratelimit = true;  // X-RateLimit-Limit, -Remaining, -Reset: of the decision that speaks
-  bool ietf = true;  // RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers): of all that enforce
-  bool reset_is_epoch = true;  // X-RateLimit-Reset: seconds since 1970, or from now
-};
-
 // Appends the families chosen, then Retry-After if the answer is a denial that ends. Nothing for a verdict without
 // decisions, or of an id that nothing limits.
 void write_rate_headers(const Answer& answer, const HeaderFamilies& families, std::string& out);

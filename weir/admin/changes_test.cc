@@ -333,12 +333,12 @@ TEST(Changes, NoLoopWaitsForTheDiskOfAnAdjustmentOrAnAccessEntry) {
   std::string adjusted;
   std::string denied;
   std::string listed;
-  const std::string json = "Content-Type: application/json\r\n";
+  const std::string type = "Content-Type: application/json\r\n";
   Queries queries;
-  ASSERT_TRUE(adjusting.receive(Desk::request("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50})", json), queries,
+  ASSERT_TRUE(adjusting.receive(Desk::request("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50})", type), queries,
                                 adjusted));
   ASSERT_TRUE(
-      denying.receive(Desk::request("POST", "/ratelimit/access/deny", R"({"ip":"10.9.9.9"})", json), queries, denied));
+      denying.receive(Desk::request("POST", "/ratelimit/access/deny", R"({"ip":"10.9.9.9"})", type), queries, denied));
   ASSERT_TRUE(listing.receive(Desk::request("GET", "/ratelimit/access/deny"), queries, listed));
   EXPECT_TRUE(desk.allowed("orders", "2")) << "requests go on";
   EXPECT_EQ(adjusted + denied, "") << "nobody is told before the disk has it";

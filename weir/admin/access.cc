@@ -1,14 +1,16 @@
 // The lists of those who always pass and those who never do: GET, POST and DELETE /ratelimit/access/{allow|deny}.
 #include <array>
+#include <functional>
 
 #include "weir/admin/audit.h"
 #include "weir/admin/body.h"
 #include "weir/admin/calls.h"
 #include "weir/admin/changing.h"
+#include "weir/admin/key_search.h"
 #include "weir/admin/target.h"
 #include "weir/admin/writing.h"
 #include "weir/base/text.h"
-#include "weir/core/identifier.h"
+#include "weir/identify/handle.h"
 #include "weir/policy/values.h"
 
 namespace weir::admin {
@@ -24,18 +26,17 @@ Reply no_such_list(std::string_view word) {
   return refuse(404, "not_found", "there is no list " + quote(word) + "; the lists are allow and deny");
 }
 
-// Limits with the API key in their ids show it shortened, and so does an entry for the key itself.
+// An API key is shown as its handle.
 void write_entry(const Policy& policy, const AccessEntry& entry, JsonWriter& json) {
   json.begin_object().key("list").string(print(entry.list));
   if (entry.ip) {
     json.key("ip").string(entry.ip->bits() == entry.ip->address().width() ? entry.ip->address().print()
                                                                           : entry.ip->print());
   } else if (!entry.apikey.empty()) {
-    json.key("apikey").string(shortened(entry.apikey));
+    json.key("apikey").string(policy.shown_apikey(entry.apikey));
   } else {
-    const NamedLimit* const limit = policy.find(entry.limit);
-    const bool secret = limit == nullptr || limit->holds_api_key();  // of a limit that is gone nobody knows
-    json.key("limit").string(entry.limit).key("id").string(secret ? shortened(entry.id) : entry.id);
+    json.key("limit").string(entry.limit);
+    json.key("id").string(policy.shown_id(policy.find(entry.limit), entry.id));
   }
   json.key("reason").string(entry.reason).key("expires");
   entry.expires ? json.string(print_end(*entry.expires)) : json.null();
@@ -60,9 +61,17 @@ std::string entry_before(const KnownKeeper& keeper, const Policy& policy, const 
   return {};
 }
 
+// Whom a call is about, as its texts say.
+struct Client {
+  std::string ip;
+  std::string apikey;
+  std::string limit;
+  std::string id;
+};
+
 // Whom it is about: exactly one of ip, apikey, or limit and id.
-std::optional<Reply> name_client(const Policy& policy, std::string_view ip, std::string_view apikey,
-                                 std::string_view limit, std::string_view id, AccessEntry& entry) {
+std::optional<Reply> name_client(const Policy& policy, const Client& client, AccessEntry& entry) {
+  const auto& [ip, apikey, limit, id] = client;
   const int kinds = (ip.empty() ? 0 : 1) + (apikey.empty() ? 0 : 1) + (limit.empty() && id.empty() ? 0 : 1);
   if (kinds != 1) return refuse(400, "bad_value", "an entry needs exactly one of ip, apikey, or limit and id");
   if (!ip.empty()) {
@@ -114,7 +123,58 @@ bool hits_caller(const Policy& policy, const AccessEntry& entry, std::string_vie
   return own && *own == entry.id;
 }
 
-std::optional<Reply> read_entry(Front& front, const Request& request, const Policy& policy, AccessEntry& entry) {
+// An entry about an API key stores the key or its full handle. Where one is there for this client already it is meant,
+// whichever way it was named: there is one entry per client.
+void use_stored_form(const Known& known, const std::string& key, const std::string& handle, Wall wall,
+                     AccessEntry& entry) {
+  for (const AccessList* const list : {&known.entries(), &known.blocks()}) {
+    for (const std::string& form : {key, handle}) {
+      const AccessEntry* found = nullptr;
+      if (!entry.limit.empty()) {
+        found = list->find_id(entry.list, {entry.limit, form}, wall);
+      } else {
+        found = is_full_handle(form) ? list->find_handle(entry.list, form, wall)
+                                     : list->find_apikey(entry.list, form, wall);
+      }
+      if (found == nullptr) continue;
+      (entry.limit.empty() ? entry.apikey : entry.id) = form;
+      return;
+    }
+  }
+}
+
+using Act = std::function<Outcome(const std::shared_ptr<const Policy>& policy, const AccessEntry& entry)>;
+
+// Calls `act` with the entry once it says whom it is about. A handle is searched for first.
+Outcome with_client(Front& front, const Request& request, const Client& client, AccessEntry entry, const Act& act) {
+  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  const Wall wall = request.now.wall;
+  const bool by_key = !client.apikey.empty() && client.ip.empty() && client.limit.empty() && client.id.empty();
+  std::optional<NamedByHandle> named;
+  if (by_key && is_handle(client.apikey)) named = NamedByHandle{nullptr, client.apikey};
+  if (client.ip.empty() && client.apikey.empty() && !client.limit.empty()) {
+    named = named_by_handle(*policy, client.id, client.limit);
+  }
+  if (named) {
+    entry.limit = client.limit;
+    return find_key(front, policy, std::move(*named), request.now,
+                    [&front, policy, entry, wall, act](const KnownKey& key) mutable {
+                      (entry.limit.empty() ? entry.apikey : entry.id) = key.stored;
+                      use_stored_form(*front.keeper.known().current(), key.id, key.stored, wall, entry);
+                      return act(policy, entry);
+                    });
+  }
+  if (auto refused = name_client(*policy, client, entry)) return std::move(*refused);
+  const NamedLimit* const limit = policy->find(entry.limit);
+  if (by_key || (limit != nullptr && limit->is_keyed_by_api_key())) {
+    const std::string key = by_key ? entry.apikey : entry.id;
+    const std::string handle = by_key ? policy->full_handle(key) : full_handle_of(policy->hash_key(), key);
+    use_stored_form(*front.keeper.known().current(), key, handle, wall, entry);
+  }
+  return act(policy, entry);
+}
+
+std::optional<Reply> read_entry(Front& front, const Request& request, Client& client, AccessEntry& entry) {
   static constexpr std::array<std::string_view, 7> kFields = {"ip",     "apikey", "limit",  "id",
                                                               "reason", "for",    "expires"};
   std::optional<JsonValue> object;
@@ -125,7 +185,7 @@ std::optional<Reply> read_entry(Front& front, const Request& request, const Poli
     if (!text) return refuse(400, "bad_value", text.error().detail);
     texts[i] = std::move(*text).value_or("");
   }
-  if (auto refused = name_client(policy, texts[0], texts[1], texts[2], texts[3], entry)) return refused;
+  client = {texts[0], texts[1], texts[2], texts[3]};
   entry.reason = texts[4];
   entry.added_by = caller(request);
   if (const auto error = read_end(*object, request.now.wall, entry)) return refuse(400, "bad_value", error->detail);
@@ -155,56 +215,66 @@ Outcome list_entries(Front& front, const Request& request) {
 Outcome add_entry(Front& front, const Request& request) {
   const auto list = list_of(request.parts[0]);
   if (!list) return no_such_list(request.parts[0]);
-  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
-  AccessEntry entry;
-  entry.list = *list;
-  if (auto refused = read_entry(front, request, *policy, entry)) return std::move(*refused);
-  if (hits_caller(*policy, entry, request.peer)) {
-    return refuse(409, "conflict", "that is your own address, " + std::string(request.peer));
-  }
-  const Wall wall = request.now.wall;
-  const auto before = std::make_shared<std::string>();
-  const std::string after = text_of(*policy, entry);
-  return std::make_unique<Changing>(
-      front.errands,
-      [&keeper = front.keeper, policy, entry, wall, before](const KnownKeeper::Done& done) {
-        *before = entry_before(keeper, *policy, entry, wall);
-        keeper.add(entry, wall, done);
-      },
-      [&front, who = std::string(caller(request)), word = request.parts[0], before, after](bool, Now now) {
-        audit(front, who, now.wall, "access add", word, *before, after);
-        Reply reply;
-        reply.content = R"({"entries":[)" + after + "]}";
-        return reply;
-      });
+  Client client;
+  AccessEntry read;
+  read.list = *list;
+  if (auto refused = read_entry(front, request, client, read)) return std::move(*refused);
+  return with_client(front, request, client, std::move(read),
+                     [&front, wall = request.now.wall, peer = std::string(request.peer), word = request.parts[0]](
+                         const std::shared_ptr<const Policy>& policy, const AccessEntry& entry) -> Outcome {
+                       if (hits_caller(*policy, entry, peer))
+                         return refuse(409, "conflict", "that is your own address, " + peer);
+                       const auto before = std::make_shared<std::string>();
+                       const std::string after = text_of(*policy, entry);
+                       return std::make_unique<Changing>(
+                           front.errands,
+                           [&keeper = front.keeper, policy, entry, wall, before](const KnownKeeper::Done& done) {
+                             *before = entry_before(keeper, *policy, entry, wall);
+                             keeper.add(entry, wall, done);
+                           },
+                           [&front, who = entry.added_by, word, before, after](bool, Now now) {
+                             audit(front, who, now.wall, "access add", word, *before, after);
+                             Reply reply;
+                             reply.content = R"({"entries":[)" + after + "]}";
+                             return reply;
+                           });
+                     });
 }
 
 Outcome remove_entry(Front& front, const Request& request) {
   const auto list = list_of(request.parts[0]);
   if (!list) return no_such_list(request.parts[0]);
-  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
-  AccessEntry selector;
-  selector.list = *list;
   const Parameters& given = request.parameters;
-  auto refused = name_client(*policy, given["ip"], given["apikey"], given["limit"], given["id"], selector);
-  if (refused) return std::move(*refused);
-  const Wall wall = request.now.wall;
-  const auto before = std::make_shared<std::string>();
-  return std::make_unique<Changing>(
-      front.errands,
-      [&keeper = front.keeper, policy, selector, wall, before](const KnownKeeper::Done& done) {
-        *before = entry_before(keeper, *policy, selector, wall);
-        keeper.remove(selector, wall, done);
-      },
-      [&front, who = std::string(caller(request)), word = request.parts[0], before](bool found, Now now) {
-        if (!found) {
-          return refuse(404, "not_found",
-                        "no such entry was added at run time; those of the configuration end with the configuration");
-        }
-        audit(front, who, now.wall, "access remove", word, *before, {});
-        Reply reply;
-        reply.content = R"({"removed":1})";
-        return reply;
+  Client client{std::string(given["ip"]), std::string(given["apikey"]), std::string(given["limit"]),
+                std::string(given["id"])};
+  AccessEntry selector;
+  // A whole key belongs in a body, not in an address.
+  if (!request.content.empty()) {
+    if (auto refused = read_entry(front, request, client, selector)) return std::move(*refused);
+  }
+  selector.list = *list;
+  return with_client(
+      front, request, client, std::move(selector),
+      [&front, wall = request.now.wall, who = std::string(caller(request)), word = request.parts[0]](
+          const std::shared_ptr<const Policy>& policy, const AccessEntry& entry) -> Outcome {
+        const auto before = std::make_shared<std::string>();
+        return std::make_unique<Changing>(
+            front.errands,
+            [&keeper = front.keeper, policy, entry, wall, before](const KnownKeeper::Done& done) {
+              *before = entry_before(keeper, *policy, entry, wall);
+              keeper.remove(entry, wall, done);
+            },
+            [&front, who, word, before](bool found, Now now) {
+              if (!found) {
+                return refuse(
+                    404, "not_found",
+                    "no such entry was added at run time; those of the configuration end with the configuration");
+              }
+              audit(front, who, now.wall, "access remove", word, *before, {});
+              Reply reply;
+              reply.content = R"({"removed":1})";
+              return reply;
+            });
       });
 }
 

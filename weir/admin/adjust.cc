@@ -1,14 +1,15 @@
 // Other numbers for one id, for a while: GET, PUT and DELETE /ratelimit/adjust.
 #include <array>
+#include <functional>
 
 #include "weir/admin/audit.h"
 #include "weir/admin/body.h"
 #include "weir/admin/calls.h"
 #include "weir/admin/changing.h"
+#include "weir/admin/key_search.h"
 #include "weir/admin/target.h"
 #include "weir/admin/writing.h"
 #include "weir/base/text.h"
-#include "weir/core/identifier.h"
 
 namespace weir::admin {
 namespace {
@@ -22,9 +23,8 @@ Reply bad_value(const Error& error) {
 // The numbers with which it is in force; what it leaves open comes from what holds without it.
 void write_adjustment(const Policy& policy, const Adjustment& adjustment, Wall wall, JsonWriter& json) {
   const NamedLimit* const limit = policy.find(adjustment.limit);
-  const bool secret = limit == nullptr || limit->holds_api_key();  // of a limit that is gone nobody knows
   json.begin_object().key("limit").string(adjustment.limit);
-  json.key("id").string(secret ? shortened(adjustment.id) : adjustment.id);
+  json.key("id").string(policy.shown_id(limit, adjustment.id));
   std::optional<Limit> numbers;
   if (limit != nullptr) {
     const auto without = policy.in_force(*limit, adjustment.id, Known(), wall);
@@ -78,36 +78,16 @@ std::optional<Error> read_numbers(JsonValue object, Wall wall, Adjustment& adjus
   return {};
 }
 
-}  // namespace
-
-Outcome list_adjustments(Front& front, const Request& request) {
-  const auto write = [policy = front.reloader.policy().current(), &keeper = front.keeper, wall = request.now.wall] {
-    Reply reply;
-    JsonWriter json(reply.content);
-    json.begin_object().key("adjustments").begin_array();
-    for (const Adjustment& adjustment : keeper.adjustments(wall)) write_adjustment(*policy, adjustment, wall, json);
-    json.end_array().end_object();
-    return reply;
-  };
-  return std::make_unique<Writing>(front.errands, write);
+const Adjustment* live_adjustment(const Policy& policy, const Target& target, const Known& known, Wall wall) {
+  const Adjustment* const found = policy.adjustment_of(*target.limit, target.id, known);
+  return found != nullptr && found->live(wall) ? found : nullptr;
 }
 
-Outcome adjust(Front& front, const Request& request) {
-  static constexpr std::array<std::string_view, 5> kFields = {"rate", "burst", "count", "period", "for"};
-  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
-  auto target = target_of(*policy, request.parts[0], request.parts[1]);
-  if (auto* reply = std::get_if<Reply>(&target)) return std::move(*reply);
-  const auto& [limit, id] = std::get<Target>(target);
-  std::optional<JsonValue> object;
-  if (auto refused = read_object(front, request, kFields, object)) return std::move(*refused);
-
-  const Wall wall = request.now.wall;
-  Adjustment adjustment;
-  adjustment.limit = limit->name;
-  adjustment.id = id;
-  adjustment.added_by = caller(request);
+// Puts the adjustment in force for one client, `id` as in bucket keys. The adjustment's own id is what it stores.
+Outcome put_adjustment(Front& front, const std::shared_ptr<const Policy>& policy, const Target& target,
+                       Adjustment adjustment, Wall wall) {
+  const auto& [limit, id] = target;
   adjustment.hash_mark = policy->hash_mark(*limit);
-  if (const auto error = read_numbers(*object, wall, adjustment)) return bad_value(*error);
   const auto without = policy->in_force(*limit, id, Known(), wall);
   if (limit->quota && !limit->numbers && limit->schedule.empty() && !without.numbers) {
     return bad_value({Fault::invalid, "limit " + quote(limit->name) + " has nothing but a quota, and an adjustment " +
@@ -122,15 +102,16 @@ Outcome adjust(Front& front, const Request& request) {
                                           print_duration(policy->window_max()) + " is possible"});
   }
   const std::shared_ptr<const Known> known = front.keeper.known().current();
-  const std::string before = text_of(*policy, known->adjustments().find({limit->name, id}, wall), wall);
+  const Adjustment* const old = live_adjustment(*policy, {limit, id}, *known, wall);
+  if (old != nullptr) adjustment.id = old->id;  // one per client, however it was named
+  const std::string before = text_of(*policy, old, wall);
   const std::string after = text_of(*policy, &adjustment, wall);
   return std::make_unique<Changing>(
       front.errands,
       [&keeper = front.keeper, adjustment, wall](const KnownKeeper::Done& done) {
         keeper.adjust(adjustment, wall, done);
       },
-      [&front, who = std::string(caller(request)), whom = shown(std::get<Target>(target)), before, after](bool,
-                                                                                                          Now now) {
+      [&front, who = adjustment.added_by, whom = shown(*policy, target), before, after](bool, Now now) {
         audit(front, who, now.wall, "adjust", whom, before, after);
         Reply reply;
         reply.content = after;
@@ -138,26 +119,122 @@ Outcome adjust(Front& front, const Request& request) {
       });
 }
 
-Outcome unadjust(Front& front, const Request& request) {
-  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
-  auto target = target_of(*policy, request.parts[0], request.parts[1]);
-  if (auto* reply = std::get_if<Reply>(&target)) return std::move(*reply);
-  const Target& whom = std::get<Target>(target);
-  const Wall wall = request.now.wall;
+Outcome end_adjustment(Front& front, const std::shared_ptr<const Policy>& policy, const Target& target,
+                       const std::string& who, Wall wall) {
   const std::shared_ptr<const Known> known = front.keeper.known().current();
-  const std::string before = text_of(*policy, known->adjustments().find({whom.limit->name, whom.id}, wall), wall);
+  const Adjustment* const old = live_adjustment(*policy, target, *known, wall);
+  const std::string stored = old == nullptr ? target.id : old->id;
+  const std::string before = text_of(*policy, old, wall);
   return std::make_unique<Changing>(
       front.errands,
-      [&keeper = front.keeper, limit = whom.limit->name, id = whom.id, wall](const KnownKeeper::Done& done) {
-        keeper.unadjust(limit, id, wall, done);
+      [&keeper = front.keeper, limit = target.limit->name, stored, wall](const KnownKeeper::Done& done) {
+        keeper.unadjust(limit, stored, wall, done);
       },
-      [&front, who = std::string(caller(request)), name = shown(whom), before](bool found, Now now) {
+      [&front, who, name = shown(*policy, target), before](bool found, Now now) {
         if (!found) return refuse(404, "not_found", "there is no adjustment for " + name);
         audit(front, who, now.wall, "unadjust", name, before, {});
         Reply reply;
         reply.content = R"({"removed":1})";
         return reply;
       });
+}
+
+// Calls `act` with the client that limit and id name, and with what an adjustment of it stores.
+Outcome with_target(Front& front, const Request& request, std::string_view limit, std::string_view id,
+                    std::function<Outcome(const std::shared_ptr<const Policy>&, const Target&, std::string)> act) {
+  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  if (auto named = named_by_handle(*policy, id, limit); named && named->limit != nullptr) {
+    const NamedLimit* const one = named->limit;
+    return find_key(front, policy, std::move(*named), request.now, [policy, one, act](const KnownKey& key) {
+      return act(policy, Target{one, key.id}, key.stored);
+    });
+  }
+  auto target = target_of(*policy, limit, id);
+  if (auto* reply = std::get_if<Reply>(&target)) return std::move(*reply);
+  std::string stored = std::get<Target>(target).id;
+  return act(policy, std::get<Target>(target), std::move(stored));
+}
+
+Outcome adjust(Front& front, const Request& request, JsonValue object, std::string_view limit, std::string_view id) {
+  const Wall wall = request.now.wall;
+  Adjustment adjustment;
+  adjustment.limit = limit;
+  adjustment.added_by = caller(request);
+  const std::optional<Error> error = read_numbers(object, wall, adjustment);
+  return with_target(front, request, limit, id,
+                     [&front, adjustment, error, wall](const std::shared_ptr<const Policy>& policy,
+                                                       const Target& target, std::string stored) mutable -> Outcome {
+                       if (error) return bad_value(*error);
+                       adjustment.id = std::move(stored);
+                       return put_adjustment(front, policy, target, std::move(adjustment), wall);
+                     });
+}
+
+Outcome unadjust(Front& front, const Request& request, std::string_view limit, std::string_view id) {
+  return with_target(front, request, limit, id,
+                     [&front, who = std::string(caller(request)), wall = request.now.wall](
+                         const std::shared_ptr<const Policy>& policy, const Target& target, const std::string&) {
+                       return end_adjustment(front, policy, target, who, wall);
+                     });
+}
+
+// The limit and the id that a body names.
+struct Named {
+  std::string limit;
+  std::string id;
+};
+std::variant<Named, Reply> read_named(JsonValue object) {
+  auto limit = text_field(object, "limit");
+  if (!limit) return bad_value(limit.error());
+  auto id = text_field(object, "id");
+  if (!id) return bad_value(id.error());
+  if (!*limit || !*id) return refuse(400, "bad_value", "limit and id are needed: whom to adjust");
+  return Named{std::move(**limit), std::move(**id)};
+}
+
+}  // namespace
+
+Outcome list_adjustments(Front& front, const Request& request) {
+  const auto write = [policy = front.reloader.policy().current(), &keeper = front.keeper, wall = request.now.wall] {
+    Reply reply;
+    JsonWriter json(reply.content);
+    json.begin_object().key("adjustments").begin_array();
+    for (const Adjustment& adjustment : keeper.adjustments(wall)) write_adjustment(*policy, adjustment, wall, json);
+    json.end_array().end_object();
+    return reply;
+  };
+  return std::make_unique<Writing>(front.errands, write);
+}
+
+Outcome adjust_in_path(Front& front, const Request& request) {
+  static constexpr std::array<std::string_view, 5> kFields = {"rate", "burst", "count", "period", "for"};
+  std::optional<JsonValue> object;
+  if (auto refused = read_object(front, request, kFields, object)) return std::move(*refused);
+  return adjust(front, request, *object, request.parts[0], request.parts[1]);
+}
+
+Outcome adjust_in_body(Front& front, const Request& request) {
+  static constexpr std::array<std::string_view, 7> kFields = {"limit", "id", "rate", "burst", "count", "period", "for"};
+  std::optional<JsonValue> object;
+  if (auto refused = read_object(front, request, kFields, object)) return std::move(*refused);
+  auto named = read_named(*object);
+  if (auto* reply = std::get_if<Reply>(&named)) return std::move(*reply);
+  const auto& [limit, id] = std::get<Named>(named);
+  return adjust(front, request, *object, limit, id);
+}
+
+Outcome unadjust_in_path(Front& front, const Request& request) {
+  return unadjust(front, request, request.parts[0], request.parts[1]);
+}
+
+Outcome unadjust_in_body(Front& front, const Request& request) {
+  static constexpr std::array<std::string_view, 2> kFields = {"limit", "id"};
+  std::optional<JsonValue> object;
+  if (auto refused = read_object(front, request, kFields, object)) return std::move(*refused);
+  auto named = read_named(*object);
+  if (auto* reply = std::get_if<Reply>(&named)) return std::move(*reply);
+  const auto& [limit, id] = std::get<Named>(named);
+  return unadjust(front, request, limit, id);
 }
 
 }  // namespace weir::admin

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "weir/base/assert.h"
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
 #include "weir/protocol/http/fault_status.h"
@@ -122,22 +123,28 @@ void AdminSession::begin(std::unique_ptr<Work> work, Queries& queries, std::stri
     queries.add(next_sequence_++) = query;
     ++missing_;
   }
-  if (missing_ == 0) advance(out);
+  if (missing_ == 0) advance(&queries, out);
 }
 
 void AdminSession::reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) {
   if (work_ == nullptr || sequence < first_sequence_ || missing_ == 0) return;
   work_->answered(static_cast<std::size_t>(sequence - first_sequence_), answer);
-  if (--missing_ == 0) advance(out);
+  if (--missing_ == 0) advance(nullptr, out);
 }
 
-void AdminSession::advance(std::string& out) {
+// `queries` is null where nothing can be asked: after answers.
+void AdminSession::advance(Queries* queries, std::string& out) {
   const Now now = front_.clock.now();
-  if (auto reply = work_->step(now)) {
-    work_.reset();
-    return write(*reply, out);
+  std::optional<Outcome> outcome = work_->step(now);
+  if (!outcome) {
+    next_wake_ = now.time + work_->pause();
+    return;
   }
-  next_wake_ = now.time + work_->pause();
+  work_.reset();
+  if (const auto* reply = std::get_if<Reply>(&*outcome)) return write(*reply, out);
+  auto* const next = std::get_if<std::unique_ptr<Work>>(&*outcome);
+  WEIR_ASSERT(next != nullptr && queries != nullptr);
+  begin(std::move(*next), *queries, out);
 }
 
 // Server-sent events (WHATWG HTML §9.2), until either side ends: so there is no length, and nothing comes after it.
@@ -173,9 +180,9 @@ Time AdminSession::wake_at() const noexcept {
   return busy ? next_wake_ : Time::max();
 }
 
-void AdminSession::wake(Time, std::string& out) {
+void AdminSession::wake(Time, Queries& queries, std::string& out) {
   if (stream_ != nullptr) return pump(out);
-  if (work_ != nullptr && missing_ == 0) advance(out);
+  if (work_ != nullptr && missing_ == 0) advance(&queries, out);
 }
 
 void AdminSession::write(const Reply& reply, std::string& out) {

@@ -28,7 +28,7 @@ class AdminSession final : public Session {
   Time deadline() const noexcept override;
   void expire(Time now, std::string& out) override;
   Time wake_at() const noexcept override;
-  void wake(Time now, std::string& out) override;
+  void wake(Time now, Queries& queries, std::string& out) override;
   bool working() const noexcept override { return work_ != nullptr; }
   void hang_up(std::string& out) override;
   void drain(std::string& out) override;
@@ -46,7 +46,7 @@ class AdminSession final : public Session {
   admin::Outcome call(const admin::Found& found);
   void begin(std::unique_ptr<admin::Work> work, Queries& queries, std::string& out);
   void begin(const admin::Stream& stream, std::string& out);
-  void advance(std::string& out);
+  void advance(Queries* queries, std::string& out);
   void pump(std::string& out);
   void write(const admin::Reply& reply, std::string& out);
 

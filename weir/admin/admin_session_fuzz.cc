@@ -32,7 +32,11 @@ std::string talk(std::string_view first, std::string_view second) {
       if (!taken) return out;
       pending.erase(0, *taken);
       for (const weir::Asked& asked : queries.all()) session.reply(asked.sequence, weir::Answer{}, out);
-      for (int i = 0; i < 1000 && session.working(); ++i) session.wake(weir::Time{}, out);
+      for (int i = 0; i < 1000 && session.working(); ++i) {
+        queries.clear();
+        session.wake(weir::Time{}, queries, out);
+        for (const weir::Asked& asked : queries.all()) session.reply(asked.sequence, weir::Answer{}, out);
+      }
       more = *taken > 0 && !pending.empty();
     }
   }

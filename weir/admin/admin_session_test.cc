@@ -110,7 +110,7 @@ TEST(AdminSession, SaysWhatAPathTakes) {
   EXPECT_EQ(options.allow, "GET, HEAD, POST, DELETE, OPTIONS");
   EXPECT_EQ(desk.call("OPTIONS", "*").status, 204);
   for (const std::string_view path : {"/", "/ratelimit", "/ratelimit/", "/ratelimit/stats/", "/ratelimit/clients/x",
-                                      "/ratelimit/reset", "/ratelimit/reset/", "/metrics/x", "/nothing"}) {
+                                      "/ratelimit/reset/", "/metrics/x", "/nothing"}) {
     EXPECT_EQ(desk.get(path).status, 404) << path;
   }
 }
@@ -152,6 +152,7 @@ TEST(AdminSession, StreamsDecisionsAndTellsWhatItDropped) {
   EXPECT_TRUE(out.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n")) << out;
   EXPECT_FALSE(session.finished());
   ASSERT_NE(session.wake_at(), Time::max());
+  Queries queries;
   out.clear();
   EXPECT_TRUE(desk.allowed("orders", "1", 5));
   EXPECT_TRUE(desk.allowed("per-ip", "10.0.0.1"));
@@ -159,7 +160,7 @@ TEST(AdminSession, StreamsDecisionsAndTellsWhatItDropped) {
   while (out.find("\"dropped\"") == out.npos && out.size() < (1u << 20)) {
     const std::size_t before = out.size();
     std::string more;
-    session.wake(session.wake_at(), more);
+    session.wake(session.wake_at(), queries, more);
     out += more;
     ASSERT_GT(out.size(), before);
   }
@@ -169,7 +170,7 @@ TEST(AdminSession, StreamsDecisionsAndTellsWhatItDropped) {
   EXPECT_EQ(out.find("per-ip"), out.npos);
   EXPECT_NE(out.find("event: dropped\ndata: {\"dropped\":"), out.npos);
   std::string full(1u << 17, 'x');
-  session.wake(session.wake_at(), full);
+  session.wake(session.wake_at(), queries, full);
   EXPECT_EQ(full.size(), 1u << 17) << "a peer that takes nothing gets nothing more";
   session.drain(out);
   EXPECT_TRUE(session.finished());

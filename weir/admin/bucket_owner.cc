@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "weir/core/identifier.h"
-
 namespace weir::admin {
 
 BucketOwners::BucketOwners(std::shared_ptr<const Policy> policy) : policy_(std::move(policy)) {
@@ -39,13 +37,9 @@ Label label_of(const BucketOwner& owner) {
   if (owner.limit == nullptr) return label;
   label.limit = owner.limit->name;
   label.key = owner.limit->key.size() == 1 ? std::string_view(owner.limit->key.front()) : std::string_view{};
+  label.limiter_type = owner.limit->limiter_type;
   label.secret = owner.limit->holds_api_key();
   return label;
-}
-
-std::string shown_key(const BucketOwner& owner) {
-  if (owner.limit == nullptr) return std::string(kOwnPrefix).append(owner.id);
-  return bucket_key(*owner.limit, owner.route, shown_id(label_of(owner)), owner.tier);
 }
 
 }  // namespace weir::admin

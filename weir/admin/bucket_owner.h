@@ -43,7 +43,5 @@ std::string bucket_key(const NamedLimit& limit, std::string_view route, std::str
 
 // For what people are shown (core/identifier.h).
 Label label_of(const BucketOwner& owner);
-// The key as others may see it.
-std::string shown_key(const BucketOwner& owner);
 
 }  // namespace weir::admin

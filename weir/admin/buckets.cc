@@ -1,11 +1,14 @@
 // One client's bucket, and forgetting buckets: GET /ratelimit/clients/{limit}/{id} and POST /ratelimit/reset/{id}. Both
 // ask the pipeline, as clients do, so that they work on any store.
 #include <algorithm>
+#include <array>
 
 #include "weir/admin/audit.h"
+#include "weir/admin/body.h"
 #include "weir/admin/calls.h"
 #include "weir/admin/changing.h"
 #include "weir/admin/client_row.h"
+#include "weir/admin/key_search.h"
 #include "weir/admin/target.h"
 #include "weir/base/text.h"
 #include "weir/protocol/http/answer_json.h"
@@ -65,7 +68,7 @@ class ClientView final : public Work {
     }
   }
 
-  std::optional<Reply> step(Now now) override {
+  std::optional<Outcome> step(Now now) override {
     if (error_) return refuse(*error_);
     std::size_t strictest = 0;
     bool touched = false;
@@ -76,7 +79,7 @@ class ClientView final : public Work {
     const BucketOwner plain{target_.limit, {}, target_.id};
     ClientRow row = clients_.full_row(owners_.empty() ? plain : owners_[strictest], kind_of(strictest), now);
     if (!touched && row.counters == nullptr && !sourced_ && denied_by_ == nullptr) {
-      return refuse(404, "not_found", "nothing is known of " + shown(target_) + ": its bucket is full");
+      return refuse(404, "not_found", "nothing is known of " + shown(*policy_, target_) + ": its bucket is full");
     }
     if (!answers_.empty()) {
       row.remaining = answers_[strictest].remaining;
@@ -194,11 +197,15 @@ class Unblocking {
   // Nothing to wait for: it is done, or was never begun. `refused` gets the reply if it was not possible.
   bool done(Now now, std::optional<Reply>& refused) {
     if (changing_ == nullptr) return true;
-    std::optional<Reply> reply = changing_->step(now);
-    if (!reply) return false;
+    std::optional<Outcome> outcome = changing_->step(now);
+    if (!outcome) return false;
     changing_.reset();
-    if (reply->status != 200) refused = std::move(reply);
-    if (!refused) found_ = reply->content;
+    Reply& reply = std::get<Reply>(*outcome);
+    if (reply.status == 200) {
+      found_ = reply.content;
+    } else {
+      refused = std::move(reply);
+    }
     return true;
   }
   // A reset's reply.
@@ -219,8 +226,8 @@ class Unblocking {
 
 class Forgetting final : public Work {
  public:
-  Forgetting(Front& front, const Request& request, std::shared_ptr<const Policy> policy, std::vector<Target> targets)
-      : front_(front), who_(caller(request)), policy_(std::move(policy)), targets_(std::move(targets)) {
+  Forgetting(Front& front, std::string who, std::shared_ptr<const Policy> policy, std::vector<Target> targets)
+      : front_(front), who_(std::move(who)), policy_(std::move(policy)), targets_(std::move(targets)) {
     for (const Target& target : targets_) {
       if (target.limit == nullptr) {
         forget(std::string(kOwnPrefix) + target.id, Kind::bucket);
@@ -253,13 +260,13 @@ class Forgetting final : public Work {
                                        now](const KnownKeeper::Done& done) { keeper.unblock(selectors, now, done); });
   }
 
-  std::optional<Reply> step(Now now) override {
+  std::optional<Outcome> step(Now now) override {
     std::optional<Reply> refused;
     if (!unblocking_.done(now, refused)) return {};
     if (error_) return refuse(*error_);
     if (refused) return refused;
     std::string whom;
-    for (const Target& target : targets_) whom += (whom.empty() ? "" : ", ") + shown(target);
+    for (const Target& target : targets_) whom += (whom.empty() ? "" : ", ") + shown(*policy_, target);
     Reply reply = unblocking_.reply(forgotten_);
     std::string before;
     JsonWriter(before).begin_object().key("buckets").number(static_cast<std::int64_t>(forgotten_)).end_object();
@@ -301,7 +308,7 @@ class ForgettingAll final : public Work {
     });
   }
 
-  std::optional<Reply> step(Now now) override {
+  std::optional<Outcome> step(Now now) override {
     std::optional<Reply> refused;
     if (!unblocking_.done(now, refused)) return {};
     if (refused) return refused;
@@ -347,40 +354,92 @@ class ForgettingAll final : public Work {
   Unblocking unblocking_;
 };
 
-}  // namespace
+// What a call asks to reset.
+struct Resetting {
+  std::string id;
+  std::string limit;  // empty: every limit that the id may be of
+  std::string confirm;
+  bool block = false;  // lift automatic blocks, too
+};
 
-Outcome show_client(Front& front, const Request& request) {
-  std::shared_ptr<const Policy> policy = front.reloader.policy().current();
-  auto target = target_of(*policy, request.parts[0], request.parts[1]);
-  if (auto* reply = std::get_if<Reply>(&target)) return std::move(*reply);
-  return std::make_unique<ClientView>(front, std::move(policy), std::get<Target>(std::move(target)), request.now);
-}
-
-Outcome reset(Front& front, const Request& request) {
-  const std::string& id = request.parts[0];
-  const std::string_view limit = request.parameters["limit"];
-  const std::string_view block = request.parameters["block"];
-  if (request.parameters.has("block") && block != "true" && block != "false") {
-    return refuse(400, "bad_value", "block " + quote(block) + " must be true or false");
-  }
-  if (id == "all" && limit.empty()) {
-    if (request.parameters["confirm"] != "all") {
-      return refuse(400, "bad_value", "a reset of all buckets needs ?confirm=all");
-    }
-    return std::make_unique<ForgettingAll>(front, request, block == "true");
-  }
-  std::shared_ptr<const Policy> policy = front.reloader.policy().current();
-  auto targets = targets_of(*policy, id, limit);
-  if (auto* reply = std::get_if<Reply>(&targets)) return std::move(*reply);
-  auto work = std::make_unique<Forgetting>(front, request, std::move(policy),
-                                           std::get<std::vector<Target>>(std::move(targets)));
+Outcome forget(Front& front, std::string who, std::shared_ptr<const Policy> policy, std::vector<Target> targets,
+               bool block, Wall wall) {
+  auto work = std::make_unique<Forgetting>(front, std::move(who), std::move(policy), std::move(targets));
   if (!work->too_many()) {
-    if (block == "true") work->unblock(request.now.wall);
+    if (block) work->unblock(wall);
     return work;
   }
   return refuse(413, "too_large",
                 "that id may have more than " + std::to_string(bounds::queries_per_turn_max) +
                     " buckets; name one limit with ?limit=");
+}
+
+Outcome reset(Front& front, const Request& request, const Resetting& asked) {
+  const auto& [id, limit, confirm, block] = asked;
+  if (id == "all" && limit.empty()) {
+    if (confirm != "all") return refuse(400, "bad_value", "a reset of all buckets needs ?confirm=all");
+    return std::make_unique<ForgettingAll>(front, request, block);
+  }
+  std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  std::string who(caller(request));
+  const Wall wall = request.now.wall;
+  if (auto named = named_by_handle(*policy, id, limit)) {
+    const NamedLimit* const one = named->limit;
+    return find_key(front, policy, std::move(*named), request.now,
+                    [&front, policy, one, who, wall, unblock = asked.block](const KnownKey& key) {
+                      if (one != nullptr) return forget(front, who, policy, {{one, key.id}}, unblock, wall);
+                      auto targets = targets_of(*policy, "apikey:" + key.id, {});
+                      if (auto* reply = std::get_if<Reply>(&targets)) return Outcome(std::move(*reply));
+                      return forget(front, who, policy, std::get<std::vector<Target>>(std::move(targets)), unblock,
+                                    wall);
+                    });
+  }
+  auto targets = targets_of(*policy, id, limit);
+  if (auto* reply = std::get_if<Reply>(&targets)) return std::move(*reply);
+  return forget(front, std::move(who), std::move(policy), std::get<std::vector<Target>>(std::move(targets)), block,
+                wall);
+}
+
+}  // namespace
+
+Outcome show_client(Front& front, const Request& request) {
+  std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  if (auto named = named_by_handle(*policy, request.parts[1], request.parts[0]); named && named->limit != nullptr) {
+    const NamedLimit* const limit = named->limit;
+    return find_key(front, policy, std::move(*named), request.now,
+                    [&front, policy, limit, now = request.now](const KnownKey& key) -> Outcome {
+                      return std::make_unique<ClientView>(front, policy, Target{limit, key.id}, now);
+                    });
+  }
+  auto target = target_of(*policy, request.parts[0], request.parts[1]);
+  if (auto* reply = std::get_if<Reply>(&target)) return std::move(*reply);
+  return std::make_unique<ClientView>(front, std::move(policy), std::get<Target>(std::move(target)), request.now);
+}
+
+Outcome reset_in_path(Front& front, const Request& request) {
+  const Parameters& given = request.parameters;
+  const std::string_view block = given["block"];
+  if (given.has("block") && block != "true" && block != "false") {
+    return refuse(400, "bad_value", "block " + quote(block) + " must be true or false");
+  }
+  return reset(front, request,
+               {request.parts[0], std::string(given["limit"]), std::string(given["confirm"]), block == "true"});
+}
+
+Outcome reset_in_body(Front& front, const Request& request) {
+  static constexpr std::array<std::string_view, 4> kFields = {"id", "limit", "confirm", "block"};
+  std::optional<JsonValue> object;
+  if (auto refused = read_object(front, request, kFields, object)) return std::move(*refused);
+  std::array<std::string, 3> texts;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    auto text = text_field(*object, kFields[i]);
+    if (!text) return refuse(400, "bad_value", text.error().detail);
+    texts[i] = std::move(*text).value_or("");
+  }
+  if (texts[0].empty()) return refuse(400, "bad_value", "id is missing: whose buckets to reset");
+  const auto block = object->find("block");
+  if (block && !block->is(JsonKind::boolean)) return refuse(400, "bad_value", "block must be true or false");
+  return reset(front, request, {texts[0], texts[1], texts[2], block && block->boolean()});
 }
 
 }  // namespace weir::admin

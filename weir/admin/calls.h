@@ -16,12 +16,15 @@ Outcome stats(Front& front, const Request& request);
 Outcome list_clients(Front& front, const Request& request);
 Outcome show_client(Front& front, const Request& request);
 Outcome top(Front& front, const Request& request);
-Outcome reset(Front& front, const Request& request);
+Outcome reset_in_path(Front& front, const Request& request);
+Outcome reset_in_body(Front& front, const Request& request);
 Outcome watch_events(Front& front, const Request& request);
 
 Outcome list_adjustments(Front& front, const Request& request);
-Outcome adjust(Front& front, const Request& request);
-Outcome unadjust(Front& front, const Request& request);
+Outcome adjust_in_path(Front& front, const Request& request);
+Outcome adjust_in_body(Front& front, const Request& request);
+Outcome unadjust_in_path(Front& front, const Request& request);
+Outcome unadjust_in_body(Front& front, const Request& request);
 
 Outcome list_entries(Front& front, const Request& request);
 Outcome add_entry(Front& front, const Request& request);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "weir/admin/desk_test.h"
+#include "weir/identify/handle.h"
 
 namespace weir::admin {
 namespace {
@@ -87,8 +88,9 @@ TEST(Stats, DoNotWaitForAStoreThatHangs) {
     around.clock().advance(std::chrono::milliseconds{499});
     EXPECT_FALSE(work.step(around.clock().now()));
     around.clock().advance(std::chrono::milliseconds{1});
-    const std::optional<Reply> reply = work.step(around.clock().now());
-    ASSERT_TRUE(reply);
+    const std::optional<Outcome> done = work.step(around.clock().now());
+    ASSERT_TRUE(done);
+    const Reply* const reply = &std::get<Reply>(*done);
     EXPECT_EQ(reply->status, 200);
     EXPECT_EQ(reply->content.find("active_clients{"), std::string::npos);
     if (call == metrics) continue;
@@ -174,12 +176,12 @@ TEST(Clients, NeverShowsAnApiKeyInFull) {
   for (const std::string_view path :
        {"/ratelimit/clients", "/ratelimit/top", "/ratelimit/clients/per-apikey/key-abc-123"}) {
     const std::string content = desk.get(path).content;
-    EXPECT_EQ(content.find("key-abc"), content.npos) << content;
-    EXPECT_NE(content.find("key-ab"), content.npos) << content;
+    EXPECT_EQ(content.find("key-"), content.npos) << content;
+    EXPECT_NE(content.find(handle_of("key", "key-abc-123")), content.npos) << content;
   }
   desk.call("POST", "/ratelimit/reset/apikey:key-abc-123");
   ASSERT_EQ(desk.around.log.size(), 1u);
-  EXPECT_EQ(desk.around.log[0].find("key-abc"), std::string::npos);
+  EXPECT_EQ(desk.around.log[0].find("key-"), std::string::npos);
 }
 
 TEST(Client, ShowsOneBucketWithItsLastDenials) {

@@ -29,7 +29,7 @@ class Changing final : public Work {
     });
   }
 
-  std::optional<Reply> step(Now now) override {
+  std::optional<Outcome> step(Now now) override {
     if (!accepted_) return refuse(503, "unavailable", "too many changes are waiting; try again later");
     std::optional<Result<bool>> changed;
     {

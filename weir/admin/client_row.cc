@@ -4,6 +4,7 @@
 #include "weir/algorithm/gcra.h"
 #include "weir/base/text.h"
 #include "weir/core/identifier.h"
+#include "weir/identify/handle.h"
 
 namespace weir::admin {
 namespace {
@@ -63,9 +64,10 @@ ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket
   const Label label = label_of(owner);
   ClientRow row;
   row.limit = std::string(label.limit);
-  row.id = shown_id(label);
-  row.identifier = shown_identifier(label);
-  row.bucket = shown_key(owner);
+  row.id = shown_id(label, owners_.policy().hash_key());
+  row.identifier = identifier_of(label, row.id);
+  row.bucket =
+      owner.limit == nullptr ? std::string(bucket.key.text) : bucket_key(*owner.limit, owner.route, row.id, owner.tier);
   row.tier = owner.tier;
   row.kind = bucket.key.kind;
   row.source = "caller";

@@ -17,7 +17,7 @@ namespace weir::admin {
 
 struct ClientRow {
   std::string limit;
-  std::string id;          // shown: an API key is shortened
+  std::string id;          // shown: of an API key its handle
   std::string identifier;  // the same
   std::string bucket;      // the same
   std::string tier;        // whose bucket it is; empty: the limit's own

@@ -9,7 +9,6 @@
 #include "weir/admin/scan.h"
 #include "weir/base/siphash.h"
 #include "weir/base/text.h"
-#include "weir/core/identifier.h"
 
 namespace weir::admin {
 namespace {
@@ -81,7 +80,7 @@ class ClientList final : public Collector {
     return true;
   }
 
-  Reply reply(const std::string& cursor) override {
+  Outcome reply(const std::string& cursor) override {
     std::string next = cursor;
     if (listing_.sort != Sort::none) {
       const bool more = rows_.size() > listing_.count;
@@ -163,6 +162,7 @@ Outcome top(Front& front, const Request& request) {
   if (!which) return bad_value("by " + quote(by) + " must be requests, denied or shadow_denied");
   const auto count = request.parameters.number("n", 10, 1, bounds::admin_page_max);
   if (!count) return bad_value(count.error().detail);
+  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
   std::vector<const LoopClients*> loops;
   for (const LoopMetrics* loop : front.loops()) loops.push_back(&loop->clients);
   Reply reply;
@@ -170,7 +170,7 @@ Outcome top(Front& front, const Request& request) {
   json.begin_object().key("by").string(by).key("clients").begin_array();
   for (const ClientCounters& client : top_clients(loops, *which, *count)) {
     json.begin_object().key("limit").string(client.limit);
-    json.key("id").string(client.secret ? shortened(client.id) : client.id);
+    json.key("id").string(client.secret ? policy->shown_id(policy->find(client.limit), client.id) : client.id);
     json.key("count").number(static_cast<std::int64_t>(client.count));
     json.key("error").number(static_cast<std::int64_t>(client.error)).end_object();
   }

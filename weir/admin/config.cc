@@ -52,7 +52,7 @@ class Reconfiguring final : public Work {
     });
   }
 
-  std::optional<Reply> step(Now now) override {
+  std::optional<Outcome> step(Now now) override {
     if (!accepted_) return refuse(503, "unavailable", "too many reloads are waiting; try again later");
     if (!progress_->done.load(std::memory_order_acquire)) return {};
     if (!progress_->report.ok()) return refuse(400, "bad_value", sentences(progress_->report.problems));

@@ -57,10 +57,11 @@ class Desk final : public Asker {
     ASSERT_TRUE(taken);
     session_ = &session;
     out_ = &out;
-    pipeline_.refresh();
-    for (const Asked& asked : queries.all()) pipeline_.ask(asked.sequence, asked.query, *this, now());
-    pipeline_.flush(now());
-    while (session.working()) session.wake(now().time, out);
+    answer(queries);
+    while (session.working()) {
+      session.wake(now().time, queries, out);
+      answer(queries);
+    }
     session_ = nullptr;
   }
 
@@ -90,6 +91,13 @@ class Desk final : public Asker {
   Now now() { return around.clock().now(); }
 
  private:
+  void answer(Queries& queries) {
+    pipeline_.refresh();
+    for (const Asked& asked : queries.all()) pipeline_.ask(asked.sequence, asked.query, *this, now());
+    queries.clear();
+    pipeline_.flush(now());
+  }
+
   static Told read(const std::string& out, bool head) {
     ResponseReader reader(head);
     Told told;

@@ -19,7 +19,7 @@ class DeepProbe final : public Work {
   DeepProbe() { query_.probe = true; }
   std::span<const Query> questions() const override { return {&query_, 1}; }
   void answered(std::size_t, const Result<Answer>& answer) override { decided_ = bool(answer); }
-  std::optional<Reply> step(Now) override { return tell(decided_, "ready", "store unavailable"); }
+  std::optional<Outcome> step(Now) override { return tell(decided_, "ready", "store unavailable"); }
 
  private:
   Query query_;

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 3> kReset = {"limit", "confirm", "block"}
 constexpr std::array<std::string_view, 3> kEvents = {"limit", "allowed", "sample"};
 constexpr std::array<std::string_view, 4> kEntry = {"ip", "apikey", "limit", "id"};
 
-constexpr std::array<Route, 19> kRoutes = {{
+constexpr std::array<Route, 23> kRoutes = {{
     {"GET", "/healthz", Needs::nothing, healthz, {}, true},
     {"GET", "/readyz", Needs::nothing, readyz, {}, true},
     {"GET", "/startz", Needs::nothing, startz, {}, true},
@@ -24,10 +24,14 @@ constexpr std::array<Route, 19> kRoutes = {{
     {"GET", "/ratelimit/clients", Needs::read, list_clients, kListing},
     {"GET", "/ratelimit/clients/{}/{}", Needs::read, show_client, {}},
     {"GET", "/ratelimit/top", Needs::read, top, kTop},
-    {"POST", "/ratelimit/reset/{}", Needs::write, reset, kReset},
+    {"POST", "/ratelimit/reset", Needs::write, reset_in_body, {}},
+    {"POST", "/ratelimit/reset/{}", Needs::write, reset_in_path, kReset},
     {"GET", "/ratelimit/adjust", Needs::read, list_adjustments, {}},
-    {"PUT", "/ratelimit/adjust/{}/{}", Needs::write, adjust, {}},
-    {"DELETE", "/ratelimit/adjust/{}/{}", Needs::write, unadjust, {}},
+    {"PUT", "/ratelimit/adjust", Needs::write, adjust_in_body, {}},
+    {"POST", "/ratelimit/adjust", Needs::write, adjust_in_body, {}},
+    {"DELETE", "/ratelimit/adjust", Needs::write, unadjust_in_body, {}},
+    {"PUT", "/ratelimit/adjust/{}/{}", Needs::write, adjust_in_path, {}},
+    {"DELETE", "/ratelimit/adjust/{}/{}", Needs::write, unadjust_in_path, {}},
     {"GET", "/ratelimit/access/{}", Needs::read, list_entries, {}},
     {"POST", "/ratelimit/access/{}", Needs::write, add_entry, {}},
     {"DELETE", "/ratelimit/access/{}", Needs::write, remove_entry, kEntry},

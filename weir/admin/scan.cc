@@ -48,7 +48,7 @@ void Scan::visit(Now now) {
       });
 }
 
-std::optional<Reply> Scan::step(Now now) {
+std::optional<Outcome> Scan::step(Now now) {
   if (progress_->waiting) {
     // Whoever can do without does not wait until a store that hangs is given up.
     if (now.time - progress_->asked < kPatience) return {};

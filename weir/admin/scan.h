@@ -22,7 +22,7 @@ class Collector {
     return false;
   }
   // `cursor` is where a list would go on; empty: nothing is left.
-  virtual Reply reply(const std::string& cursor) = 0;
+  virtual Outcome reply(const std::string& cursor) = 0;
   // The store cannot be asked. What is said instead of that, if anything.
   virtual std::optional<Reply> reply_without() { return {}; }
 };
@@ -31,7 +31,7 @@ class Scan final : public Work {
  public:
   // The roster outlives it.
   Scan(Roster& roster, Roster::Look look, std::unique_ptr<Collector> collector, std::string cursor);
-  std::optional<Reply> step(Now now) override;
+  std::optional<Outcome> step(Now now) override;
   Duration pause() const noexcept override;
 
  private:

@@ -43,7 +43,7 @@ class Census final : public Collector {
     return true;
   }
 
-  Reply reply(const std::string&) override { return answering_(front_, &active_); }
+  Outcome reply(const std::string&) override { return answering_(front_, &active_); }
   std::optional<Reply> reply_without() override { return answering_(front_, nullptr); }
 
  private:

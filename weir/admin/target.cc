@@ -2,7 +2,7 @@
 
 #include "weir/admin/bucket_owner.h"
 #include "weir/base/text.h"
-#include "weir/core/identifier.h"
+#include "weir/identify/handle.h"
 
 namespace weir::admin {
 namespace {
@@ -69,8 +69,8 @@ std::variant<std::vector<Target>, Reply> targets_of(const Policy& policy, std::s
   return all;
 }
 
-std::string shown(const Target& target) {
-  return shown_identifier(label_of({target.limit, {}, target.id}));
+std::string shown(const Policy& policy, const Target& target) {
+  return shown_identifier(label_of({target.limit, {}, target.id}), policy.hash_key());
 }
 
 }  // namespace weir::admin

@@ -25,7 +25,7 @@ std::variant<std::vector<Target>, Reply> targets_of(const Policy& policy, std::s
 // One id of one limit.
 std::variant<Target, Reply> target_of(const Policy& policy, std::string_view limit, std::string_view id);
 
-// For logs: an API key is shortened.
-std::string shown(const Target& target);
+// For logs: of an API key its handle.
+std::string shown(const Policy& policy, const Target& target);
 
 }  // namespace weir::admin

@@ -31,6 +31,14 @@ Reply refuse(const Error& error);
 // An end to the millisecond, rounded up: nobody is told to come back too early.
 std::string print_end(Wall end);
 
+// A stream of events instead of a reply.
+struct Stream {
+  std::shared_ptr<EventQueue> queue;
+};
+
+class Work;
+using Outcome = std::variant<Reply, std::unique_ptr<Work>, Stream>;
+
 // A call that takes more than one step. Dropped when its connection ends.
 class Work {
  public:
@@ -44,17 +52,11 @@ class Work {
     (void)answer;
   }
 
-  // Goes on for a moment, well under a millisecond. The reply, when there is one.
-  virtual std::optional<Reply> step(Now now) = 0;
+  // Goes on for a moment, well under a millisecond. What the call comes to, once that is known: a reply, or other work
+  // that follows. Work with questions is followed by no other work.
+  virtual std::optional<Outcome> step(Now now) = 0;
   // How long to wait before the next step.
   virtual Duration pause() const noexcept { return Duration::zero(); }
 };
-
-// A stream of events instead of a reply.
-struct Stream {
-  std::shared_ptr<EventQueue> queue;
-};
-
-using Outcome = std::variant<Reply, std::unique_ptr<Work>, Stream>;
 
 }  // namespace weir::admin

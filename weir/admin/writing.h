@@ -22,7 +22,7 @@ class Writing final : public Work {
     });
   }
 
-  std::optional<Reply> step(Now) override {
+  std::optional<Outcome> step(Now) override {
     if (!accepted_) return refuse(503, "unavailable", "too many calls are waiting; try again later");
     if (!progress_->done.load(std::memory_order_acquire)) return {};
     return std::move(progress_->reply);

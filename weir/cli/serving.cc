@@ -497,11 +497,14 @@ void Serving::watch_redis() {
     asking = hash_key_asking_;
   }
   const std::shared_ptr<const Policy> policy = reloader_->policy().current();
-  const bool hashed = std::ranges::any_of(policy->limits(), [](const NamedLimit& limit) { return limit.hashed; });
+  // Handles of API keys need the key, too: they are the same on all servers.
+  const bool hashed = std::ranges::any_of(policy->limits(), &NamedLimit::hides_ids);
   if (found && use_hash_key(*found) && hashed) {
-    if (!known.empty()) log_.warn("Redis has another key of hashed limits: their buckets begin anew");
+    if (!known.empty()) {
+      log_.warn("Redis has another hash key: buckets of hashed limits start over, handles of API keys change");
+    }
     if (!reloader_->renew().ok()) {
-      log_.warn("the configuration cannot be read: until it can, hashed limits are this server's own");
+      log_.warn("cannot read the configuration: hashed limits and handles keep this server's own hash key");
     }
   }
   const bool up = redis_->is_up();

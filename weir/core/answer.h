@@ -19,7 +19,7 @@ struct Label {
   std::string_view source;  // where the numbers came from: limit, schedule, override, …
   std::string_view key;     // what kind of client it counts: ip, apikey, header, …; empty: ids that callers name
   bool shadow = false;
-  bool secret = false;                   // the id holds an API key: only its owner sees it in full
+  bool secret = false;                   // the id holds an API key: others see a handle (identify/handle.h)
   Duration window = Duration::zero();    // from empty to full, or a quota's whole window
   Duration interval = Duration::zero();  // one token's time; zero: everything comes back at once, as a quota does
   std::string_view route = {};           // whose limit this is; empty: none, or the limit was named
@@ -60,11 +60,12 @@ struct HeaderFamilies {
 struct Answer {
   Verdict verdict;
   Access access = Access::limited;
-  Labels labels;             // behind those of decisions, limits that apply but were not asked: an earlier one denied
-  std::size_t labelled = 0;  // labels that mean something
-  std::string_view route;    // that the request took; empty: none, or limits were named
-  Now now;                   // the reading the decisions used
-  HeaderFamilies headers{};  // as the policy says that decided
+  Labels labels;              // behind those of decisions, limits that apply but were not asked: an earlier one denied
+  std::size_t labelled = 0;   // labels that mean something
+  std::string_view route;     // that the request took; empty: none, or limits were named
+  std::string_view hash_key;  // of handles of API keys
+  Now now;                    // the reading the decisions used
+  HeaderFamilies headers{};   // as the policy says that decided
 };
 
 // A limit with numbers and a quota has two decisions, side by side: the stricter one is the limit's answer.

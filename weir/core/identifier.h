@@ -1,4 +1,4 @@
-// What a client is called where people read it: in answers, lists, events and logs.
+// What a client is called in responses, lists, events and logs. What operators may see of it: identify/handle.h.
 #pragma once
 
 #include <string>
@@ -11,12 +11,7 @@ namespace weir {
 // "ip:203.0.113.9", "apikey:…", "global", "per-tenant:acme"; of a bucket of the caller's own, its key. For the client
 // itself: an API key is in full.
 std::string identifier_of(const Label& label);
-
-// "ak_9f2…": enough to recognise an API key, too little to use it.
-std::string shortened(std::string_view secret);
-
-// The id, and the identifier, for everybody else: what holds an API key is shortened.
-std::string shown_id(const Label& label);
-std::string shown_identifier(const Label& label);
+// The same with another text in place of the id.
+std::string identifier_of(const Label& label, std::string_view shown_id);
 
 }  // namespace weir

@@ -5,17 +5,19 @@
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
 #include "weir/core/identifier.h"
+#include "weir/identify/handle.h"
 #include "weir/wire/json.h"
 
 namespace weir {
 namespace {
 
-std::string describe(const Label& label, const Decision& decision, Wall wall) {
+std::string describe(const Label& label, std::string_view hash_key, const Decision& decision, Wall wall) {
   std::string text;
   JsonWriter json(text);
   json.begin_object().key("time").string(print_instant(wall));
-  json.key("limit").string(label.limit).key("id").string(shown_id(label));
-  json.key("identifier").string(shown_identifier(label)).key("allowed").boolean(decision.allowed);
+  const std::string id = shown_id(label, hash_key);
+  json.key("limit").string(label.limit).key("id").string(id);
+  json.key("identifier").string(identifier_of(label, id)).key("allowed").boolean(decision.allowed);
   json.key("burst").number(decision.burst).key("remaining").number(decision.remaining);
   json.key("retry_after");
   decision.retry_after == kNever ? json.number("-1") : json.number(print_seconds(decision.retry_after));
@@ -96,7 +98,7 @@ void Events::publish(const Answer& answer) {
     std::string text;
     for (const std::shared_ptr<EventQueue>& queue : queues) {
       if (!queue->wants(label.limit, all[speaks].allowed)) continue;
-      if (text.empty()) text = describe(label, all[speaks], answer.now.wall);
+      if (text.empty()) text = describe(label, answer.hash_key, all[speaks], answer.now.wall);
       queue->push(text);
     }
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "weir/identify/handle.h"
+
 #include <memory>
 #include <vector>
 
@@ -47,7 +49,7 @@ TEST(Events, NeverShowsAnApiKeyInFull) {
   const EventQueue::Taken taken = queue->take(1 << 20);
   ASSERT_EQ(taken.events.size(), 1u);
   EXPECT_EQ(taken.events[0].find("key-abc"), std::string::npos);
-  EXPECT_NE(taken.events[0].find(R"("identifier":"apikey:key-ab…")"), std::string::npos);
+  EXPECT_NE(taken.events[0].find("\"identifier\":\"apikey:" + handle_of("", "key-abc-123") + "\""), std::string::npos);
 }
 
 TEST(Events, FiltersByLimitAndOutcomeAndTakesASample) {

@@ -5,8 +5,14 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
+#include "weir/identify/handle.h"
 
 namespace weir {
+namespace {
+
+constexpr std::string_view kHandles = "#";  // no limit's name
+
+}  // namespace
 
 std::string_view print(AccessEntry::List list) noexcept {
   return list == AccessEntry::List::allow ? "allow" : "deny";
@@ -58,7 +64,11 @@ Result<AccessList> AccessList::build(std::vector<AccessEntry> entries) {
       prefixes[which].emplace_back(*entry.ip, i);
       continue;
     }
-    const BucketName name = entry.limit.empty() ? BucketName{{}, entry.apikey} : BucketName{entry.limit, entry.id};
+    const bool handle = is_full_handle(entry.limit.empty() ? entry.apikey : entry.id);
+    list.has_handles_ |= handle;
+    const std::string_view no_limit = handle ? kHandles : std::string_view{};
+    const BucketName name =
+        entry.limit.empty() ? BucketName{no_limit, entry.apikey} : BucketName{entry.limit, entry.id};
     if (!list.sides_[which].names.emplace(name, i).second) {
       // An API key is a secret.
       return Error{Fault::invalid, entry.limit.empty() ? std::string("an apikey is given twice")
@@ -89,6 +99,11 @@ const AccessEntry* AccessList::find_ip(AccessEntry::List list, const IpPrefix& c
 
 const AccessEntry* AccessList::find_apikey(AccessEntry::List list, std::string_view apikey, Wall now) const noexcept {
   return find_id(list, BucketName{{}, apikey}, now);
+}
+
+const AccessEntry* AccessList::find_handle(AccessEntry::List list, std::string_view full_handle,
+                                           Wall now) const noexcept {
+  return find_id(list, BucketName{kHandles, full_handle}, now);
 }
 
 const AccessEntry* AccessList::find_id(AccessEntry::List list, const BucketName& name, Wall now) const noexcept {

@@ -22,8 +22,9 @@ struct AccessEntry {
   enum class List : unsigned char { allow, deny };
 
   List list = List::deny;
-  // Whom it is about: exactly one of an address prefix, an API key in full, or a limit and an id of it. The id is
-  // canonical, or its keyed hash: as it stands in the bucket's key (Policy::bucket_id).
+  // Whom it is about: exactly one of an address prefix, an API key, or a limit and an id of it. The id is canonical, or
+  // its keyed hash: as it stands in the bucket's key (Policy::bucket_id). Key and id are in clear, or, of an entry made
+  // by handle, the key's full handle (identify/handle.h).
   std::optional<IpPrefix> ip;
   std::string apikey;
   std::string limit;
@@ -86,11 +87,17 @@ class AccessList {
   const AccessEntry* find_apikey(AccessEntry::List list, std::string_view apikey, Wall now) const noexcept;
   const AccessEntry* find_id(AccessEntry::List list, const BucketName& name, Wall now) const noexcept;
 
+  // Entries made by handle: whether there are any, and the one about the key itself. Those about a limit and an id are
+  // found by find_id().
+  bool has_handles() const noexcept { return has_handles_; }
+  const AccessEntry* find_handle(AccessEntry::List list, std::string_view full_handle, Wall now) const noexcept;
+
   bool empty() const noexcept { return entries_.empty(); }
   const std::vector<AccessEntry>& entries() const noexcept { return entries_; }
 
  private:
-  // Of allow and of deny. An API key is a name without a limit.
+  // Of allow and of deny. An API key is a name without a limit, its handle one under a name that no limit has: nobody
+  // can send a handle as a key.
   struct Side {
     PrefixMap<std::uint32_t> prefixes;
     std::unordered_map<BucketName, std::uint32_t, BucketNameHash> names;
@@ -100,6 +107,7 @@ class AccessList {
 
   std::vector<AccessEntry> entries_;
   Side sides_[2];
+  bool has_handles_ = false;
 };
 
 }  // namespace weir

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "weir/base/assert.h"
+#include "weir/identify/handle.h"
 
 namespace weir {
 
@@ -21,6 +22,7 @@ Adjustments::Adjustments(std::vector<Adjustment> all)
   for (std::uint32_t i = 0; i < all_.size(); ++i) {
     const bool fresh = index_.emplace(BucketName{all_[i].limit, all_[i].id}, i).second;
     WEIR_ASSERT(fresh);
+    has_handles_ |= is_full_handle(all_[i].id);
   }
 }
 

@@ -21,7 +21,7 @@ namespace weir {
 // bucket, so that it outlives idleness, resets and, where it is kept, restarts.
 struct Adjustment {
   std::string limit;
-  std::string id;  // as in the bucket's key (Policy::bucket_id)
+  std::string id;  // as in the bucket's key (Policy::bucket_id), or a full handle (identify/handle.h)
   // What is not given stays as it would be without the adjustment.
   std::optional<Count> burst;
   std::optional<Count> count;
@@ -52,11 +52,14 @@ class Adjustments {
   const Adjustment* find(const BucketName& name, Wall now) const noexcept;
   // The same, ended or not.
   const Adjustment* find(const BucketName& name) const noexcept;
+  // Some were made by handle: their id is a full handle.
+  bool has_handles() const noexcept { return has_handles_; }
   const std::vector<Adjustment>& all() const noexcept { return all_; }
 
  private:
   std::vector<Adjustment> all_;
   std::unordered_map<BucketName, std::uint32_t, BucketNameHash> index_;
+  bool has_handles_ = false;
 };
 
 class Known {

@@ -84,6 +84,9 @@ struct NamedLimit {
     return !hashed && std::any_of(key.begin(), key.end(), [](const std::string& part) { return part == "apikey"; });
   }
 
+  // Its ids are API keys in clear, and nothing else.
+  bool is_keyed_by_api_key() const { return !hashed && key.size() == 1 && key.front() == "apikey"; }
+
   // Its ids are not for everybody to read, as configured: what is stored of them is a hash, or they are API keys.
   bool hides_ids() const { return hashed || holds_api_key(); }
 

@@ -5,7 +5,10 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
+#include "weir/core/answer.h"
+#include "weir/identify/attribute.h"
 #include "weir/identify/digest.h"
+#include "weir/identify/handle.h"
 #include "weir/policy/bucket_id.h"
 #include "weir/policy/nearest.h"
 
@@ -114,6 +117,33 @@ bool Policy::is_orphaned(std::string_view limit, std::string_view id, std::strin
   return mark != hash_mark(*found);
 }
 
+std::string Policy::full_handle(std::string_view apikey) const {
+  std::string part;
+  append_part(part, apikey);
+  return full_handle_of(parts_.hash_key, part);
+}
+
+std::string Policy::shown_apikey(std::string_view apikey) const {
+  return shortened(is_full_handle(apikey) ? std::string(apikey) : full_handle(apikey));
+}
+
+std::string Policy::shown_id(const NamedLimit* limit, std::string_view id) const {
+  Label label;
+  label.id = id;
+  label.secret = limit == nullptr || limit->holds_api_key();
+  if (limit != nullptr) label.limiter_type = limit->limiter_type;
+  return weir::shown_id(label, parts_.hash_key);
+}
+
+const Adjustment* Policy::adjustment_of(const NamedLimit& limit, std::string_view bucket_id, const Known& known) const {
+  const Adjustments& all = known.adjustments();
+  const Adjustment* const by_id = all.find({limit.name, bucket_id});
+  if (!all.has_handles() || !limit.is_keyed_by_api_key()) return by_id;
+  const Adjustment* const by_handle = all.find({limit.name, full_handle_of(parts_.hash_key, bucket_id)});
+  if (by_id == nullptr || by_handle == nullptr) return by_id == nullptr ? by_handle : by_id;
+  return by_handle->expires > by_id->expires ? by_handle : by_id;
+}
+
 // From the weakest to the strongest; each may replace what was chosen before it. An external service's answer will
 // stand between the override and the adjustment. An override's numbers are the same for every tier, and so is their
 // bucket.
@@ -170,7 +200,7 @@ Policy::InForce Policy::in_force(const NamedLimit& limit, std::string_view bucke
   if (!limit.hashed) {
     if (const Result<Identity> identity = identify(limit, bucket_id, parts_.ipv6_prefix)) found = identity->found;
   }
-  const Adjustment* const adjustment = known.adjustments().find({limit.name, bucket_id});
+  const Adjustment* const adjustment = adjustment_of(limit, bucket_id, known);
   const Numbers numbers = choose(limit, found, adjustment, limit.find_tier(tier), wall);
   return {numbers.bucket, numbers.source, numbers.standing, numbers.changed,
           numbers.tier == nullptr ? std::string_view{} : std::string_view(numbers.tier->name)};

@@ -179,6 +179,17 @@ class Policy {
   const AccessEntry* denied_by(const NamedLimit& limit, std::string_view bucket_id, const Known& known,
                                Wall wall) const;
 
+  // The key of `hashed` and of handles.
+  std::string_view hash_key() const noexcept { return parts_.hash_key; }
+  // What an entry about this API key stores when it is made by handle (identify/handle.h).
+  std::string full_handle(std::string_view apikey) const;
+  // An API key, and an id, as operators see it: both in clear or as a full handle. Null: the limit is gone, and its ids
+  // may be API keys.
+  std::string shown_apikey(std::string_view apikey) const;
+  std::string shown_id(const NamedLimit* limit, std::string_view id) const;
+  // The adjustment of that id, made for the id itself or by handle, ended or not. Null: none. Valid as long as `known`.
+  const Adjustment* adjustment_of(const NamedLimit& limit, std::string_view bucket_id, const Known& known) const;
+
   std::span<const NamedLimit> limits() const noexcept { return parts_.limits; }
   const NamedLimit* find(std::string_view name) const noexcept;  // null if there is none
   // "unknown limit "ordrs"; did you mean "orders"?", for a name that find() does not know.
@@ -217,6 +228,7 @@ class Policy {
   Result<void> resolve_named(const Asking& asking, Resolved& out) const;
   Result<void> resolve_request(const Asking& asking, Resolved& out) const;
   Result<void> resolve_limit(const NamedLimit& limit, Count cost, const Asking& asking, Resolved& out) const;
+  bool has_handles(const Known& known) const noexcept;
   bool ask_lists(const Asking& asking, Resolved& out) const;
   Standing ask_lists(const Identity& identity, const Part& part, const Asking& asking, Resolved& out) const;
   Result<void> add_part(const Wanted& wanted, const Asking& asking, Resolved& out) const;

@@ -5,6 +5,7 @@
 
 #include "weir/base/text.h"
 #include "weir/identify/digest.h"
+#include "weir/identify/handle.h"
 #include "weir/identify/quote.h"
 #include "weir/policy/policy.h"
 
@@ -51,6 +52,7 @@ struct Client {
   std::optional<IpPrefix> ip;
   std::string_view apikey;
   BucketName name;
+  std::string handle;  // of the API key, in full; empty: no list has entries made by handle
 };
 
 // The entry about the client itself, and the one about its id of this limit.
@@ -68,6 +70,11 @@ Found find_in(AccessEntry::List list, const Client& client, std::initializer_lis
     if (client.ip) found.client = later(found.client, each->find_ip(list, *client.ip, now));
     if (!client.apikey.empty()) found.client = later(found.client, each->find_apikey(list, client.apikey, now));
     if (!client.name.limit.empty()) found.id = later(found.id, each->find_id(list, client.name, now));
+    if (client.handle.empty() || !each->has_handles()) continue;
+    found.client = later(found.client, each->find_handle(list, client.handle, now));
+    if (!client.name.limit.empty()) {
+      found.id = later(found.id, each->find_id(list, {client.name.limit, client.handle}, now));
+    }
   }
   return found;
 }
@@ -242,6 +249,10 @@ std::string Policy::tier_of(const NamedLimit& limit, const Query& query, const R
   return tier;
 }
 
+bool Policy::has_handles(const Known& known) const noexcept {
+  return parts_.access.has_handles() || known.entries().has_handles();
+}
+
 // The client of a request, before its route is looked for. True: the lists have decided.
 bool Policy::ask_lists(const Asking& asking, Resolved& out) const {
   const Known& known = asking.known;
@@ -250,6 +261,7 @@ bool Policy::ask_lists(const Asking& asking, Resolved& out) const {
   if (out.client_ip()) ip.ip = IpPrefix::of(*out.client_ip(), out.client_ip()->width());
   Client apikey;
   apikey.apikey = out.apikey();
+  if (!apikey.apikey.empty() && has_handles(known)) apikey.handle = full_handle(apikey.apikey);
   const Wall wall = asking.now.wall;
   if (asking.decides()) {
     for (const Client& client : {ip, apikey}) {
@@ -284,7 +296,10 @@ Standing Policy::ask_lists(const Identity& identity, const Part& part, const Ask
   const std::vector<std::string>& key = part.limit->key;
   Client client;
   client.ip = identity.ip;
-  if (key.size() == 1 && key.front() == "apikey") client.apikey = identity.id;
+  if (key.size() == 1 && key.front() == "apikey") {
+    client.apikey = identity.id;
+    if (has_handles(known)) client.handle = full_handle_of(parts_.hash_key, identity.id);
+  }
   client.name = {part.limit->name, part.id};
   const Wall wall = asking.now.wall;
   if (asking.decides()) {
@@ -315,7 +330,10 @@ const AccessEntry* Policy::denied_by(const NamedLimit& limit, std::string_view b
   if (!limit.hashed && limit.id_kind != IdKind::shaped) {
     if (const Result<IpPrefix> ip = IpPrefix::parse(bucket_id)) client.ip = *ip;
   }
-  if (!limit.hashed && limit.key.size() == 1 && limit.key.front() == "apikey") client.apikey = bucket_id;
+  if (limit.is_keyed_by_api_key()) {
+    client.apikey = bucket_id;
+    client.handle = is_full_handle(bucket_id) ? std::string(bucket_id) : full_handle_of(parts_.hash_key, bucket_id);
+  }
   return find_in(AccessEntry::List::deny, client, {&parts_.access, &known.entries(), &known.blocks()}, wall).last();
 }
 
@@ -335,7 +353,7 @@ Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolv
   if (part.standing != Standing::charged) return {};
 
   const Wall wall = asking.now.wall;
-  const Adjustment* const adjustment = asking.known.adjustments().find({limit.name, part.id});
+  const Adjustment* const adjustment = adjustment_of(limit, part.id, asking.known);
   const bool reset = asking.query.mode == Mode::reset;
   const Numbers numbers = choose(limit, wanted.identity.found, adjustment, reset ? nullptr : tier, wall);
   const bool stopped = out.blocked_ != kNoCharge;  // behind a blocked limit nothing is charged

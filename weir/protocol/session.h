@@ -123,11 +123,12 @@ class Session {
   }
 
   // When the session has something to do although nothing came: long work that goes on, a stream to write. The
-  // connection calls wake() then. A peer may be slow: wake() adds nothing while `out` is over its bound. Time::max():
-  // never.
+  // connection calls wake() then, which may ask questions as receive() does. A peer may be slow: wake() adds nothing
+  // while `out` is over its bound. Time::max(): never.
   virtual Time wake_at() const noexcept { return Time::max(); }
-  virtual void wake(Time now, std::string& out) {
+  virtual void wake(Time now, Queries& queries, std::string& out) {
     (void)now;
+    (void)queries;
     (void)out;
   }
   // An answer is still to come that is not among the questions asked: not over yet, even if the peer sends no more.

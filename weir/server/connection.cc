@@ -274,9 +274,20 @@ void Connection::set_alarm() {
   if (when == Time::max()) return;
   alarm_ = turn_.loop.at(when, [this] {
     alarm_ = 0;
-    session_->wake(turn_.loop.now().time, out_);
-    touch();
+    wake();
   });
+}
+
+void Connection::wake() {
+  const Now now = turn_.loop.now();
+  Queries& queries = turn_.queries;
+  queries.clear();
+  turn_.pipeline.refresh();
+  session_->wake(now.time, queries, out_);
+  owed_ += queries.all().size();
+  for (const Asked& asked : queries.all()) turn_.pipeline.ask(asked.sequence, asked.query, *this, now);
+  queries.clear();
+  touch();
 }
 
 void Connection::check_deadline(Time now, Duration idle_timeout) {

@@ -79,6 +79,7 @@ class Connection final : public Loop::Handler, public Asker {
   const std::string& unsent() const noexcept { return tls_ ? tls_->sealed : out_; }
   void watch();
   void set_alarm();
+  void wake();
   void touch();
 
   std::uint64_t id_;

@@ -7,7 +7,7 @@
 
 #include "weir/base/inline_list.h"
 #include "weir/base/text.h"
-#include "weir/core/identifier.h"
+#include "weir/identify/handle.h"
 
 namespace weir {
 namespace {
@@ -39,8 +39,8 @@ BucketName name_of(const Label& label) noexcept {
 
 }  // namespace
 
-std::string block_line(const Label& label, std::int64_t denials, const BlockRule& rule) {
-  return "client blocked: client=" + shown_identifier(label) + " limit=" + std::string(label.limit) +
+std::string block_line(const Label& label, std::string_view hash_key, std::int64_t denials, const BlockRule& rule) {
+  return "client blocked: client=" + shown_identifier(label, hash_key) + " limit=" + std::string(label.limit) +
          " denials=" + std::to_string(denials) + " within=" + print_duration(rule.within) +
          " for=" + print_duration(rule.lasts);
 }
@@ -64,18 +64,19 @@ void DenialWatch::denied(const Policy& policy, const Answer& answer) {
     const NamedLimit* const limit = policy.find(label.limit);
     if (limit == nullptr || label.key == "global") continue;
     if (policy.block().any() && first(name_of(label))) {
-      count(name_of(label), 0, policy.block(), label, answer.now, client_of(*limit, label));
+      count(name_of(label), 0, policy.block(), label, answer, client_of(*limit, label));
     }
     const BucketName own{label.limit, label.id};
     // A limit with a rate and a quota has two decisions, which count once.
     const bool second = i > 0 && answer.labels[i - 1].limit == label.limit && answer.labels[i - 1].id == label.id &&
                         !all[i - 1].allowed;
-    if (limit->block.any() && !second) count(own, kOwnRule, limit->block, label, answer.now, id_of(label));
+    if (limit->block.any() && !second) count(own, kOwnRule, limit->block, label, answer, id_of(label));
   }
 }
 
-void DenialWatch::count(const BucketName& name, std::uint64_t salt, const BlockRule& rule, const Label& label, Now now,
-                        AccessEntry entry) {
+void DenialWatch::count(const BucketName& name, std::uint64_t salt, const BlockRule& rule, const Label& label,
+                        const Answer& answer, AccessEntry entry) {
+  const Now now = answer.now;
   std::int64_t total = 0;
   const std::uint64_t hash = std::max<std::uint64_t>(hash_(name) ^ salt, 1);
   if (!count(hash, rule, label.interval, now.time, total)) return;
@@ -84,7 +85,7 @@ void DenialWatch::count(const BucketName& name, std::uint64_t salt, const BlockR
       "automatic block: " + within + (salt == kOwnRule ? " by " : ", the last by ") + std::string(label.limit);
   entry.added_by = "weir";
   entry.expires = rule.lasts < Wall::max() - now.wall ? now.wall + rule.lasts : Wall::max();
-  keeper_.block(std::move(entry), std::string(label.limit), block_line(label, total, rule));
+  keeper_.block(std::move(entry), std::string(label.limit), block_line(label, answer.hash_key, total, rule));
 }
 
 bool DenialWatch::count(std::uint64_t hash, const BlockRule& rule, Duration interval, Time now, std::int64_t& total) {

@@ -35,7 +35,7 @@ namespace weir {
 
 // The log line of an automatic block: "client blocked: client=ip:203.0.113.9 limit=per-ip denials=100 within=1m
 // for=10m". `denials` is what `rule` counted, the last of them `label`'s.
-std::string block_line(const Label& label, std::int64_t denials, const BlockRule& rule);
+std::string block_line(const Label& label, std::string_view hash_key, std::int64_t denials, const BlockRule& rule);
 
 class DenialWatch {
  public:
@@ -69,8 +69,8 @@ class DenialWatch {
   };
 
   // One denial under one rule: blocks `entry` if the rule is met.
-  void count(const BucketName& name, std::uint64_t salt, const BlockRule& rule, const Label& label, Now now,
-             AccessEntry entry);
+  void count(const BucketName& name, std::uint64_t salt, const BlockRule& rule, const Label& label,
+             const Answer& answer, AccessEntry entry);
   // How many denials this one makes, and whether the rule is met; then the count begins anew.
   bool count(std::uint64_t hash, const BlockRule& rule, Duration interval, Time now, std::int64_t& total);
   Slot& place(Stripe& stripe, std::uint64_t hash, Time now);

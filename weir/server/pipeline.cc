@@ -244,6 +244,7 @@ void Pipeline::label(const Pending& pending, Answer& answer) {
   }
   const Resolved& resolved = pending.resolved;
   const std::span<const Charge> charges = resolved.charges();
+  answer.hash_key = pending.policy->hash_key();
   if (resolved.route() != nullptr) answer.route = resolved.route()->name;
   for (const Part& part : resolved.parts()) {
     for (const std::size_t i : {part.bucket, part.quota}) {

@@ -1,4 +1,4 @@
-// Every write leaves a line in the log.
+// Every write leaves a record in the log.
 #pragma once
 
 #include <string_view>
@@ -17,7 +17,7 @@ inline std::string_view caller(const Request& request) noexcept {
 // `before` and `after` are JSON; empty: nothing.
 inline void audit(const Front& front, std::string_view who, Wall wall, std::string_view action, std::string_view target,
                   std::string_view before, std::string_view after) {
-  front.log(audit_line({wall, who, action, target, before, after}));
+  front.log({wall, who, action, target, before, after});
 }
 
 }  // namespace weir::admin

@@ -44,10 +44,8 @@ class Reconfiguring final : public Work {
       : front_(front), who_(caller(request)), action_(std::move(action)), progress_(std::make_shared<Progress>()) {
     accepted_ = front.errands.run([progress = progress_, &reloader = front.reloader, attempt = std::move(attempt)] {
       progress->before = reloader.version();
-      const std::shared_ptr<const policy::Loaded> was = reloader.current();
       progress->report = attempt(reloader);
       progress->after = reloader.version();
-      if (progress->report.ok()) progress->changes = policy::diff(*was, *reloader.current());
       progress->done.store(true, std::memory_order_release);
     });
   }
@@ -57,11 +55,11 @@ class Reconfiguring final : public Work {
     if (!progress_->done.load(std::memory_order_acquire)) return {};
     if (!progress_->report.ok()) return refuse(400, "bad_value", sentences(progress_->report.problems));
     audit(front_, who_, now.wall, action_, {}, version_text(progress_->before, {}),
-          version_text(progress_->after, progress_->changes));
+          version_text(progress_->after, progress_->report.changes));
     Reply reply;
     JsonWriter json(reply.content);
     json.begin_object().key("policy_version").number(static_cast<std::int64_t>(progress_->after + 1));
-    json.key("changed").number(static_cast<std::int64_t>(progress_->changes.size()));
+    json.key("changed").number(static_cast<std::int64_t>(progress_->report.changes.size()));
     json.key("needs_restart").begin_array();
     for (const std::string& path : progress_->report.needs_restart) json.string(path);
     json.end_array().end_object();
@@ -75,7 +73,6 @@ class Reconfiguring final : public Work {
     Reloader::Report report;
     std::uint64_t before = 0;
     std::uint64_t after = 0;
-    std::vector<policy::Change> changes;
     std::atomic<bool> done{false};  // after everything else was written
   };
 

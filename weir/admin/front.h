@@ -8,6 +8,7 @@
 
 #include "weir/admin/errands.h"
 #include "weir/base/clock.h"
+#include "weir/observe/audit.h"
 #include "weir/observe/events.h"
 #include "weir/observe/metrics.h"
 #include "weir/protocol/http/http_session.h"
@@ -30,8 +31,8 @@ struct Front {
   const Clock& clock;
   std::function<std::vector<const LoopMetrics*>()> loops;
   std::function<Gauges()> gauges;
-  std::function<void(std::string_view)> log;  // of audit lines: written at every level
-  bool loopback = true;                       // the listener can be reached from this machine only
+  std::function<void(const AuditEntry&)> log;  // written at every level
+  bool loopback = true;                        // the listener can be reached from this machine only
 
   // The sessions' workbench: nothing on it survives a call.
   RequestHead head{};

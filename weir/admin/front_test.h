@@ -54,7 +54,7 @@ class Around {
                  gauges.uptime = clock_.now().time - Time{};
                  return gauges;
                },
-               [this](std::string_view line) { log.emplace_back(line); }} {
+               [this](const AuditEntry& entry) { log.push_back(audit_line(entry)); }} {
     health_.started = true;
     health_.ready = true;
   }

@@ -71,6 +71,13 @@ std::string log_line(LogFormat format, LogLevel level, Wall now, std::string_vie
   return line;
 }
 
+std::string json_log_line(LogLevel level, Wall now, std::string_view word, std::string_view fields) {
+  std::string line = log_line(LogFormat::json, level, now, word);
+  constexpr std::string_view kEnd = "}\n";
+  line.resize(line.size() - kEnd.size());
+  return line.append(fields.empty() ? "" : ",").append(fields).append(kEnd);
+}
+
 void Log::configure(LogLevel least, LogFormat format) noexcept {
   least_.store(least);
   format_.store(format);
@@ -83,6 +90,13 @@ void Log::write(LogLevel level, std::string_view message) {
 
 void Log::always(LogLevel level, std::string_view message) {
   const std::string line = log_line(format_.load(), level, BootClock::wall(), message);
+  const std::lock_guard lock(writing_);
+  sink_(line);
+}
+
+void Log::always(LogLevel level, std::string_view message, std::string_view word, std::string_view fields) {
+  if (format_.load() == LogFormat::text) return always(level, message);
+  const std::string line = json_log_line(level, BootClock::wall(), word, fields);
   const std::lock_guard lock(writing_);
   sink_(line);
 }

@@ -24,6 +24,8 @@ std::string_view print(LogLevel level) noexcept;
 
 // The line, with its line feed. Control characters in the message are escaped: it stays one line.
 std::string log_line(LogFormat format, LogLevel level, Wall now, std::string_view message);
+// A line of JSON with more fields.
+std::string json_log_line(LogLevel level, Wall now, std::string_view word, std::string_view fields);
 
 class Log {
  public:
@@ -35,8 +37,13 @@ class Log {
   void configure(LogLevel least, LogFormat format) noexcept;
 
   void write(LogLevel level, std::string_view message);
+  // Whether write() at this level writes: ask before building an expensive message.
+  bool enabled(LogLevel level) const noexcept { return level >= least_.load(std::memory_order_relaxed); }
   // Whatever is configured: what must never go unwritten.
   void always(LogLevel level, std::string_view message);
+  // The same for a record. In text it is `message`. In JSON the message is `word`, and `fields` are fields of the line:
+  // members of a JSON object, without its braces.
+  void always(LogLevel level, std::string_view message, std::string_view word, std::string_view fields);
   void info(std::string_view message) { write(LogLevel::info, message); }
   void warn(std::string_view message) { write(LogLevel::warn, message); }
   void error(std::string_view message) { write(LogLevel::error, message); }

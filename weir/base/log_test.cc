@@ -19,6 +19,22 @@ TEST(Log, SaysWhenHowGraveAndWhat) {
             "\n");
 }
 
+TEST(Log, WritesARecordsFieldsAsFieldsOfAJsonLine) {
+  constexpr std::string_view fields = R"("who":"127.0.0.1","after":{"burst":50})";
+  EXPECT_EQ(
+      json_log_line(LogLevel::info, kNow, "audit", fields),
+      R"({"time":"2026-11-15T14:07:31.123Z","level":"info","message":"audit","who":"127.0.0.1","after":{"burst":50}})"
+      "\n");
+}
+
+TEST(Log, SaysWhichLevelsAreWritten) {
+  Log log([](std::string_view) {});
+  EXPECT_FALSE(log.enabled(LogLevel::debug));
+  EXPECT_TRUE(log.enabled(LogLevel::info));
+  log.configure(LogLevel::debug, LogFormat::text);
+  EXPECT_TRUE(log.enabled(LogLevel::debug));
+}
+
 TEST(Log, KeepsAnEventOnOneLine) {
   EXPECT_EQ(log_line(LogFormat::text, LogLevel::error, kNow, "a\nb\x1b[31m"),
             "2026-11-15T14:07:31.123Z error a\\nb\\u001b[31m\n");

@@ -28,17 +28,19 @@ Sessions admin_sessions(bool loopback, Surroundings& around, Loop& loop) {
 
 Sessions resp_sessions(std::size_t index, Surroundings& around) {
   auto options = std::make_shared<RespOptions>();
-  return [options, index, &around](std::string_view) {
+  options->log = around.requests;
+  return [options, index, &around](std::string_view peer) {
     // A new password is for all who AUTH from now on.
     const policy::Listener& listener = around.current()->settings.listen[index];
     options->password = listener.password;
     options->write_password = listener.write_password;
-    return std::make_unique<RespSession>(*options, around.next_client.fetch_add(1));
+    return std::make_unique<RespSession>(*options, around.next_client.fetch_add(1), peer);
   };
 }
 
 Sessions http_sessions(std::size_t index, Surroundings& around) {
   auto front = std::make_shared<HttpFront>(around.health, around.http, index);
+  front->log = around.requests;
   // Whoever reaches a UNIX socket is on this machine.
   return [front](std::string_view peer) {
     return std::make_unique<HttpSession>(*front, peer.empty() ? "127.0.0.1" : peer);

@@ -33,6 +33,7 @@ struct Surroundings {
   // What the admin API of one loop can see and do.
   std::function<std::shared_ptr<admin::Front>(Loop& loop)> admin;
   std::atomic<std::uint64_t> next_client{1};  // CLIENT ID of RESP connections
+  Log* requests = nullptr;                    // gets bad requests, at debug
 };
 
 // In the order of the listeners. The Error names the address and what is wrong with it.

@@ -142,6 +142,7 @@ Exit Serving::start() {
   wakeup_ = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!signals_ || !wakeup_) return fail({Fault::unavailable, "cannot wait for signals: out of descriptors"});
   connections_max_ = raise_descriptor_limit();
+  around_.requests = &log_;
   auto endpoints = make_endpoints(loaded_.settings, around_);
   if (!endpoints) return fail(endpoints.error(), kUsage);
   apply_log(loaded_.settings, log_);
@@ -332,6 +333,7 @@ Result<void> Serving::start_server(std::vector<Endpoint> endpoints) {
                               .store = [this](Loop& loop) { return make_store(loop); },
                               .watch = watch_.get(),
                               .log = [this](std::string_view sentence) { log_.warn(sentence); },
+                              .requests = &log_,
                               .events = &events_,
                               .connections_max = connections_max_,
                               .takes_over = takes_over_},
@@ -349,6 +351,9 @@ void Serving::announce() {
   }
   health_.started = true;
   health_.ready = true;
+  log_.info("weir started: version=" + std::string(WEIR_VERSION) + " config=" +
+            (path_.empty() ? "environment" : path_) + " limits=" + std::to_string(now->policy->limits().size()) +
+            " routes=" + std::to_string(now->policy->routes().size()) + " store=" + (redis_ ? "redis" : "memory"));
   log_.info("ready: " + where);
   notify("READY=1");
 }
@@ -358,7 +363,9 @@ std::shared_ptr<admin::Front> Serving::admin_front(Loop& loop) {
   return std::make_shared<admin::Front>(
       admin::Front{*reloader_, *keeper_, *rosters_.back(), events_, *errands_, health_, *clock_,
                    [this] { return server_->metrics(); }, [this] { return gauges(); },
-                   [this](std::string_view line) { log_.always(LogLevel::info, line); }});
+                   [this](const AuditEntry& entry) {
+                     log_.always(LogLevel::info, audit_line(entry), "audit", audit_fields(entry));
+                   }});
 }
 
 Gauges Serving::gauges() const {
@@ -484,6 +491,16 @@ void Serving::save_snapshot() {
   last_snapshot_ = now.time;
 }
 
+// A full table forgets clients that are not full: an operator must know, once.
+void Serving::watch_evictions() {
+  const std::uint64_t evicted = state_.table->stats().evicted;
+  if (eviction_logged_ || evicted == evicted_before_) return;
+  eviction_logged_ = true;
+  log_.warn("table full, evicting buckets that are not full yet: evicted=" + std::to_string(evicted - evicted_before_) +
+            " buckets=" + std::to_string(state_.table->stats().buckets) +
+            (redis_ == nullptr ? "; raise memory.max_buckets" : "; raise redis.fallback_buckets"));
+}
+
 // Asks for the shared key of hashed limits when Redis comes back, and now and then: a Redis that lost everything gets
 // the key again, or all servers take what one of them made anew. Waits for nobody: the answer is used a round later.
 void Serving::watch_redis() {
@@ -537,6 +554,7 @@ bool Serving::use_hash_key(const RedisHashKey::Found& found) {
 void Serving::maintain() {
   Time last_snapshot = clock_->time();
   Time last_round = clock_->time();
+  evicted_before_ = state_.table->stats().evicted;
   bool in_round = true;
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kMaintainEvery, [&] { return stopping_; })) {
@@ -546,6 +564,7 @@ void Serving::maintain() {
     if (redis_ != nullptr) watch_redis();
     keeper_->tick(now.wall);
     server_->look_at_certificates(now.time);
+    watch_evictions();
     // A whole round takes a while; the next one begins `cleanup` after this one ended.
     if (!in_round && now.time - last_round >= loaded->settings.memory.cleanup) in_round = true;
     if (in_round) {

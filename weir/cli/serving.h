@@ -76,6 +76,7 @@ class Serving {
   };
   void take_signal(Ending& ending);
   void drain(Ending& ending);
+  void watch_evictions();
   void maintain();
   void save_snapshot();
 
@@ -95,6 +96,8 @@ class Serving {
   Time started_{};
   std::atomic<Time> last_snapshot_{};  // that was written, or the start
   std::atomic<std::uint64_t> snapshot_failures_{0};
+  std::uint64_t evicted_before_ = 0;  // by earlier processes on the same live file; only maintain() uses these two
+  bool eviction_logged_ = false;
   std::unique_ptr<KnownFile> known_file_;  // none without state files
   std::unique_ptr<KnownKeeper> keeper_;
   std::unique_ptr<DenialWatch> watch_;

@@ -6,15 +6,19 @@
 namespace weir {
 
 std::string audit_line(const AuditEntry& entry) {
-  std::string line = "audit ";
-  JsonWriter json(line);
-  json.begin_object().key("time").string(print_instant(entry.time)).key("who").string(entry.who);
+  return "audit {\"time\":\"" + print_instant(entry.time) + "\"," + audit_fields(entry) + "}";
+}
+
+std::string audit_fields(const AuditEntry& entry) {
+  std::string object;
+  JsonWriter json(object);
+  json.begin_object().key("who").string(entry.who);
   json.key("action").string(entry.action).key("target").string(entry.target);
   // Any JSON is written as it stands, as a number is.
   json.key("before").number(entry.before.empty() ? std::string_view("null") : entry.before);
   json.key("after").number(entry.after.empty() ? std::string_view("null") : entry.after);
   json.end_object();
-  return line;
+  return object.substr(1, object.size() - 2);
 }
 
 }  // namespace weir

@@ -19,5 +19,7 @@ struct AuditEntry {
 };
 
 std::string audit_line(const AuditEntry& entry);
+// The same for JSON logs: who, action, target, before and after as members of an object, without its braces.
+std::string audit_fields(const AuditEntry& entry);
 
 }  // namespace weir

@@ -11,5 +11,11 @@ TEST(Audit, IsOneLineThatAProgramCanRead) {
                                R"("target":"per-ip:\u000a\"x\"","before":null,"after":{"burst":5}})");
 }
 
+TEST(Audit, HasFieldsForJsonLogs) {
+  const AuditEntry entry{Wall{}, "127.0.0.1", "reset", "all", R"({"buckets":3})", {}};
+  EXPECT_EQ(audit_fields(entry),
+            R"("who":"127.0.0.1","action":"reset","target":"all","before":{"buckets":3},"after":null)");
+}
+
 }  // namespace
 }  // namespace weir

@@ -5,6 +5,8 @@
 
 #include "weir/base/assert.h"
 #include "weir/base/bounds.h"
+#include "weir/base/text.h"
+#include "weir/identify/handle.h"
 
 namespace weir {
 
@@ -38,8 +40,8 @@ void measure(const Charge& charge, Label& label) {
 }  // namespace
 
 Pipeline::Pipeline(const Published<Policy>& policy, const Published<Known>& known, Store& store, LoopMetrics& metrics,
-                   const Clock& clock, DenialWatch* watch)
-    : policy_(policy), known_(known), store_(store), metrics_(metrics), clock_(clock), watch_(watch) {}
+                   const Clock& clock, DenialWatch* watch, Log* log)
+    : policy_(policy), known_(known), store_(store), metrics_(metrics), clock_(clock), watch_(watch), log_(log) {}
 
 Pipeline::~Pipeline() = default;
 
@@ -267,8 +269,25 @@ void Pipeline::label(const Pending& pending, Answer& answer) {
   answer.labelled = std::max(charges.size(), answer.verdict.all.size());
 }
 
+namespace {
+
+std::string denial_line(const Answer& answer) {
+  const Label& label = answer.labels[answer.verdict.strictest];
+  const Decision& decision = answer.verdict.all[answer.verdict.strictest];
+  std::string line = "request denied: client=" + shown_identifier(label, answer.hash_key);
+  if (!label.limit.empty()) line.append(" limit=").append(label.limit);
+  if (!answer.route.empty()) line.append(" route=").append(answer.route);
+  if (answer.access == Access::deny_listed) line += " list=deny";
+  return line + " retry_after=" + (decision.retry_after == kNever ? "-1" : print_seconds(decision.retry_after));
+}
+
+}  // namespace
+
 void Pipeline::count(const Pending& pending, const Answer& answer) {
   metrics_.record(answer);
+  if (!answer.verdict.allowed && !answer.verdict.all.empty() && log_ != nullptr && log_->enabled(LogLevel::debug)) {
+    log_->write(LogLevel::debug, denial_line(answer));
+  }
   if (pending.own) return;
   if (watch_ != nullptr && !answer.verdict.allowed) watch_->denied(*pending.policy, answer);
   const Resolved& resolved = pending.resolved;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "weir/base/clock.h"
+#include "weir/base/log.h"
 #include "weir/base/published.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -38,9 +39,10 @@ class Asker {
 
 class Pipeline final : private Answers {
  public:
-  // All of them must outlive the pipeline. Without a watch nobody is blocked automatically.
+  // All of them must outlive the pipeline. Without a watch nobody is blocked automatically. The log gets denials, at
+  // debug.
   Pipeline(const Published<Policy>& policy, const Published<Known>& known, Store& store, LoopMetrics& metrics,
-           const Clock& clock, DenialWatch* watch = nullptr);
+           const Clock& clock, DenialWatch* watch = nullptr, Log* log = nullptr);
   ~Pipeline() override;
 
   // From here on questions are asked under what is in force now. To be called after their bytes have arrived.
@@ -73,6 +75,7 @@ class Pipeline final : private Answers {
   std::vector<Ticket> free_;
   const Clock& clock_;
   DenialWatch* watch_;
+  Log* log_;
   std::vector<Question> batch_;
   bool flushing_ = false;       // else an answer comes from a store elsewhere, on its own
   std::vector<Time> answered_;  // when those were asked that this flush has answered

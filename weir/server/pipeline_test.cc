@@ -85,7 +85,9 @@ class PipelineTest : public testing::Test {
   LoopMetrics metrics_;
   Published<Policy> policy_{load(kPolicy)};
   KnownKeeper keeper_{nullptr, {}, &clock_};
-  Pipeline pipeline_{policy_, keeper_.known(), store_, metrics_, clock_};
+  std::string log_text_;
+  Log log_{[this](std::string_view line) { log_text_ += line.substr(line.find(' ') + 1); }};
+  Pipeline pipeline_{policy_, keeper_.known(), store_, metrics_, clock_, nullptr, &log_};
   Collect asker_;
   std::uint64_t next_ = 0;
 };
@@ -98,6 +100,16 @@ TEST_F(PipelineTest, ChargesALimitByNameAndNamesItsBucket) {
   EXPECT_EQ(third.limit, "orders");
   EXPECT_EQ(third.bucket, "orders:1");
   EXPECT_EQ(third.retry_after, 30min);
+}
+
+TEST_F(PipelineTest, LogsDenialsWithClientAndLimitAtDebugOnly) {
+  for (int i = 0; i < 3; ++i) ask("orders", "1");
+  EXPECT_EQ(log_text_, "");
+  log_.configure(LogLevel::debug, LogFormat::text);
+  ask("orders", "1");
+  EXPECT_EQ(log_text_, "debug request denied: client=orders:1 limit=orders retry_after=1800\n");
+  ask("orders", "2");
+  EXPECT_EQ(log_text_, "debug request denied: client=orders:1 limit=orders retry_after=1800\n") << "it passed";
 }
 
 TEST_F(PipelineTest, GivingBackToABlockedIdSaysThatItIsBlocked) {

@@ -56,6 +56,7 @@ Reloader::Report Reloader::reload() {
   ++ok_;
   amendments_.clear();
   options_.log(LogLevel::info, "reloaded");
+  log_changes(report.changes);
   return report;
 }
 
@@ -67,6 +68,7 @@ Reloader::Report Reloader::amend(policy::Amendment amendment) {
     return {{{"api", 0, 0,
               "more than " + std::to_string(bounds::amendments_max) +
                   " changes since the last reload: send a whole policy, or change the file and reload"}},
+            {},
             {}};
   }
   all.push_back(std::move(amendment));
@@ -74,7 +76,19 @@ Reloader::Report Reloader::amend(policy::Amendment amendment) {
   if (!report.ok()) return report;
   amendments_ = std::move(all);
   options_.log(LogLevel::info, "changed by the admin API: in force until the next reload or restart");
+  log_changes(report.changes);
   return report;
+}
+
+// One line per change; of a million overrides the log names some.
+void Reloader::log_changes(const std::vector<policy::Change>& changes) const {
+  constexpr std::size_t kNamed = 50;
+  for (std::size_t i = 0; i < changes.size() && i < kNamed; ++i) {
+    options_.log(LogLevel::info, "reload " + changes[i].text());
+  }
+  if (changes.size() > kNamed) {
+    options_.log(LogLevel::info, "reload made more changes: count=" + std::to_string(changes.size() - kNamed));
+  }
 }
 
 Reloader::Report Reloader::renew() {
@@ -83,7 +97,7 @@ Reloader::Report Reloader::renew() {
 }
 
 Reloader::Report Reloader::put_in_force(policy::Outcome outcome) {
-  if (auto* const problems = std::get_if<policy::Problems>(&outcome)) return {std::move(*problems), {}};
+  if (auto* const problems = std::get_if<policy::Problems>(&outcome)) return {std::move(*problems), {}, {}};
   Report report;
   auto next = std::make_shared<policy::Loaded>(std::move(std::get<policy::Loaded>(outcome)));
   const std::shared_ptr<const policy::Loaded> running = current();
@@ -94,6 +108,7 @@ Reloader::Report Reloader::put_in_force(policy::Outcome outcome) {
   policy_.publish(next->policy, options_.clock.time());
   current_.publish(next);
   for (const auto& told : told_) told(*next);
+  report.changes = policy::diff(*running, *next);
   for (const std::string& warning : next->warnings) options_.log(LogLevel::warn, warning);
   if (!report.needs_restart.empty()) {
     options_.log(LogLevel::warn, "changed, but only a restart puts it in force: " + listed(report.needs_restart));

@@ -17,6 +17,7 @@
 #include "weir/base/log.h"
 #include "weir/base/published.h"
 #include "weir/base/time.h"
+#include "weir/policy/diff.h"
 #include "weir/policy/parse.h"
 #include "weir/policy/policy.h"
 
@@ -39,6 +40,7 @@ class Reloader {
   struct Report {
     policy::Problems problems;               // why nothing changed; empty: the new configuration is in force
     std::vector<std::string> needs_restart;  // paths of settings that were changed and keep their old value
+    std::vector<policy::Change> changes;     // what is in force that was not before
     bool ok() const noexcept { return problems.empty(); }
   };
   // Reads everything again; forgets what the admin API changed.
@@ -68,6 +70,7 @@ class Reloader {
 
  private:
   Report put_in_force(policy::Outcome outcome);
+  void log_changes(const std::vector<policy::Change>& changes) const;
 
   const Options options_;
   std::mutex mutex_;                           // one change at a time

@@ -40,7 +40,7 @@ class Server::Worker {
         loop_(std::move(loop)),
         store_(std::move(store)),
         metrics_(server.options_.events),
-        pipeline_(policy, known, *store_, metrics_, server.clock_, server.options_.watch) {
+        pipeline_(policy, known, *store_, metrics_, server.clock_, server.options_.watch, server.options_.requests) {
     loop_->on_end_of_turn([this] { end_turn(); });
   }
 

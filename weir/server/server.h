@@ -58,6 +58,8 @@ class Server {
     DenialWatch* watch = nullptr;
     // Told what an operator should know, one sentence each.
     std::function<void(std::string_view)> log;
+    // Gets denials, at debug; must outlive the server. Null: nobody does.
+    Log* requests = nullptr;
     // Told every decision; must outlive the server. Null: nobody is.
     Events* events = nullptr;
     // Connections of one endpoint on one loop, and of the whole server. When one of the two is reached, the connection

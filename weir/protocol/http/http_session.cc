@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weir/base/text.h"
+#include "weir/protocol/bad_request.h"
 #include "weir/protocol/http/answer_json.h"
 #include "weir/protocol/http/authorize.h"
 #include "weir/protocol/http/check_body.h"
@@ -301,6 +302,7 @@ void HttpSession::ask_items(JsonValue array, Slot& slot, Queries& queries) {
     const auto index = static_cast<std::uint32_t>(many.read++);
     Query query;
     if (const auto error = decode(item, slot, queries, query)) {
+      log_bad_request(front_.log, peer_, error->message);
       write_error(error->code, error->message, many.answers[index]);
       many.failed = true;
       continue;
@@ -407,6 +409,7 @@ void HttpSession::answer_item(Slot& slot, std::size_t item, const Result<Answer>
   std::string& text = many.answers[item];
   --many.missing;
   if (const auto error = error_in(slot, many.costs[item], answer)) {
+    log_bad_request(front_.log, peer_, error->message);
     write_error(error->code, error->message, text);
     many.failed = true;
   } else if (slot.route->mode == Mode::reset) {
@@ -428,6 +431,7 @@ void HttpSession::finish_many(Slot& slot, std::string& out) {
 }
 
 void HttpSession::refuse(Slot& slot, const ApiError& error, std::string& out) {
+  if (error.status < 429) log_bad_request(front_.log, peer_, error.message);
   front_.content.clear();
   write_error(error.code, error.message, front_.content);
   // Refused because the store is away: nobody knows for how long.

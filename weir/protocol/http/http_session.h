@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/log.h"
 #include "weir/base/published.h"
 #include "weir/core/answer.h"
 #include "weir/protocol/http/fault_status.h"
@@ -50,6 +51,7 @@ struct HttpFront {
   std::string date;             // the Date field of answers; empty until a session was told the time
   const Health& health;
   const std::size_t listener;
+  Log* log = nullptr;  // gets bad requests, at debug
 
   // Keeps the date: written anew when the second is another.
   void at(Wall wall);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "weir/base/log.h"
 #include "weir/protocol/resp/command_table.h"
 #include "weir/wire/resp.h"
 
@@ -18,6 +19,7 @@ struct RespOptions {
   std::string version = "0.1.0";
   // Of WEIR.REFUND, WEIR.RESET and DEL, and good for everything else; empty: they need no other.
   std::string write_password{};
+  Log* log = nullptr;  // gets bad requests, at debug
 };
 
 class RespClient {

@@ -8,6 +8,7 @@
 #include "weir/base/assert.h"
 #include "weir/base/bounds.h"
 #include "weir/core/limit.h"
+#include "weir/protocol/bad_request.h"
 #include "weir/protocol/resp/fault_error.h"
 
 namespace weir {
@@ -292,6 +293,7 @@ void RespSession::ask_forget(const resp::Request& request, Queries& queries, std
 }
 
 void RespSession::refuse(std::string_view text, std::string& out) {
+  log_bad_request(log_, peer_, text);
   owed_.say(out, [&](std::string& place) { resp::ReplyWriter(place, client_.version()).error(text); });
 }
 
@@ -304,6 +306,7 @@ Result<std::size_t> RespSession::lose(std::string_view problem, std::size_t size
 }
 
 void RespSession::reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) {
+  if (!answer && answer.error().fault != Fault::unavailable) log_bad_request(log_, peer_, answer.error().detail);
   owed_.settle(sequence, answer, out);
 }
 

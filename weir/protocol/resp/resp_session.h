@@ -20,8 +20,10 @@ namespace weir {
 
 class RespSession final : public Session {
  public:
-  // The options outlive the session. The id tells connections of one server apart.
-  explicit RespSession(const RespOptions& options, std::uint64_t id = 0) : client_(options, id) {}
+  // The options outlive the session. The id tells connections of one server apart. `peer` is the address at the other
+  // end; empty: nobody knows.
+  explicit RespSession(const RespOptions& options, std::uint64_t id = 0, std::string_view peer = {})
+      : client_(options, id), log_(options.log), peer_(peer) {}
 
   // Stops also when what this call says by itself, or what waits behind an owed answer, reaches
   // bounds::session_held_bytes_max: call again when `out` is written and answers have come. Lost framing is an Error if
@@ -48,6 +50,8 @@ class RespSession final : public Session {
   Result<std::size_t> lose(std::string_view problem, std::size_t size, std::string& out);
 
   RespClient client_;
+  Log* log_;
+  std::string peer_;
   OwedReplies owed_;
   Transaction transaction_;
   bool ending_ = false;

@@ -24,6 +24,8 @@ class HttpProbe : public ::testing::Test {
       if (answer == nullptr) return "asked";
       session.reply(asked.sequence, *answer, out);
     }
+    EXPECT_TRUE(out.ends_with("}\n"));
+    out.pop_back();
     return out.substr(9, 3) + " " + out.substr(out.find("\r\n\r\n") + 4);
   }
 

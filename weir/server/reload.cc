@@ -55,8 +55,8 @@ Reloader::Report Reloader::reload() {
   }
   ++ok_;
   amendments_.clear();
-  options_.log(LogLevel::info, "reloaded");
   log_changes(report.changes);
+  options_.log(LogLevel::info, "reloaded");
   return report;
 }
 

@@ -57,7 +57,7 @@ TEST_F(ReloaderTest, PutsAChangedFileInForce) {
   EXPECT_EQ(numbers(), "2 per 1s, burst 2");
   EXPECT_EQ(reloader_->reloads_ok(), 1u);
   EXPECT_EQ(reloader_->version(), 1u);
-  EXPECT_EQ(log_.front(), "info reloaded");
+  EXPECT_EQ(log_.back(), "info reloaded");
 }
 
 // The trap: limits that are fine, and something else in the file that is not.
@@ -125,7 +125,7 @@ TEST_F(ReloaderTest, LogsWhatAReloadChanged) {
   start();
   file_ = "limits: {a: {rate: 9/s}, c: {rate: 3/s}}\nfailure_code: 503";
   EXPECT_TRUE(reloader_->reload().ok());
-  EXPECT_EQ(log_.front(), "info reloaded");
+  EXPECT_EQ(log_.back(), "info reloaded");
   EXPECT_THAT(log_,
               Contains(HasSubstr("info reload changed limit a: 1 per 1s, burst 1; id text -> 9 per 1s, burst 9")));
   EXPECT_THAT(log_, Contains(HasSubstr("info reload added limit c: 3 per 1s, burst 3")));

@@ -346,9 +346,9 @@ TEST(Changes, NoLoopWaitsForTheDiskOfAnAdjustmentOrAnAccessEntry) {
   EXPECT_TRUE(adjusting.working());
   held.unlock();
   while (adjusting.working() || denying.working() || listing.working()) {
-    adjusting.wake(desk.now().time, adjusted);
-    denying.wake(desk.now().time, denied);
-    listing.wake(desk.now().time, listed);
+    adjusting.wake(desk.now().time, queries, adjusted);
+    denying.wake(desk.now().time, queries, denied);
+    listing.wake(desk.now().time, queries, listed);
   }
   EXPECT_TRUE(adjusted.starts_with("HTTP/1.1 200 ")) << adjusted;
   EXPECT_TRUE(denied.starts_with("HTTP/1.1 200 ")) << denied;

@@ -179,6 +179,13 @@ inline constexpr std::size_t amendments_max = 64;
 inline constexpr std::size_t json_bytes_max = 1u << 20;
 inline constexpr std::size_t json_depth_max = 64;
 
+// A token that says who asks (RFC 7519), the keys it may be signed with, those of one kind that are tried for a token
+// that names none, and the tokens whose outcome is remembered.
+inline constexpr std::size_t jwt_bytes_max = 8u << 10;
+inline constexpr std::size_t jwt_keys_max = 100;
+inline constexpr std::size_t jwt_keys_tried_max = 4;
+inline constexpr std::size_t jwt_remembered_max = 16'384;
+
 // The latest instant a replayed trace may name, in the year 2096: the last window that a quota's state can name ends in
 // 2097.
 inline constexpr Duration trace_time_max = std::chrono::seconds{4'000'000'000};

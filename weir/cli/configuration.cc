@@ -173,6 +173,8 @@ policy::Outcome load_to_serve(const std::string& path, const ServeOptions& serve
   options.reading = serve.reading;
   options.read = serve.read;
   options.empty_before = serve.empty_before;
+  options.jwt_keys = serve.jwt_keys;
+  options.jwt_counts = serve.jwt_counts;
   if (serve.empty_before) options.pipe_patience = std::chrono::seconds{1};  // nobody types a reload
   policy::Outcome outcome = policy::load(path, options);
   auto* const loaded = std::get_if<policy::Loaded>(&outcome);

@@ -44,6 +44,8 @@ struct ServeOptions {
   std::function<void(const std::string& path)> reading{};              // told each path before it is read
   std::function<Result<std::string>(const std::string& path)> read{};  // how files are read; empty: from disk
   std::optional<std::vector<std::string>> empty_before{};              // as in policy::Options
+  JwtKeys jwt_keys{};                                                  // the same
+  std::shared_ptr<JwtCounts> jwt_counts{};                             // the same
 };
 policy::Outcome load_to_serve(const std::string& path, const ServeOptions& options = {});
 

@@ -273,6 +273,8 @@ policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) 
   options.flags = flags_;
   options.amendments = amendments;
   options.empty_before = reloader_ ? reloader_->current()->empty_files : loaded_.empty_files;
+  options.jwt_keys = reloader_ ? reloader_->current()->jwt_keys : loaded_.jwt_keys;
+  options.jwt_counts = jwt_counts_;
   // The key of hashed limits is made from the table's secret seed: it lives as long as the buckets it names.
   options.hash_key.clear();
   for (const std::string_view part : {"hash key 1", "hash key 2", "hash key 3", "hash key 4"}) {
@@ -388,6 +390,10 @@ Gauges Serving::gauges() const {
   }
   gauges.process = read_process_stats();
   if (redis_ != nullptr) redis_->fill(gauges);
+  for (std::size_t i = 0; i < kJwtReasons; ++i) {
+    const auto reason = static_cast<JwtReason>(i);
+    gauges.jwt_rejected.emplace_back(print(reason), jwt_counts_->of(reason));
+  }
   gauges.version = WEIR_VERSION;
   gauges.uptime = clock_->time() - started_;
   return gauges;

@@ -106,6 +106,7 @@ class Serving {
   std::unique_ptr<Reloader> reloader_;
   Events events_;
   std::unique_ptr<admin::Errands> errands_;
+  std::shared_ptr<JwtCounts> jwt_counts_ = std::make_shared<JwtCounts>();
   Published<HttpOptions> http_;
   Health health_;
   Surroundings around_;

@@ -18,6 +18,7 @@ KeySource KeySource::of(std::string_view text) {
   const std::string_view name = text.substr(std::min(text.find(':') + 1, text.size()));
   if (text.starts_with("cookie:")) return {Kind::cookie, std::string(name), 0};
   if (text.starts_with("query:")) return {Kind::query, std::string(name), 0};
+  if (text.starts_with("jwt:")) return {Kind::jwt, std::string(name), 0};
   if (text.starts_with("path:")) {
     KeySource source{Kind::segment, {}, 1};
     std::from_chars(name.data(), name.data() + name.size(), source.segment);

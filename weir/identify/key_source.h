@@ -19,9 +19,10 @@ struct KeySource {
     method,
     host,
     global,
+    jwt,  // jwt:CLAIM; `segment` is its place among the claims that are read
   };
   Kind kind = Kind::global;
-  std::string name;         // the attribute's, cookie's or query field's
+  std::string name;         // the attribute's, cookie's, query field's or claim's
   std::size_t segment = 0;  // counted from 1
 
   // REQUIRES: the text is one that a configuration may hold.

@@ -54,6 +54,7 @@ void Request::clear() noexcept {
   method_.clear();
   host_.clear();
   path_.assign(1, '/');
+  claims_.reset();
 }
 
 Result<void> Request::read(std::span<const Attribute> attributes, const TrustedProxies& trusted) {
@@ -126,6 +127,21 @@ bool Request::has(std::string_view name, std::string_view value) const noexcept 
   });
 }
 
+std::string_view Request::token(std::string_view header, std::string_view cookie_name) const noexcept {
+  if (header.empty() && !cookie_name.empty()) return cookie(cookie_name).value_or(std::string_view{});
+  std::string_view token;
+  const std::string_view wanted = header.empty() ? std::string_view("authorization") : header;
+  for (const Attribute& attribute : attributes_) {
+    if (!attribute.name.starts_with("header:") || attribute.name.substr(7) != wanted) continue;
+    const std::string_view value = trim(attribute.value);
+    const std::string_view bearer = credentials(value, "Bearer");
+    const std::string_view found = header.empty() || !bearer.empty() ? bearer : value;
+    if (!token.empty() && token != found) return {};
+    token = found;
+  }
+  return token.empty() && !cookie_name.empty() ? cookie(cookie_name).value_or(std::string_view{}) : token;
+}
+
 std::optional<std::string_view> Request::cookie(std::string_view name) const noexcept {
   for (const Attribute& attribute : attributes_) {
     if (attribute.name != "header:cookie") continue;
@@ -163,6 +179,8 @@ std::string_view Request::plain_value(const KeySource& source) const noexcept {
       return host_;
     case KeySource::Kind::global:
       return "global";
+    case KeySource::Kind::jwt:
+      return claims_ == nullptr ? std::string_view{} : std::string_view((*claims_)[source.segment]);
     case KeySource::Kind::ip:
     case KeySource::Kind::query:
       break;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,6 +48,12 @@ class Request {
     }
     return {};
   }
+  // The token that says who asks: of that header, else of that cookie, else of neither the bearer token. Empty: none,
+  // or its header occurs twice with different values, and nobody knows which one counts.
+  std::string_view token(std::string_view header, std::string_view cookie) const noexcept;
+  // What a verified token claims, by the places that the key sources name.
+  void claim(std::shared_ptr<const std::vector<std::string>> claims) noexcept { claims_ = std::move(claims); }
+
   // Whether any value under that name, trimmed, is exactly this one.
   bool has(std::string_view name, std::string_view value) const noexcept;
 
@@ -72,6 +79,7 @@ class Request {
   std::string host_;
   std::string path_;
   std::vector<std::string_view> forwarded_for_;
+  std::shared_ptr<const std::vector<std::string>> claims_;  // null: none
 };
 
 }  // namespace weir

@@ -464,6 +464,23 @@ constexpr std::array kHeaders = std::to_array<Field>({
      .choices = "epoch delta"},
 });
 
+constexpr std::array kJwt = std::to_array<Field>({
+    {.name = "keys", .type = text, .doc = "A JWK set in a file: the public keys that sign tokens."},
+    {.name = "secret", .type = secret, .doc = "The shared secret of HS256; empty: HS256 is off."},
+    {.name = "issuer", .type = text, .doc = "What iss must be; empty: anything."},
+    {.name = "audience", .type = text, .doc = "What aud must be or contain; empty: anything."},
+    {.name = "leeway", .type = duration, .fallback = "30s", .doc = "Tolerance.", .min = 0, .max = 300'000'000'000},
+    {.name = "algorithms",
+     .type = choice,
+     .shape = one_or_list,
+     .fallback = "RS256,ES256,EdDSA,HS256",
+     .doc = "The algorithms that are accepted.",
+     .choices = "RS256 ES256 EdDSA HS256"},
+    {.name = "header", .type = text, .doc = "The header that holds the token; empty: the bearer token."},
+    {.name = "cookie", .type = text, .doc = "The cookie that holds the token."},
+    {.name = "require_exp", .type = flag, .fallback = "true", .doc = "Whether a token must have exp."},
+});
+
 constexpr std::array kAdmin = std::to_array<Field>({
     {.name = "read_token", .type = secret, .doc = "The token that may read."},
     {.name = "write_token", .type = secret, .doc = "The token that may also write."},
@@ -543,17 +560,14 @@ constexpr std::array kFile = std::to_array<Field>({
      .fields = kEnvoy,
      .word = "path"},
     {.name = "proxy", .type = section, .doc = "The edge proxy.", .fields = kProxy},
-    {.name = "drain_timeout",
-     .type = duration,
-     .fallback = "30s",
-     .doc = "How long requests may finish at a stop.",
-     .min = 0},
+    {.name = "drain_timeout", .type = duration, .fallback = "30s", .doc = "How long requests may finish.", .min = 0},
     {.name = "drain_delay",
      .type = duration,
      .fallback = "0s",
      .doc = "How long a server that was told to end goes on serving, not ready, before it drains.",
      .min = 0},
     {.name = "headers", .type = section, .doc = "Headers of answers.", .fields = kHeaders},
+    {.name = "jwt", .type = section, .doc = "Tokens whose claims are keys of limits.", .fields = kJwt},
     {.name = "admin", .type = section, .doc = "Tokens of the admin API.", .fields = kAdmin},
     {.name = "log", .type = section, .doc = "The log.", .fields = kLog},
 });

@@ -1,4 +1,5 @@
 #include "weir/policy/parse.h"
+#include "weir/policy/jwt.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -131,8 +132,11 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   if (!trusted) complaints.add(document.mark(document.find(root, "access")), trusted.error().detail);
   const std::string& hash_key = loaded.settings.hash_key.empty() ? options.made_hash_key : loaded.settings.hash_key;
   AccessList access = read_access(document, root, limits, {loaded.settings.ipv6_prefix, hash_key}, complaints);
+  std::shared_ptr<const JwtVerifier> jwt =
+      read_jwt(options, directory, document, root, loaded.settings, limits, complaints, loaded);
   if (!complaints.empty()) return complaints.sorted();
 
+  warn_of_bypass(limits.made, routes, loaded.warnings);
   if (routes.empty()) warn_of_too_many(limits.made, loaded.warnings);
   if (loaded.settings.trusted_proxies.empty()) warn_of_untrusted_tiers(limits.made, loaded.warnings);
   loaded.origins = list_origins(document, root, loaded.settings, limits.made);
@@ -152,6 +156,7 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   parts.window_max = document.window_max();
   parts.access = std::move(access);
   parts.block = loaded.settings.block;
+  parts.jwt = {std::move(jwt), loaded.settings.jwt.header, loaded.settings.jwt.cookie};
   const NodeId overrides = document.find(root, "overrides");
   if (overrides != kNoNode) parts.overrides_file = document.file(document.node(overrides).file);
   loaded.policy = std::make_shared<const Policy>(std::move(parts));

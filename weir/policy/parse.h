@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "weir/base/result.h"
+#include "weir/identify/jwt.h"
 #include "weir/policy/policy.h"
 #include "weir/policy/problem.h"
 #include "weir/policy/settings.h"
@@ -39,6 +40,9 @@ struct Options {
   std::vector<Amendment> amendments;
   // The key of `hashed` limits when `hash_key` is empty: whoever keeps the state makes one and gives it here.
   std::string made_hash_key;
+  // The keys of tokens in force: they stay where the key file cannot be used.
+  JwtKeys jwt_keys;
+  std::shared_ptr<JwtCounts> jwt_counts;  // of rejected ones; null: nobody counts
   // How files are read: `limits: defaults.yaml`, `file:/run/secrets/x`. Empty: from disk.
   std::function<Result<std::string>(const std::string& path)> read;
   // Told each path before it is read, whether it can be or not.
@@ -69,6 +73,7 @@ struct Loaded {
   Settings settings;
   std::vector<Setting> origins;          // every value in force, in the order of the table, then limits and names
   std::vector<std::string> warnings;     // sentences: accepted, but probably not meant
+  JwtKeys jwt_keys;                      // of tokens
   std::vector<std::string> empty_files;  // that were read and have nothing in them
 };
 

@@ -22,6 +22,7 @@
 #include "weir/core/limit.h"
 #include "weir/core/query.h"
 #include "weir/identify/client_ip.h"
+#include "weir/identify/jwt.h"
 #include "weir/identify/request.h"
 #include "weir/policy/access_list.h"
 #include "weir/policy/block_rule.h"
@@ -142,6 +143,11 @@ class Policy {
     std::string overrides_file;                // where overrides were written, for people
     AccessList access;                         // the configuration's; ids as in bucket keys
     BlockRule block;
+    struct Tokens {
+      std::shared_ptr<const JwtVerifier> verifier;  // null: no limit is keyed by a claim
+      std::string header;                           // where the token is; empty: the bearer token
+      std::string cookie;
+    } jwt;
   };
   explicit Policy(Parts parts);
 

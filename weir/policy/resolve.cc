@@ -201,6 +201,11 @@ Result<void> Policy::resolve_request(const Asking& asking, Resolved& out) const 
       cost = *said;
     }
   }
+  if (parts_.jwt.verifier != nullptr) {
+    if (const std::string_view token = out.request_.token(parts_.jwt.header, parts_.jwt.cookie); !token.empty()) {
+      out.request_.claim(parts_.jwt.verifier->check(token, asking.now.wall).claims);
+    }
+  }
   for (const std::uint32_t index : limits) {
     if (Result<void> done = resolve_limit(parts_.limits[index], cost, asking, out); !done) return done;
   }

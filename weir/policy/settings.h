@@ -93,6 +93,18 @@ struct Admin {
   std::string write_token;
 };
 
+struct Jwt {
+  std::string keys;  // the path of a JWK set; empty: none
+  std::string secret;
+  std::string issuer;
+  std::string audience;
+  Duration leeway{};
+  std::vector<std::string> algorithms;  // of RS256, ES256, EdDSA, HS256
+  std::string header;                   // where the token is; empty: the bearer token
+  std::string cookie;                   // or there
+  bool require_exp = true;
+};
+
 struct Log {
   std::string level;
   std::string format;
@@ -117,6 +129,7 @@ struct Settings {
   Duration drain_timeout{};
   Duration drain_delay{};
   Headers headers;
+  Jwt jwt;
   Admin admin;
   Log log;
 };

@@ -194,6 +194,11 @@ Settings read_settings(const Document& document, NodeId root) {
   settings.proxy = read_proxy(file.section("proxy"));
   settings.drain_timeout = file.duration("drain_timeout");
   settings.drain_delay = file.duration("drain_delay");
+  const Section jwt = file.section("jwt");
+  settings.jwt = {jwt.text("keys"),     jwt.text("secret"),     jwt.text("issuer"),
+                  jwt.text("audience"), jwt.duration("leeway"), jwt.texts("algorithms"),
+                  jwt.text("header"),   jwt.text("cookie"),     jwt.flag("require_exp")};
+  for (char& c : settings.jwt.header) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
   settings.headers = {headers.texts("ratelimit"), headers.text("reset")};
   settings.admin = {admin.text("read_token"), admin.text("write_token")};
   settings.log = {log.text("level"), log.text("format")};

@@ -155,6 +155,10 @@ Result<void> check_key_source(std::string_view text) {
     if (is_printable(name)) return {};
     return refuse("key", text, "must name its " + std::string(kind) + " field after the colon, without spaces");
   }
+  if (kind == "jwt") {
+    if (is_printable(name)) return {};
+    return refuse("key", text, "must name a claim after the colon, without spaces");
+  }
   if (kind == "path") {
     const Result<std::int64_t> segment = parse_integer(name);
     if (segment && *segment >= 1 && *segment <= 64) return {};
@@ -162,7 +166,7 @@ Result<void> check_key_source(std::string_view text) {
   }
   return refuse("key", text,
                 "must be ip, apikey, header:NAME, cookie:NAME, query:NAME, form:FIELD, path, path:N, method, host, "
-                "descriptor:KEY or global");
+                "descriptor:KEY, jwt:CLAIM or global");
 }
 
 Result<Wall> parse_instant(std::string_view text) {

@@ -394,6 +394,7 @@ Gauges Serving::gauges() const {
     const auto reason = static_cast<JwtReason>(i);
     gauges.jwt_rejected.emplace_back(print(reason), jwt_counts_->of(reason));
   }
+  gauges.jwt_key_failures = jwt_counts_->key_failures();
   gauges.version = WEIR_VERSION;
   gauges.uptime = clock_->time() - started_;
   return gauges;

@@ -45,8 +45,8 @@ inline constexpr std::size_t kJwtReasons = 11;
 // As labels of metrics have it: "not_yet_valid".
 std::string_view print(JwtReason reason) noexcept;
 
-// Tokens rejected, by reason, for all loops and over reloads. Any thread may count and read; relaxed, because nothing
-// is published through it.
+// Tokens rejected, by reason, and key files that could not be used, for all loops and over reloads. Any thread may
+// count and read; relaxed, because nothing is published through it.
 class JwtCounts {
  public:
   void add(JwtReason reason) noexcept {
@@ -55,9 +55,12 @@ class JwtCounts {
   std::uint64_t of(JwtReason reason) const noexcept {
     return counts_[static_cast<std::size_t>(reason)].load(std::memory_order_relaxed);
   }
+  void add_key_failure() noexcept { key_failures_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t key_failures() const noexcept { return key_failures_.load(std::memory_order_relaxed); }
 
  private:
   std::array<std::atomic<std::uint64_t>, kJwtReasons> counts_{};
+  std::atomic<std::uint64_t> key_failures_{0};
 };
 
 struct JwtRules {

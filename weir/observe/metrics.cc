@@ -206,12 +206,14 @@ void write_process(std::string& out, const ProcessStats& process) {
             print_seconds(process.started.time_since_epoch()));
 }
 
-void write_rejected_tokens(const Gauges& gauges, std::string& out) {
+void write_tokens(const Gauges& gauges, std::string& out) {
   if (gauges.jwt_rejected.empty()) return;
   head(out, "weir_jwt_rejected_total", "counter", "Tokens that did not verify, by reason.");
   for (const auto& [reason, count] : gauges.jwt_rejected) {
     line(out, "weir_jwt_rejected_total", "{reason=\"" + reason + "\"}", std::to_string(count));
   }
+  write_one(out, "weir_jwt_key_failures_total", "counter", "Times the key file of tokens could not be used.",
+            std::to_string(gauges.jwt_key_failures));
 }
 
 }  // namespace
@@ -242,7 +244,7 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
   for (const auto& [kind, count] : gauges.store_errors) {
     line(out, "weir_store_errors_total", "{kind=\"" + kind + "\"}", std::to_string(count));
   }
-  write_rejected_tokens(gauges, out);
+  write_tokens(gauges, out);
   counter("weir_denial_cache_hits_total", "Repeated denials answered without asking the store.", "",
           gauges.denial_cache_hits);
   counter("weir_lease_hits_total", "Requests answered from a lease without asking the store.", "", gauges.lease_hits);

@@ -131,6 +131,7 @@ struct Gauges {
   std::uint64_t denial_counters_forgotten = 0;
   std::vector<std::pair<std::string, std::uint64_t>> store_errors;  // by kind, of a store that tells them apart
   std::vector<std::pair<std::string, std::uint64_t>> jwt_rejected;  // tokens, by reason
+  std::uint64_t jwt_key_failures = 0;
   std::uint64_t denial_cache_hits = 0;
   std::uint64_t lease_hits = 0;
   std::uint64_t unreplicated = 0;

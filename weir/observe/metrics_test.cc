@@ -73,6 +73,15 @@ TEST(Exposition, TellsOfTheLastReloadAndSnapshot) {
   EXPECT_THAT(text, HasSubstr("\nweir_snapshot_failures_total 4\n"));
 }
 
+TEST(Exposition, TellsWhyTokensWereRejectedAndHowOftenTheKeyFileFailed) {
+  Gauges gauges;
+  gauges.jwt_rejected = {{"expired", 2}};
+  gauges.jwt_key_failures = 3;
+  const std::string text = exposition({}, gauges);
+  EXPECT_THAT(text, HasSubstr("\nweir_jwt_rejected_total{reason=\"expired\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("\nweir_jwt_key_failures_total 3\n"));
+}
+
 TEST(Exposition, DescribesTheProcess) {
   Gauges gauges;
   gauges.process = {1500ms, 4096, 8192, 7, 1024, Wall{1'700'000'000s}};

@@ -63,6 +63,7 @@ std::shared_ptr<const JwtVerifier> read_jwt(const Options& options, const std::s
     const std::filesystem::path path(jwt.keys);
     Result<JwtKeys> keys =
         read_keys(options, path.is_absolute() ? jwt.keys : (std::filesystem::path(directory) / path).string());
+    if (!keys && options.jwt_counts != nullptr) options.jwt_counts->add_key_failure();
     if (keys) {
       loaded.jwt_keys = std::move(*keys);
     } else if (!options.jwt_keys.keys().empty()) {

@@ -111,6 +111,7 @@ TEST_F(JwtPolicy, ABadKeyFileIsRefusedAtTheStartAndKeepsTheKeysInForceLater) {
   EXPECT_EQ(std::get<Loaded>(second).jwt_keys.keys().size(), 1u);
   ASSERT_EQ(std::get<Loaded>(second).warnings.size(), 1u);
   EXPECT_TRUE(std::get<Loaded>(second).warnings[0].ends_with("; keeping the keys in force"));
+  EXPECT_EQ(counts_->key_failures(), 3u);
 }
 
 TEST_F(JwtPolicy, AClaimNeedsSomethingToVerifyTokensWith) {

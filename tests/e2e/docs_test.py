@@ -57,6 +57,9 @@ class Configurations(ProgramTest):
     def test_on_the_configuration_page_are_valid(self):
         self.file("defaults.yaml", "NewOrdersPerAccount: {burst: 300, count: 300, period: 180m}\n")
         self.file("overrides.yaml", "NewOrdersPerAccount:12345678: {rate: 600/h}\n")
+        # The public key of RFC 7515, A.3.
+        self.file("keys.json", '{"keys": [{"kty": "EC", "crv": "P-256", "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",'
+                  ' "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}')
         pages = [text for language, text in blocks("configuration.md") if language == "yaml"]
         self.assertGreaterEqual(len(pages), 4)
         for text in pages:

@@ -22,6 +22,7 @@ for tag, pattern, first in [
     ("int", r"^-?[0-9]+$", "-0123456789"),
     ("float", r"^-?[0-9]+\.[0-9]+$", "-0123456789"),
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    ("merge", r"^<<$", "<"),
 ]:
     Loader.add_implicit_resolver("tag:yaml.org,2002:" + tag, re.compile(pattern), list(first))
 

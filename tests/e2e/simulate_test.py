@@ -220,6 +220,7 @@ class Model:
     def __init__(self):
         self.tat = {}
         self.written = {}
+        self.last = self.since = 0
 
     def window(self, name):
         burst, count, period = self.LIMITS[name]
@@ -233,12 +234,21 @@ class Model:
         )
         return f"limits: {{{limits}}}\n"
 
+    def load(self, now, name, id):
+        """The bucket's TAT, settled: one further ahead than a window counts as empty since the clock was set back."""
+        bucket, window = (name, id), self.window(name)
+        ahead = self.written.get(bucket, 0) - now
+        if self.tat.get(bucket, 0) > now + window and not 0 < ahead <= window:
+            self.tat[bucket] = self.since + window
+            self.written[bucket] = now
+        return self.tat.get(bucket, 0)
+
     def look(self, now, name, id, cost):
         """(allowed, remaining, retry_after, backlog, price), nothing taken."""
         burst, count, period = self.LIMITS[name]
         interval = -(-period // count)
         window = interval * burst
-        backlog = min(max(self.tat.get((name, id), 0) - now, 0), window)
+        backlog = min(max(self.load(now, name, id) - now, 0), window)
         price = interval * cost
         allowed = backlog + price <= window
         retry = 0 if allowed else -1 if cost > burst else backlog + price - window
@@ -254,6 +264,9 @@ class Model:
 
     def ask(self, now, op, order, asked):
         """(limit, id, allowed, remaining, retry_after, reset_after) of the strictest."""
+        if now < self.last:
+            self.since = now
+        self.last = now
         merged = {}
         for name, id, cost in asked:
             merged[name, id] = merged.get((name, id), 0) + cost
@@ -282,11 +295,6 @@ class Model:
             else:
                 allowed, remaining, retry, backlog, _ = self.look(now, name, id, cost)
                 answer = (allowed, remaining, retry, backlog)
-            waits = op == "spend" and not answer[0] and answer[2] != -1
-            if waits and self.written.get((name, id), now) - now > self.window(name):
-                # The clock was set back by more than a window: the wait that was promised begins now.
-                self.tat[name, id] = min(self.tat[name, id], now + self.window(name))
-                self.written[name, id] = now
             answers.append((name, id, *answer))
             if enforced and not answer[0]:
                 verdict = False

@@ -102,6 +102,8 @@ void write_choices(Writer& json, const Field& field) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (i > 0) json.raw(", ");
     json.text(words[i]);
+    // Without quotes YAML reads a version as a number.
+    if (words[i].find_first_not_of("0123456789.") == std::string_view::npos) json.raw(", " + std::string(words[i]));
   }
   json.raw("]");
 }
@@ -150,7 +152,8 @@ void write_scalar(Writer& json, const Field& field) {
     case Type::key_source:
       json.field("type", "string");
       return json.field(
-          "pattern", "^(ip|apikey|path|method|host|global|path:[1-9][0-9]*|(header|cookie|query|form|descriptor):.+)$");
+          "pattern",
+          "^(ip|apikey|path|method|host|global|path:[1-9][0-9]*|(header|cookie|query|form|descriptor|jwt):.+)$");
     case Type::prefix:
     case Type::id_format:
     case Type::zone:

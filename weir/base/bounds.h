@@ -114,8 +114,22 @@ inline constexpr std::size_t client_name_bytes_max = 256;
 // Answers that wait in a session behind an answer that is owed, and what one call of receive() answers by itself.
 inline constexpr std::size_t session_held_bytes_max = 64u << 10;
 
-// Redis: commands of one connection without a reply, and their bytes; beyond, a request is answered as if Redis were
-// away. Times that one command is sent, redirections included. Denials remembered by one event loop.
+// Questions of one connection that wait to be sent to a store elsewhere: from here on the connection is not read.
+inline constexpr std::size_t waiting_max = 64;
+// Buckets of one connection that are sent per turn, while others wait: a question has at most as many.
+inline constexpr std::size_t buckets_per_turn = 16;
+// Connections passed over in one turn because the part of a cluster that they ask is busy.
+inline constexpr std::size_t passed_over_max = 64;
+// Objects for unanswered questions that are kept for the next ones; the others are freed.
+inline constexpr std::size_t spare_questions_max = 256;
+
+// Redis: buckets of one event loop in flight to one node, at first, at least and at most (flight_window.h).
+inline constexpr std::size_t flight_window_first = 64;
+inline constexpr std::size_t flight_window_min = 16;
+inline constexpr std::size_t flight_window_max = 8192;
+
+// Redis: commands of one connection without a reply, and their bytes; beyond, a request is answered `overloaded`.
+// Times that one command is sent, redirections included. Denials remembered by one event loop.
 inline constexpr std::size_t redis_unanswered_max = 16'384;
 inline constexpr std::size_t redis_unanswered_bytes_max = 16u << 20;
 inline constexpr int redis_sends_max = 5;

@@ -18,6 +18,7 @@ enum class Fault {
   unknown,      // it names something that is not there
   timeout,      // no answer in time; it may have been applied
   unavailable,  // not now; try again later
+  overloaded,   // too busy to ask; nothing was applied, try again in a second
   internal,     // our own failure; the detail never leaves the process
 };
 

@@ -216,14 +216,43 @@ void write_tokens(const Gauges& gauges, std::string& out) {
             std::to_string(gauges.jwt_key_failures));
 }
 
+void write_store(std::string& out, const std::vector<const LoopMetrics*>& loops, const Gauges& gauges) {
+  std::uint64_t errors = 0;
+  std::uint64_t overloaded = 0;
+  for (const LoopMetrics* loop : loops) {
+    errors += loop->store_errors.value();
+    overloaded += loop->overloaded.value();
+  }
+  const auto counter = [&](std::string_view name, std::string_view help, std::uint64_t value) {
+    write_one(out, name, "counter", help, std::to_string(value));
+  };
+  write_one(out, "weir_store_up", "gauge", "1 while the store answers.", gauges.store_up ? "1" : "0");
+  head(out, "weir_store_errors_total", "counter", "Questions that the store could not answer.");
+  if (gauges.store_errors.empty())
+    line(out, "weir_store_errors_total", "{kind=\"unavailable\"}", std::to_string(errors));
+  for (const auto& [kind, count] : gauges.store_errors) {
+    line(out, "weir_store_errors_total", "{kind=\"" + kind + "\"}", std::to_string(count));
+  }
+  counter("weir_overloaded_total", "Questions answered `overloaded`: the store was too busy to be asked.", overloaded);
+  counter("weir_denial_cache_hits_total", "Repeated denials answered without asking the store.",
+          gauges.denial_cache_hits);
+  counter("weir_lease_hits_total", "Requests answered from a lease without asking the store.", gauges.lease_hits);
+  counter("weir_store_unreplicated_total", "Writes to the store that too few replicas confirmed in time.",
+          gauges.unreplicated);
+  head(out, "weir_store_fallback_total", "counter", "Requests that got a failure policy instead of the store.");
+  constexpr std::array<std::string_view, 3> kPolicies = {"passThrough", "failClosed", "inMemoryFallback"};
+  for (std::size_t i = 0; i < kPolicies.size(); ++i) {
+    line(out, "weir_store_fallback_total", "{policy=\"" + std::string(kPolicies[i]) + "\"}",
+         std::to_string(gauges.store_fallbacks[i]));
+  }
+}
+
 }  // namespace
 
 std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauges& gauges) {
   std::map<std::string, LimitSums> limits;
   for (const ConfiguredLimit& limit : gauges.limits) limits[limit.name].type = limit.limiter_type;
-  std::uint64_t errors = 0;
   for (const LoopMetrics* loop : loops) {
-    errors += loop->store_errors.value();
     loop->visit([&](const LimitCounters& counters) { limits[counters.limit].add(counters); });
   }
   std::string out;
@@ -237,25 +266,8 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
   const auto counter = [&](std::string_view name, std::string_view help, std::string_view labels, std::uint64_t value) {
     line((head(out, name, "counter", help), out), name, labels, std::to_string(value));
   };
-  gauge("weir_store_up", "1 while the store answers.", gauges.store_up ? 1 : 0);
-  head(out, "weir_store_errors_total", "counter", "Questions that the store could not answer.");
-  if (gauges.store_errors.empty())
-    line(out, "weir_store_errors_total", "{kind=\"unavailable\"}", std::to_string(errors));
-  for (const auto& [kind, count] : gauges.store_errors) {
-    line(out, "weir_store_errors_total", "{kind=\"" + kind + "\"}", std::to_string(count));
-  }
+  write_store(out, loops, gauges);
   write_tokens(gauges, out);
-  counter("weir_denial_cache_hits_total", "Repeated denials answered without asking the store.", "",
-          gauges.denial_cache_hits);
-  counter("weir_lease_hits_total", "Requests answered from a lease without asking the store.", "", gauges.lease_hits);
-  counter("weir_store_unreplicated_total", "Writes to the store that too few replicas confirmed in time.", "",
-          gauges.unreplicated);
-  head(out, "weir_store_fallback_total", "counter", "Requests that got a failure policy instead of the store.");
-  constexpr std::array<std::string_view, 3> kPolicies = {"passThrough", "failClosed", "inMemoryFallback"};
-  for (std::size_t i = 0; i < kPolicies.size(); ++i) {
-    line(out, "weir_store_fallback_total", "{policy=\"" + std::string(kPolicies[i]) + "\"}",
-         std::to_string(gauges.store_fallbacks[i]));
-  }
   gauge("weir_buckets", "Buckets in memory, expired ones included until they are cleaned.", gauges.buckets);
   counter("weir_buckets_evicted_total", "Buckets evicted before they were full because the table is full.", "",
           gauges.buckets_evicted);

@@ -85,6 +85,7 @@ class LoopMetrics {
   Counter allow_listed;
   Counter deny_listed;
   Counter store_errors;
+  Counter overloaded;  // questions that a busy store was not asked
   Histogram decision_seconds;
   std::array<Counter, 4> connections;  // by Speak
   LoopClients clients;

@@ -107,10 +107,13 @@ class Resolved {
   friend class Policy;
 
   void clear();
+  // Room in the text for so many more keys, so that writing them moves none.
+  void make_room(std::size_t keys);
   std::size_t add(const Charge& charge);  // its index, or that of the same bucket; kNoCharge when full
 
-  std::array<Charge, bounds::charges_max> charges_{};
-  std::array<Part, bounds::charges_max> parts_{};
+  // As long as the longest query so far: most have one or two, and many queries may be unanswered at once.
+  std::vector<Charge> charges_;
+  std::vector<Part> parts_;
   std::size_t charges_size_ = 0;
   std::size_t parts_size_ = 0;
   std::size_t blocked_ = kNoCharge;

@@ -177,6 +177,25 @@ TEST(Policy, ChargesAsManyBucketsAsTheBoundAndNotOneMore) {
   EXPECT_EQ(charges(*policy, asked), "17 limits are named; at most 16 can be charged at once");
 }
 
+TEST(Policy, KeysStayWholeWhileTheirTextGrows) {
+  std::string yaml = "limits:\n";
+  Asked asked;
+  const std::string longest(bounds::id_bytes_max, 'x');
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < bounds::charges_max; ++i) names.push_back("l" + std::to_string(i));
+  for (const std::string& name : names) {
+    yaml += "  " + name + ": {rate: 1/s}\n";
+    asked.charges.push_back({name, longest});
+  }
+  const auto policy = make(yaml);
+  Resolved out;
+  ASSERT_TRUE(resolve(*policy, asked, out));
+  for (std::size_t i = 0; i < bounds::charges_max; ++i) {
+    EXPECT_EQ(out.charges()[i].key.text, names[i] + ":" + longest);
+    EXPECT_EQ(out.parts()[i].id, longest);
+  }
+}
+
 TEST(Policy, BlockedDeniesTogetherWithoutAnyCharge) {
   const auto policy = make("limits: {a: {rate: 5/s}, b: {rate: 5/s}}\noverrides: {b:x: {blocked: true}}");
   EXPECT_EQ(charges(*policy, {{{"a", "x"}, {"b", "x"}, {"a", "y"}}}), "blocked by b\n");

@@ -96,7 +96,8 @@ std::size_t Resolved::add(const Charge& charge) {
     charges_[i].cost = saturating_sum(charges_[i].cost, charge.cost);
     return i;
   }
-  if (charges_size_ == charges_.size()) return kNoCharge;
+  if (charges_size_ == bounds::charges_max) return kNoCharge;
+  if (charges_size_ == charges_.size()) charges_.emplace_back();
   charges_[charges_size_] = charge;
   return charges_size_++;
 }
@@ -114,9 +115,22 @@ void Resolved::clear() {
   route_ = nullptr;
   request_.clear();
   text_.clear();
-  // Keys are views into the text: it must not move while they are written. There is one of every part, and one more of
-  // every charge to a tier's bucket, the one that is refused included.
-  text_.reserve((2 * bounds::charges_max + 1) * bounds::key_bytes_max);
+}
+
+void Resolved::make_room(std::size_t keys) {
+  const std::size_t bytes = keys * bounds::key_bytes_max;
+  if (text_.capacity() - text_.size() >= bytes) return;
+  std::string larger;
+  larger.reserve(2 * text_.size() + bytes);
+  larger = text_;
+  const auto move = [&](std::string_view& view) {
+    if (!view.empty())
+      view = std::string_view(larger).substr(static_cast<std::size_t>(view.data() - text_.data()), view.size());
+  };
+  for (std::size_t i = 0; i < charges_size_; ++i) move(charges_[i].key.text);
+  for (std::size_t i = 0; i < parts_size_; ++i) move(parts_[i].id);
+  move(denied_client_.value);
+  text_.swap(larger);
 }
 
 struct Policy::Asking {
@@ -279,6 +293,7 @@ bool Policy::ask_lists(const Asking& asking, Resolved& out) const {
       }
       out.deny_listed_ = true;
       out.denied_until_ = entry->expires;
+      out.make_room(1);
       const std::size_t start = out.text_.size();
       out.text_ += client.ip ? out.client_ip()->print() : std::string(client.apikey.substr(0, bounds::id_bytes_max));
       out.denied_client_ = {client.ip ? "ip" : "apikey", std::string_view(out.text_).substr(start)};
@@ -344,9 +359,12 @@ const AccessEntry* Policy::denied_by(const NamedLimit& limit, std::string_view b
 
 Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolved& out) const {
   const NamedLimit& limit = wanted.limit;
+  // Its own key, and those of its tiers' buckets.
+  out.make_room(limit.tiers.empty() ? 1 : 2 + limit.tiers.size());
   const Result<std::string_view> key = write_key(limit, wanted.identity.id, wanted.route, out.text_);
   if (!key) return key.error();
 
+  if (out.parts_size_ == out.parts_.size()) out.parts_.emplace_back();
   Part& part = out.parts_[out.parts_size_++];
   part = {};
   part.limit = &limit;

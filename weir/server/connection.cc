@@ -67,7 +67,7 @@ void Connection::touch() {
 
 bool Connection::paused() const noexcept {
   const std::size_t sealed = tls_ ? tls_->sealed.size() : 0;
-  return out_.size() + sealed > bounds::unsent_bytes_max || owed_ > bounds::owed_max;
+  return out_.size() + sealed > bounds::unsent_bytes_max || owed_ > bounds::owed_max || must_wait();
 }
 
 bool Connection::may_read() const noexcept {

@@ -2,7 +2,8 @@
 // decode it, asks the pipeline, and writes replies at the end of the turn: one write for all of them.
 //
 // It holds no buffer while nothing is pending, so that an idle connection costs little. It reads no more while the peer
-// does not take its replies, or while too many answers are owed: nobody can make it grow.
+// does not take its replies, while too many answers are owed, or while too many questions wait for a busy store: nobody
+// can make it grow.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 namespace weir {
 
 // One question between ask() and its answer. Reused, so that after a while nothing is allocated for a question.
-struct Pipeline::Pending {
+struct Pipeline::Pending : LaneQuestion {
   Ticket ticket = 0;
   Asker* asker = nullptr;  // null: gone
   std::uint64_t sequence = 0;
@@ -41,17 +41,25 @@ void measure(const Charge& charge, Label& label) {
 
 Pipeline::Pipeline(const Published<Policy>& policy, const Published<Known>& known, Store& store, LoopMetrics& metrics,
                    const Clock& clock, DenialWatch* watch, Log* log)
-    : policy_(policy), known_(known), store_(store), metrics_(metrics), clock_(clock), watch_(watch), log_(log) {}
+    : policy_(policy),
+      known_(known),
+      store_(store),
+      metrics_(metrics),
+      clock_(clock),
+      watch_(watch),
+      log_(log),
+      at_once_(store.answers_at_once()) {}
 
 Pipeline::~Pipeline() = default;
 
 Pipeline::Pending& Pipeline::take() {
   if (free_.empty()) {
     free_.push_back(pending_.size());
-    pending_.push_back(std::make_unique<Pending>());
+    pending_.emplace_back();
   }
   const Ticket ticket = free_.back();
   free_.pop_back();
+  if (pending_[ticket] == nullptr) pending_[ticket] = std::make_unique<Pending>();
   Pending& pending = *pending_[ticket];
   pending.ticket = ticket;
   return pending;
@@ -65,6 +73,17 @@ void Pipeline::resolve_probe(Pending& pending) {
   pending.own_charge.key = {kProbeBucket};
   pending.own_charge.limit = kProbeLimit;
   pending.own_charge.on_failure = FailurePolicy::fail_closed;
+}
+
+// The ticket is free for the next one; the memory is kept for it only if there is not enough already.
+void Pipeline::release(Pending& pending) {
+  const Ticket ticket = pending.ticket;
+  pending.asker = nullptr;
+  pending.policy.reset();
+  if (pending.lane != nullptr) queue_.remove(pending);
+  if (free_.size() >= bounds::spare_questions_max || pending.own_text.capacity() > bounds::key_bytes_max)
+    pending_[ticket].reset();
+  free_.push_back(ticket);
 }
 
 Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
@@ -102,19 +121,81 @@ void Pipeline::ask(std::uint64_t sequence, const Query& query, Asker& asker, Now
   pending.order = query.order;
   pending.now = now;
   if (const auto resolved = resolve(query, now, pending); !resolved) {
-    pending.asker = nullptr;
-    pending.policy.reset();
-    free_.push_back(pending.ticket);
+    release(pending);
     asker.answered(sequence, resolved.error());
     return;
   }
   if (!pending.own) pending.order = pending.resolved.order();
+  if (at_once_) return send(pending, now);
+  send_or_wait(pending, now);
+}
+
+Question Pipeline::question_of(const Pending& pending) noexcept {
   const bool look = !pending.own && pending.resolved.impossible();
-  batch_.push_back({pending.ticket, pending.charges(), look ? Mode::peek : pending.mode, pending.order});
-  if (batch_.size() >= store_.batch_max()) flush(now);
+  return {pending.ticket, pending.charges(), look ? Mode::peek : pending.mode, pending.order, pending.now.time};
+}
+
+void Pipeline::send_or_wait(Pending& pending, Now now) {
+  const Question question = question_of(pending);
+  Lane& lane = pending.asker->lane_;
+  pending.buckets = std::max<std::size_t>(question.charges.size(), 1);
+  pending.gives_back = question.mode == Mode::refund || question.mode == Mode::reset;
+  pending.send_by = now.time + std::min<Duration>(store_.patience(), Time::max() - now.time);
+  // Behind a refund of the same connection nothing that is remembered is an answer.
+  const bool may_remember = lane.giving_back() == 0 || pending.gives_back;
+  queue_.add(lane, pending);
+  if (question.charges.empty() || pending.probe ||
+      (queue_.empty() && store_.room(question, batch_buckets_) == Room::yes)) {
+    queue_.send(pending);
+    return send(pending, now);
+  }
+  if (may_remember && store_.answer_at_hand(question, now, *this)) return;
+  queue_.wait(pending);
+}
+
+void Pipeline::send(Pending& pending, Now now) {
+  batch_.push_back(question_of(pending));
+  batch_buckets_ += pending.buckets;
+  if (batch_.size() >= store_.batch_max()) charge_batch(now);
 }
 
 void Pipeline::flush(Now now) {
+  if (!queue_.empty()) {
+    give_up_late(now.time);
+    send_waiting(now);
+  }
+  charge_batch(now);
+}
+
+Time Pipeline::wake_at() const noexcept {
+  return queue_.empty() ? Time::max() : queue_.oldest()->send_by;
+}
+
+void Pipeline::give_up_late(Time now) {
+  while (!queue_.empty() && queue_.oldest()->send_by <= now) {
+    Pending& pending = static_cast<Pending&>(*queue_.oldest());
+    queue_.stop_waiting(pending);
+    store_.give_up(question_of(pending), *this);
+  }
+}
+
+void Pipeline::send_waiting(Now now) {
+  std::size_t passed_over = 0;
+  while (LaneQuestion* const next = queue_.next()) {
+    Pending& pending = static_cast<Pending&>(*next);
+    const Room room = store_.room(question_of(pending), batch_buckets_);
+    if (room == Room::none || (room == Room::not_here && ++passed_over > bounds::passed_over_max)) return;
+    if (room == Room::not_here) {
+      queue_.pass_over(*next);
+      continue;
+    }
+    queue_.take(*next);
+    send(pending, now);
+  }
+}
+
+void Pipeline::charge_batch(Now now) {
+  batch_buckets_ = 0;
   if (batch_.empty()) return;
   // An answer may lead to new questions; they belong to the next batch.
   std::vector<Question> batch = std::exchange(batch_, {});
@@ -134,9 +215,13 @@ void Pipeline::flush(Now now) {
 
 void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
   Pending& pending = *pending_[ticket];
-  Asker* const asker = std::exchange(pending.asker, nullptr);
+  Asker* const asker = pending.asker;
   if (!verdict) {
-    metrics_.store_failed();
+    if (verdict.error().fault == Fault::overloaded) {
+      metrics_.overloaded.add();
+    } else {
+      metrics_.store_failed();
+    }
     if (asker != nullptr) asker->answered(pending.sequence, verdict.error());
   } else {
     Answer answer;
@@ -152,8 +237,7 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     if (pending.mode == Mode::spend && !pending.probe) count(pending, answer);
     if (asker != nullptr) asker->answered(pending.sequence, answer);
   }
-  pending.policy.reset();
-  free_.push_back(ticket);
+  release(pending);
 }
 
 namespace {
@@ -307,9 +391,26 @@ void Pipeline::count(const Pending& pending, const Answer& answer) {
   }
 }
 
-void Pipeline::forget(const Asker& asker) noexcept {
-  for (const auto& pending : pending_) {
-    if (pending->asker == &asker) pending->asker = nullptr;
+void Pipeline::forget(Asker& asker) {
+  Lane& lane = asker.lane_;
+  while (LaneQuestion* const waiting = lane.first_waiting()) {
+    Pending& pending = static_cast<Pending&>(*waiting);
+    if (pending.gives_back) {
+      queue_.remove(pending);
+      pending.asker = nullptr;
+      batch_.push_back(question_of(pending));
+    } else {
+      release(pending);
+    }
+  }
+  while (LaneQuestion* const sent = lane.any()) {
+    static_cast<Pending&>(*sent).asker = nullptr;
+    queue_.remove(*sent);
+  }
+  // Of a store that answers at once, what this turn has asked.
+  for (const Question& question : batch_) {
+    Pending& pending = *pending_[question.ticket];
+    if (pending.asker == &asker) pending.asker = nullptr;
   }
 }
 

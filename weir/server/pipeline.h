@@ -5,6 +5,9 @@
 //   flush:   batch --store--> Verdicts, each given back as soon as the store has it
 //   deliver: Verdict + labels = Answer: counted, then handed to whoever asked
 //
+// What a store elsewhere has no room for waits in between, in the asker's lane (fair_queue.h), unless it can be
+// answered from what is at hand. What has waited too long is given up.
+//
 // Thread safety: none; every loop has its own. The policy and what is known are looked at anew by refresh(), before a
 // question is read: a change that was published before the question was sent is in force for it, and no question sees a
 // part of one.
@@ -26,15 +29,23 @@
 #include "weir/policy/known.h"
 #include "weir/policy/policy.h"
 #include "weir/server/denial_watch.h"
+#include "weir/server/fair_queue.h"
 #include "weir/store/store.h"
 
 namespace weir {
 
-// Whoever asked. Answers come in any order, each sequence once.
+// Whoever asked. Answers come in any order, each sequence once. Must be forgotten by the pipeline before it ends.
 class Asker {
  public:
   virtual ~Asker() = default;
   virtual void answered(std::uint64_t sequence, const Result<Answer>& answer) = 0;
+
+  // As many questions wait as may: ask no more until some are answered.
+  bool must_wait() const noexcept { return lane_.waiting() >= bounds::waiting_max; }
+
+ private:
+  friend class Pipeline;
+  Lane lane_;
 };
 
 class Pipeline final : private Answers {
@@ -52,16 +63,26 @@ class Pipeline final : private Answers {
   }
   // Takes what it needs from the query before it returns. What cannot be charged is answered at once.
   void ask(std::uint64_t sequence, const Query& query, Asker& asker, Now now);
-  // Charges everything asked since the last flush, as one batch.
+  // Charges everything asked since the last flush, as one batch, and what waits as far as there is room for it.
   void flush(Now now);
-  // The asker is gone: its answers are dropped, its charges stand.
-  void forget(const Asker& asker) noexcept;
+  // When to flush() at the latest; Time::max(): nothing waits.
+  Time wake_at() const noexcept;
+  // The asker is gone: its answers are dropped. What was charged stands; what still waits is not, except refunds and
+  // resets. Costs as much as it has unanswered.
+  void forget(Asker& asker);
 
  private:
   struct Pending;
 
   Pending& take();
   static void resolve_probe(Pending& pending);
+  void release(Pending& pending);
+  static Question question_of(const Pending& pending) noexcept;
+  void send_or_wait(Pending& pending, Now now);
+  void send(Pending& pending, Now now);
+  void give_up_late(Time now);
+  void send_waiting(Now now);
+  void charge_batch(Now now);
   Result<void> resolve(const Query& query, Now now, Pending& pending);
   void answer(Ticket ticket, const Result<Verdict>& verdict) override;
   static void label(const Pending& pending, Answer& answer);
@@ -76,7 +97,10 @@ class Pipeline final : private Answers {
   const Clock& clock_;
   DenialWatch* watch_;
   Log* log_;
+  const bool at_once_;  // the store answers all within charge(): nothing ever waits
+  FairQueue queue_;     // unused if so
   std::vector<Question> batch_;
+  std::size_t batch_buckets_ = 0;
   bool flushing_ = false;       // else an answer comes from a store elsewhere, on its own
   std::vector<Time> answered_;  // when those were asked that this flush has answered
 };

@@ -234,6 +234,7 @@ class Server::Worker {
       pipeline_.flush(loop_->reading());
     }
     if (!turn_.dirty.empty()) loop_->post([] {});
+    wake_for(pipeline_.wake_at());
     if (draining_ && !std::exchange(drain_counted_, true)) ++server_.draining_loops_;
     if (draining_ && !drained_ && is_drained()) {
       drained_ = true;
@@ -245,6 +246,17 @@ class Server::Worker {
   bool is_drained() const {
     return std::ranges::all_of(
         rooms_, [](const auto& room) { return room->speak == Speak::admin || room->quietest_first.empty(); });
+  }
+
+  // A turn at that time, whatever happens until then: its end flushes the pipeline.
+  void wake_for(Time when) {
+    if (when >= wakes_at_) return;
+    loop_->cancel(waking_);
+    wakes_at_ = when;
+    waking_ = loop_->at(when, [this] {
+      waking_ = 0;
+      wakes_at_ = Time::max();
+    });
   }
 
   void check_deadlines() {
@@ -273,6 +285,8 @@ class Server::Worker {
   std::uint64_t next_id_ = 1;
   std::vector<std::uint64_t> settling_;  // of end_turn(), kept for its memory
   Time full_said_ = loop_->now().time - kFullEvery;
+  Loop::TimerId waking_ = 0;
+  Time wakes_at_ = Time::max();
   bool draining_ = false;
   bool drain_counted_ = false;
   bool drained_ = false;    // and the server knows

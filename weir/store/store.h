@@ -24,6 +24,14 @@ struct Question {
   std::span<const Charge> charges;  // at most bounds::charges_max
   Mode mode = Mode::spend;
   Order order = Order::together;
+  Time asked{};  // when it was decoded: the time to answer it counts from then. Time{}: from charge() on
+};
+
+// Whether a question may be sent now.
+enum class Room : unsigned char {
+  yes,       // also while it would fail at once: then it does not wait for that
+  not_here,  // other questions may be
+  none,
 };
 
 class Answers {
@@ -42,6 +50,28 @@ class Store {
   // How many questions to gather for one charge(). A store elsewhere would idle while a whole turn is gathered, and
   // then keep us idle.
   virtual std::size_t batch_max() const noexcept { return bounds::queries_per_turn_max; }
+
+  // What follows holds questions back while a store elsewhere is busy.
+
+  // Every question is answered before charge() returns; then nothing below is called.
+  virtual bool answers_at_once() const noexcept { return false; }
+  // Whether to charge() this question now, `ahead` buckets being about to be charged before it.
+  virtual Room room(const Question& question, std::size_t ahead) {
+    (void)question, (void)ahead;
+    return Room::yes;
+  }
+  // For a question that has to wait. True: it is answered, from what is at hand. False: it is to be charged later; if
+  // it is a refund or a reset, denials that are remembered of its buckets are dropped.
+  virtual bool answer_at_hand(const Question& question, Now now, Answers& answers) {
+    (void)question, (void)now, (void)answers;
+    return false;
+  }
+  // How long a question may wait and still be answered in time.
+  virtual Duration patience() const noexcept { return Duration::max(); }
+  // It has waited that long: answered with `overloaded`, or as a failure if the store is silent.
+  virtual void give_up(const Question& question, Answers& answers) {
+    answers.answer(question.ticket, Error{Fault::overloaded, "the store is busy; try again in a second"});
+  }
 };
 
 }  // namespace weir

@@ -31,6 +31,8 @@ constexpr FaultStatus status_of(Fault fault) noexcept {
     case Fault::timeout:
     case Fault::unavailable:
       return {0, "store_unavailable"};
+    case Fault::overloaded:
+      return {503, "overloaded"};
     case Fault::internal:
       break;
   }

@@ -219,6 +219,7 @@ TEST_F(HttpSessionTest, TellsFaultsByTheirKind) {
   EXPECT_EQ(told(Fault::too_large), R"(413 {"error":"too_large","message":"a reason"})");
   EXPECT_EQ(told(Fault::timeout), R"(503 {"error":"store_unavailable","message":"a reason"})");
   EXPECT_EQ(told(Fault::unavailable), R"(503 {"error":"store_unavailable","message":"a reason"})");
+  EXPECT_EQ(ask(post("/v1/check", kCheck), Error{Fault::overloaded, "a reason"}).field("retry-after"), "1");
   EXPECT_EQ(told(Fault::internal), R"(500 {"error":"internal","message":"the server failed; its log says why"})");
   EXPECT_EQ(told(Fault::unknown, "/v1/reset"), R"(404 {"error":"unknown_limit","message":"a reason"})");
 }

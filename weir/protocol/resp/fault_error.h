@@ -16,12 +16,13 @@ struct FaultError {
   std::string_view sentence;  // said instead of the Error's detail; empty: the detail is for the client
 };
 
-inline constexpr std::array<FaultError, 6> kFaultErrors{{
+inline constexpr std::array<FaultError, 7> kFaultErrors{{
     {Fault::invalid, "ERR", ""},
     {Fault::too_large, "ERR", ""},
     {Fault::unknown, "ERR", ""},
     {Fault::timeout, "TIMEOUT", ""},
     {Fault::unavailable, "UNAVAILABLE", ""},
+    {Fault::overloaded, "ERR", "overloaded"},
     {Fault::internal, "ERR", "internal error"},
 }};
 

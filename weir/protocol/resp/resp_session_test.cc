@@ -318,6 +318,7 @@ TEST_F(RespSessionTest, TellsEachFaultByItsCode) {
                                                          {Fault::unknown, "-ERR why\r\n"},
                                                          {Fault::timeout, "-TIMEOUT why\r\n"},
                                                          {Fault::unavailable, "-UNAVAILABLE why\r\n"},
+                                                         {Fault::overloaded, "-ERR overloaded\r\n"},
                                                          {Fault::internal, "-ERR internal error\r\n"}};
   for (const auto& [fault, text] : codes) {
     canned_ = Error{fault, "why"};

@@ -276,8 +276,8 @@ TEST_P(SessionConformance, AnswersWhatIsOwedThenSaysItsLastWordsWhenTheFramingIs
 }
 
 TEST_P(SessionConformance, TellsFailuresWithoutTheirInsides) {
-  for (const Fault fault :
-       {Fault::invalid, Fault::too_large, Fault::unknown, Fault::timeout, Fault::unavailable, Fault::internal}) {
+  for (const Fault fault : {Fault::invalid, Fault::too_large, Fault::unknown, Fault::timeout, Fault::unavailable,
+                            Fault::overloaded, Fault::internal}) {
     Conversation failing = GetParam();
     failing.answer = [fault](const Asked&) { return Error{fault, "the words of the failure"}; };
     Peer whole(failing, Peer::Answers::at_once);

@@ -24,6 +24,13 @@ class FailoverStore final : public Store, private Answers {
 
   void charge(std::span<const Question> batch, Now now, Answers& answers) override;
   std::size_t batch_max() const noexcept override { return primary_->batch_max(); }
+  bool answers_at_once() const noexcept override { return primary_->answers_at_once(); }
+  Room room(const Question& question, std::size_t ahead) override { return primary_->room(question, ahead); }
+  bool answer_at_hand(const Question& question, Now now, Answers& answers) override {
+    return primary_->answer_at_hand(question, now, answers);
+  }
+  Duration patience() const noexcept override { return primary_->patience(); }
+  void give_up(const Question& question, Answers& answers) override;
 
  private:
   struct Asked {
@@ -31,6 +38,7 @@ class FailoverStore final : public Store, private Answers {
     Answers* answers = nullptr;
   };
 
+  Question renumber(const Question& question, Answers& answers);
   void answer(Ticket ticket, const Result<Verdict>& verdict) override;
 
   std::unique_ptr<Store> primary_;

@@ -118,6 +118,30 @@ TEST_F(FailoverStoreTest, LeavesOtherErrorsAsTheyAre) {
   EXPECT_EQ(answer().error(), (Error{Fault::invalid, "the words of the failure"}));
 }
 
+TEST_F(FailoverStoreTest, OverloadIsNoFailureUnderAnyPolicy) {
+  primary_->fault = Fault::overloaded;
+  for (const FailurePolicy policy :
+       {FailurePolicy::pass_through, FailurePolicy::fail_closed, FailurePolicy::in_memory_fallback}) {
+    charge_.on_failure = policy;
+    EXPECT_EQ(answer().error().fault, Fault::overloaded);
+    heard_.all.clear();
+    store_->give_up({9, {&charge_, 1}}, heard_);
+    ASSERT_EQ(heard_.all.size(), 1u);
+    EXPECT_EQ(heard_.all[0].first, 9u);
+    EXPECT_EQ(heard_.all[0].second.error().fault, Fault::overloaded);
+    EXPECT_EQ(counts_.of(policy), 0u);
+  }
+}
+
+TEST_F(FailoverStoreTest, KeepsNothingOfManyQuestionsOnceTheyAreAnswered) {
+  primary_->holds = true;
+  for (Ticket ticket = 0; ticket <= bounds::spare_questions_max; ++ticket) ask(ticket);
+  primary_->release(clock_.now());
+  EXPECT_EQ(heard_.all.size(), bounds::spare_questions_max + 1);
+  primary_->holds = false;
+  EXPECT_FALSE(answer()->allowed);
+}
+
 TEST_F(FailoverStoreTest, AnswersLateAndOutOfOrderReachWhoeverAsked) {
   primary_->holds = true;
   for (Ticket ticket = 100; ticket < 103; ++ticket) ask(ticket);

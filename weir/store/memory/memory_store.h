@@ -13,6 +13,7 @@ class MemoryStore final : public Store {
   // Both must outlive the store.
   MemoryStore(Table& table, const Clock& clock) noexcept : table_(table), clock_(clock) {}
   void charge(std::span<const Question> batch, Now now, Answers& answers) override;
+  bool answers_at_once() const noexcept override { return true; }
 
  private:
   Table& table_;

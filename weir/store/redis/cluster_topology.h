@@ -29,6 +29,7 @@ class ClusterTopology final : public Topology, private Scout::Owner {
   ~ClusterTopology() override;
 
   int slot_of(std::string_view key) const noexcept override { return redis::slot_of(key); }
+  bool is_sharded() const noexcept override { return true; }
   RedisNode* node_of(int slot) override;
   // Empty while a slot has no master that is known.
   std::vector<RedisNode*> masters() override;

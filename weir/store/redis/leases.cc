@@ -41,6 +41,24 @@ void Leases::count(Entry& entry, Count cost, Time now) noexcept {
   entry.used += cost;
 }
 
+// REQUIRES: the lease suffices.
+Decision Leases::take(Entry& entry, Count cost) noexcept {
+  entry.rest -= cost;
+  Decision decision = entry.left;
+  decision.remaining += entry.rest;
+  decision.reset_after = std::max(decision.reset_after - entry.terms.limit.interval() * entry.rest, Duration::zero());
+  return decision;
+}
+
+std::optional<Decision> Leases::spend_leased(Bucket bucket, const Terms& terms, Count cost, Time now) {
+  Set& set = set_of(bucket);
+  const std::lock_guard lock(set.mutex);
+  Entry* const entry = find(set, bucket);
+  if (entry == nullptr || entry->terms != terms || entry->rest < cost || now >= entry->until) return std::nullopt;
+  count(*entry, cost, now);
+  return take(*entry, cost);
+}
+
 Leases::Answer Leases::spend(Bucket bucket, const Terms& terms, Count cost, Time now, bool again) {
   if (cost > std::min(terms.lease.tokens, terms.limit.burst())) return {};
   Set& set = set_of(bucket);
@@ -57,12 +75,8 @@ Leases::Answer Leases::spend(Bucket bucket, const Terms& terms, Count cost, Time
   if (!again) count(*entry, cost, now);
   Answer answer;
   if (entry->rest >= cost && now < entry->until) {
-    entry->rest -= cost;
     answer.way = Way::leased;
-    answer.decision = entry->left;
-    answer.decision.remaining += entry->rest;
-    answer.decision.reset_after =
-        std::max(answer.decision.reset_after - terms.limit.interval() * entry->rest, Duration::zero());
+    answer.decision = take(*entry, cost);
     return answer;
   }
   if (std::max(entry->asks, entry->asks_before) < kHotAsks || now < entry->rests_until) return answer;

@@ -78,6 +78,9 @@ class Leases {
   // A request for `cost` tokens. `again`: it was counted before.
   Answer spend(Bucket bucket, const Terms& terms, Count cost, Time now, bool again = false);
 
+  // The same from the lease at hand; nothing: there is none that suffices, and nothing was counted.
+  std::optional<Decision> spend_leased(Bucket bucket, const Terms& terms, Count cost, Time now);
+
   // Redis answered the question for lease `serial`, sent at `sent`: so many tokens, and how the bucket was left.
   // True: requests are given of them until `sent` + kLeaseSpent; then end() it. False: they came too late, return them.
   bool granted(Bucket bucket, std::uint64_t serial, Count tokens, const Decision& left, Time sent, Time now);
@@ -113,6 +116,7 @@ class Leases {
   static Entry* find(Set& set, Bucket bucket) noexcept;
   static Entry* find_or_make(Set& set, Bucket bucket, Time now) noexcept;
   static void count(Entry& entry, Count cost, Time now) noexcept;
+  static Decision take(Entry& entry, Count cost) noexcept;
 
   Options options_;
   std::vector<Set> sets_;

@@ -52,6 +52,19 @@ void LeasingStore::charge(std::span<const Question> batch, Now now, Answers& ans
   alone_ = std::move(alone);
 }
 
+bool LeasingStore::answer_at_hand(const Question& question, Now now, Answers& answers) {
+  if (may_lease(question)) {
+    const Charge& charge = question.charges.front();
+    const Leases::Terms terms{charge.shared_limit(), charge.lease};
+    if (const auto leased = leases_.spend_leased(leases_.bucket(charge.key.text), terms, charge.cost, now.time)) {
+      store_->health().count_leased();
+      answers.answer(question.ticket, verdict_of(*leased));
+      return true;
+    }
+  }
+  return store_->answer_at_hand(question, now, answers);
+}
+
 // False: it is to be asked alone.
 bool LeasingStore::lend(const Member& member, Time now, bool again) {
   const Charge& charge = member.question.charges.front();
@@ -74,10 +87,13 @@ bool LeasingStore::lend(const Member& member, Time now, bool again) {
 bool LeasingStore::gather(const Member& member, Time now, Leases::Bucket bucket, const Leases::Terms& terms,
                           const Leases::Answer& answer) {
   const Charge& charge = member.question.charges.front();
+  const Time asked = member.question.asked == Time{} ? member.now.time : member.question.asked;
+  const Time deadline = asked + store_->options().link.timeout;
   if (answer.want == 0) {
     const auto found = on_its_way_.find(bucket);
     Ask* const ask = found == on_its_way_.end() ? nullptr : found->second;
-    if (ask != nullptr && ask->place.terms == terms && ask->parked_cost + charge.cost <= ask->want) {
+    if (ask != nullptr && ask->place.terms == terms && ask->parked_cost + charge.cost <= ask->want &&
+        ask->deadline <= deadline) {
       ask->parked_cost += charge.cost;
       ask->parked.push_back(member);
       return true;
@@ -96,13 +112,14 @@ bool LeasingStore::gather(const Member& member, Time now, Leases::Bucket bucket,
     open->place = {bucket, terms, std::move(key), std::move(*leases)};
     open->cost = charge.cost;
     open->sent = now;
-    open->deadline = member.now.time + store_->options().link.timeout;
+    open->deadline = deadline;
   }
   if (answer.want > 0) {
     open->want = answer.want;
     open->serial = answer.serial;
     if (answer.unspent.tokens > 0) give_back(open->place, answer.unspent.tokens, answer.unspent.serial);
   }
+  open->deadline = std::min(open->deadline, deadline);
   open->members.push_back(member);
   return true;
 }

@@ -51,6 +51,10 @@ class LeasingStore final : public Store {
   std::size_t batch_max() const noexcept override {
     return lending_ ? bounds::queries_per_turn_max : store_->batch_max();
   }
+  Room room(const Question& question, std::size_t ahead) override { return store_->room(question, ahead); }
+  bool answer_at_hand(const Question& question, Now now, Answers& answers) override;
+  Duration patience() const noexcept override { return store_->patience(); }
+  void give_up(const Question& question, Answers& answers) override { store_->give_up(question, answers); }
   RedisStore& store() noexcept { return *store_; }
 
  private:

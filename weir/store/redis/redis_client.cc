@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,14 @@ constexpr std::size_t kCutBytes = 64u << 10;
 
 bool is_error(const resp::Reply& reply) {
   return reply.root().type == resp::Type::error;
+}
+
+// EVALSHA, the script's name, how many keys.
+std::uint16_t buckets_of(std::span<const std::string_view> arguments) noexcept {
+  std::uint16_t keys = 0;
+  if (arguments.size() < 3 || arguments[0] != "EVALSHA") return 1;
+  std::from_chars(arguments[2].data(), arguments[2].data() + arguments[2].size(), keys);
+  return std::max<std::uint16_t>(keys, 1);
 }
 
 }  // namespace
@@ -46,6 +55,7 @@ void RedisClient::push(Entry entry) {
   entry.early = entry.deadline < latest_deadline_;
   if (entry.early) ++early_;
   latest_deadline_ = std::max(latest_deadline_, entry.deadline);
+  buckets_sent_ += entry.buckets;
   entries_.push_back(entry);
 }
 
@@ -67,6 +77,7 @@ bool RedisClient::send(Tag tag, std::span<const std::string_view> arguments, Tim
   entry.size = bytes_.size() - before;
   entry.deadline = deadline;
   entry.reads = effect == Effect::reads;
+  entry.buckets = buckets_of(arguments);
   push(entry);
   return true;
 }
@@ -81,6 +92,7 @@ bool RedisClient::send_encoded(Tag tag, std::string_view bytes, Time deadline, b
   Entry entry;
   entry.tag = tag;
   entry.size = copy.size();
+  entry.buckets = 1;
   entry.deadline = deadline;
   entry.asking = asking;
   push(entry);
@@ -199,6 +211,7 @@ void RedisClient::drop_front() {
   const Entry& front = entries_.front();
   head_ += front.size;
   if (front.early) --early_;
+  buckets_landed_ += front.buckets;
   entries_.pop_front();
   // A reply to what was never written: the peer is confused, but we are not.
   written_ = std::max(written_, head_);
@@ -336,6 +349,7 @@ void RedisClient::close(std::size_t unwritten_bytes) {
   head_ = written_ = early_ = to_agree_ = command_at_ = command_size_ = sealed_ = 0;
   seal_by_ = Time::max();
   latest_deadline_ = Time{};
+  buckets_landed_ = buckets_sent_;
 }
 
 }  // namespace weir::redis

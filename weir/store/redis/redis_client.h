@@ -109,6 +109,10 @@ class RedisClient {
   // Within replied() and lost(): the bytes of the command that it is about, until something is sent on this client.
   std::string_view command() const noexcept { return std::string_view(bytes_).substr(command_at_, command_size_); }
   std::size_t unanswered() const noexcept { return entries_.size(); }
+  // Buckets of all commands ever sent, and of those that Redis answered or that were lost with a connection. A script
+  // counts its keys, any other command one.
+  std::uint64_t buckets_sent() const noexcept { return buckets_sent_; }
+  std::uint64_t buckets_landed() const noexcept { return buckets_landed_; }
 
  private:
   enum class Stage : unsigned char { closed, greeting, agreeing, ready };
@@ -124,6 +128,7 @@ class RedisClient {
     bool again = false;  // sent a second time
     bool early = false;  // its deadline lies before that of one ahead of it
     bool reads = false;
+    std::uint16_t buckets = 0;
   };
 
   struct Held {
@@ -156,7 +161,9 @@ class RedisClient {
   std::string bytes_;
   std::size_t head_ = 0;
   std::size_t written_ = 0;
-  std::size_t early_ = 0;     // entries
+  std::size_t early_ = 0;  // entries
+  std::uint64_t buckets_sent_ = 0;
+  std::uint64_t buckets_landed_ = 0;
   Time latest_deadline_{};    // of those sent so far
   std::size_t to_agree_ = 0;  // replies of the handshake still to come
   std::string in_;            // the beginning of a reply

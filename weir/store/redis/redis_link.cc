@@ -59,6 +59,7 @@ void RedisLink::received(std::string_view bytes) {
   receiving_ = true;
   const auto taken = client_.receive(bytes);
   receiving_ = false;
+  if (const std::size_t landed = take_landed(); landed != 0) window_->landed(landed, heard_at_);
   if (!taken || !reset_why_.empty()) {
     const std::string why = taken ? std::exchange(reset_why_, {}) : taken.error().detail;
     fail(why);
@@ -85,7 +86,22 @@ bool RedisLink::queue(bool queued, Time deadline) {
     arm(waiting_since_ + options_.timeout);
   }
   arm(deadline);
+  count_sent();
   return true;
+}
+
+void RedisLink::count_sent() noexcept {
+  if (window_ == nullptr) return;
+  const std::uint64_t before = std::exchange(counted_sent_, client_.buckets_sent());
+  window_->sent(static_cast<std::size_t>(counted_sent_ - before), loop_.now().time);
+}
+
+std::size_t RedisLink::take_landed() noexcept {
+  if (window_ == nullptr) return 0;
+  // A script that was loaded and asked again on the way was sent once more.
+  count_sent();
+  const std::uint64_t before = std::exchange(counted_landed_, client_.buckets_landed());
+  return static_cast<std::size_t>(counted_landed_ - before);
 }
 
 bool RedisLink::send(Tag tag, std::span<const std::string_view> arguments, Time deadline, Effect effect) {
@@ -136,6 +152,7 @@ void RedisLink::fail(std::string_view why) {
   const bool was_up = std::exchange(up_, false);
   const bool was_reconnecting = std::exchange(reconnecting_, good);
   client_.close(unsent);
+  if (const std::size_t lost = take_landed(); lost != 0) window_->lost(lost);
   if (good) backoff_ = kBackoffMin;
   Duration wait = Duration::zero();
   if (!good) {
@@ -173,9 +190,12 @@ void RedisLink::arm(Time when) {
   loop_.cancel(timer_);
   timer_at_ = when;
   timer_ = loop_.at(when, [this] {
-    timer_ = 0;
-    timer_at_ = Time::max();
-    check();
+    // One turn later: this one reads the replies that have arrived. Redis is not late because this loop is.
+    timer_ = loop_.at(loop_.now().time, [this] {
+      timer_ = 0;
+      timer_at_ = Time::max();
+      check();
+    });
   });
 }
 

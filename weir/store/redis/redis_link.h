@@ -19,6 +19,7 @@
 #include "weir/net/loop.h"
 #include "weir/net/resolve.h"
 #include "weir/net/stream.h"
+#include "weir/store/redis/flight_window.h"
 #include "weir/store/redis/redis_client.h"
 
 namespace weir::redis {
@@ -59,6 +60,9 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   // Loop and owner must outlive the link.
   RedisLink(Loop& loop, Owner& owner, Options options);
   ~RedisLink() override;
+
+  // What is sent and answered is counted there; null: nowhere. It must outlive the link.
+  void count_in(FlightWindow* window) noexcept { window_ = window; }
 
   // Connects now, and again whenever it must.
   void start();
@@ -104,11 +108,16 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   void update();
   std::string no_reply() const;
   bool queue(bool queued, Time deadline);
+  void count_sent() noexcept;
+  std::size_t take_landed() noexcept;
 
   Loop& loop_;
   Owner& owner_;
   Options options_;
   RedisClient client_;
+  FlightWindow* window_ = nullptr;
+  std::uint64_t counted_sent_ = 0;  // buckets that the window knows of
+  std::uint64_t counted_landed_ = 0;
   std::unique_ptr<Stream> stream_;
   std::minstd_rand random_;
   bool up_ = false;

@@ -6,9 +6,10 @@
 namespace weir::redis {
 
 RedisNode::RedisNode(Loop& loop, Owner& owner, const RedisLink::Options& options, std::size_t links)
-    : loop_(loop), owner_(owner), timeout_(options.timeout), availability_(options.timeout) {
+    : loop_(loop), owner_(owner), timeout_(options.timeout), availability_(options.timeout), window_(options.timeout) {
   for (std::size_t i = 0; i < links; ++i) {
     links_.push_back(std::make_unique<RedisLink>(loop, static_cast<RedisLink::Owner&>(*this), options));
+    links_.back()->count_in(&window_);
   }
 }
 

@@ -6,6 +6,7 @@
 // Thread safety: none; it belongs to its loop.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -57,6 +58,15 @@ class RedisNode final : private RedisLink::Owner {
   // Sends a probe unless something is in flight: finds out whether Redis replies.
   void probe();
 
+  // Buckets in flight on all links.
+  const FlightWindow& window() const noexcept { return window_; }
+  // When it was last heard on any link.
+  Time heard_at() const noexcept {
+    Time latest{};
+    for (const auto& link : links_) latest = std::max(latest, link->heard_at());
+    return latest;
+  }
+
   // All links, as RedisLink::reset().
   void reset(std::string_view why) {
     for (const auto& link : links_) link->reset(why);
@@ -79,6 +89,7 @@ class RedisNode final : private RedisLink::Owner {
   Owner& owner_;
   const Duration timeout_;
   Availability availability_;
+  FlightWindow window_;  // outlives the links
   std::vector<std::unique_ptr<RedisLink>> links_;
   std::size_t next_link_ = 0;  // of the next probe
   bool probing_ = false;       // a probe is in flight

@@ -98,11 +98,13 @@ const Wall* RedisStore::test_time() {
 RedisStore::Pending& RedisStore::take() {
   if (free_.empty()) {
     free_.push_back(pending_.size());
-    pending_.push_back(std::make_unique<Pending>());
-    pending_.back()->index = free_.back();
+    pending_.emplace_back();
   }
-  Pending& pending = *pending_[free_.back()];
+  const std::size_t index = free_.back();
   free_.pop_back();
+  if (pending_[index] == nullptr) pending_[index] = std::make_unique<Pending>();
+  Pending& pending = *pending_[index];
+  pending.index = index;
   pending.sends = 0;
   pending.parts_left = 0;
   pending.failed = false;
@@ -112,8 +114,11 @@ RedisStore::Pending& RedisStore::take() {
   return pending;
 }
 
+// The place stays free for the next one; the memory does not, if there is enough of it.
 void RedisStore::release(Pending& pending) {
-  free_.push_back(pending.index);
+  const std::size_t index = pending.index;
+  if (free_.size() >= bounds::spare_questions_max) pending_[index].reset();
+  free_.push_back(index);
 }
 
 void RedisStore::charge(std::span<const Question> batch, Now now, Answers& answers) {
@@ -138,7 +143,7 @@ void RedisStore::begin(const Question& question, Now now, Answers& answers) {
   pending.ticket = question.ticket;
   pending.answers = &answers;
   pending.sent = now.time;
-  pending.deadline = now.time + options_.link.timeout;
+  pending.deadline = (question.asked == Time{} ? now.time : question.asked) + options_.link.timeout;
   if (options_.denials != nullptr) pending.voided = options_.denials->serial();
   const auto begun = pending.asked.begin(question, keys_);
   if (!begun || pending.asked.is_empty()) {
@@ -147,15 +152,22 @@ void RedisStore::begin(const Question& question, Now now, Answers& answers) {
     answers.answer(question.ticket, answer);
     return;
   }
-  // What comes behind it must be asked.
-  if (question.mode == Mode::refund || question.mode == Mode::reset) drop_denials(pending.asked);
+  // What comes behind it must be asked, and what was sent before it is no longer true.
+  if (question.mode == Mode::refund || question.mode == Mode::reset) forget_denials(pending.asked);
   if (question.mode == Mode::spend && answer_from_memory(pending, now.time)) return;
   send_stage(pending);
 }
 
-void RedisStore::drop_denials(const Asked& asked) {
-  if (options_.denials == nullptr) return;
-  for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->drop(asked.key(i));
+bool RedisStore::answer_at_hand(const Question& question, Now now, Answers& answers) {
+  if (options_.denials == nullptr || question.mode == Mode::peek) return false;
+  Pending& pending = take();
+  pending.ticket = question.ticket;
+  pending.answers = &answers;
+  const auto begun = pending.asked.begin(question, keys_);
+  if (begun && question.mode == Mode::spend && answer_from_memory(pending, now.time)) return true;
+  if (begun && question.mode != Mode::spend) drop_denials(pending.asked);
+  release(pending);
+  return false;
 }
 
 bool RedisStore::answer_from_memory(Pending& pending, Time now) {
@@ -168,9 +180,7 @@ bool RedisStore::answer_from_memory(Pending& pending, Time now) {
     // Another loop may have remembered it after our clock was read.
     asked.recall(denial_.decisions, std::max(now - denial_.sent, Duration::zero()));
     health_.count_denial_hit();
-    const Verdict verdict = asked.verdict();
-    release(pending);
-    std::exchange(pending.answers, nullptr)->answer(pending.ticket, verdict);
+    settle(pending, asked.verdict());
     return true;
   }
   return false;
@@ -200,7 +210,7 @@ void RedisStore::send_stage(Pending& pending) {
 
 void RedisStore::not_sent(RedisLink& link, Tag tag) {
   if (!link.is_up()) return lose(tag, Lost::unsent);
-  fail_part(pending_of(tag), Trouble::overloaded, {Fault::unavailable, "too many questions wait for Redis"});
+  fail_part(pending_of(tag), Trouble::overloaded, {Fault::overloaded, "too many questions wait for Redis"});
 }
 
 // Only what was not applied, and alone.
@@ -403,9 +413,7 @@ void RedisStore::finish(Pending& pending) {
     return;
   }
   take_back(pending);
-  if (options_.denials != nullptr && (asked.mode() == Mode::refund || asked.mode() == Mode::reset)) {
-    for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->forget(asked.key(i));
-  }
+  if (asked.mode() == Mode::refund || asked.mode() == Mode::reset) forget_denials(asked);
   if (pending.answers == nullptr) {
     release(pending);
     return;
@@ -415,9 +423,15 @@ void RedisStore::finish(Pending& pending) {
   } else if (pending.asks_again) {
     drop_denials(asked);
   }
-  const Verdict verdict = asked.verdict();
+  settle(pending, asked.verdict());
+}
+
+// Its last: whoever hears of it may ask anew, and get its place.
+void RedisStore::settle(Pending& pending, const Verdict& verdict) {
+  Answers& answers = *std::exchange(pending.answers, nullptr);
+  const Ticket ticket = pending.ticket;
   release(pending);
-  std::exchange(pending.answers, nullptr)->answer(pending.ticket, verdict);
+  answers.answer(ticket, verdict);
 }
 
 // Not waited for, and lost if the connection is: then the tokens come back by themselves.
@@ -554,12 +568,6 @@ void RedisStore::refuse_command(Pending& pending, RedisNode& node, RedisLink& li
     return;
   }
   hear(pending, to_error(refused.refusal, reply.root().text));
-}
-
-std::string RedisStore::key_of(Key key) const {
-  std::string text;
-  append_key(keys_.prefix, keys_.hash_tag, key, text);
-  return text;
 }
 
 void RedisStore::script(std::string_view key, std::span<const std::string> arguments, Time deadline, Told told) {

@@ -3,7 +3,7 @@
 //
 // What cannot be answered within the timeout is answered with an Error: `timeout` if it may have been applied,
 // `unavailable` otherwise; a failure policy acts on that (store/failover). Nothing that may have been applied is sent
-// again.
+// again. A question that could not be sent because Redis is busy is `overloaded`: it charged nothing.
 //
 // Thread safety: none; every loop has its own. Health is shared.
 #pragma once
@@ -50,6 +50,11 @@ class RedisStore final : public Store, private RedisNode::Owner, private Batches
 
   void charge(std::span<const Question> batch, Now now, Answers& answers) override;
   std::size_t batch_max() const noexcept override;
+  Room room(const Question& question, std::size_t ahead) override;
+  bool answer_at_hand(const Question& question, Now now, Answers& answers) override;
+  // Three quarters of the timeout: replies take at most the last quarter (flight_window.h).
+  Duration patience() const noexcept override { return options_.link.timeout - options_.link.timeout / 4; }
+  void give_up(const Question& question, Answers& answers) override;
 
   // Any command, to the node that holds `key`, wherever that moves. `done` is told the reply, or null if there is none
   // within the timeout or it is an error; at once if nothing can be sent.
@@ -92,6 +97,7 @@ class RedisStore final : public Store, private RedisNode::Owner, private Batches
   void not_sent(RedisLink& link, Tag tag) override;
   void late(Tag tag) override;
 
+  RedisNode* node_of(const Charge& charge);
   void begin(const Question& question, Now now, Answers& answers);
   void send_command(RedisNode* node, bool anywhere, std::span<const std::string_view> arguments, Heard heard);
   void hear(Pending& pending, const Result<const resp::Reply*>& reply);
@@ -107,10 +113,12 @@ class RedisStore final : public Store, private RedisNode::Owner, private Batches
   void lose(Tag tag, Lost how);
   void refuse(Pending& pending, std::size_t part, RedisNode& node, std::string_view text);
   void finish(Pending& pending);
+  void settle(Pending& pending, const Verdict& verdict);
   void take_back(Pending& pending);
   void remember(const Pending& pending);
   void drop_denials(const Asked& asked);
   Pending& pending_of(Tag tag) { return *pending_[tag & 0xffffffff]; }
+  void forget_denials(const Asked& asked);
   Pending& take();
   void release(Pending& pending);
   void touch(RedisLink& link);

@@ -19,6 +19,8 @@ class Topology {
 
   // Keys of one slot are charged by one script.
   virtual int slot_of(std::string_view key) const noexcept = 0;
+  // Slots may live on different nodes; otherwise every key has the same slot.
+  virtual bool is_sharded() const noexcept { return false; }
   // Where the slot lives; null: nobody knows, now.
   virtual RedisNode* node_of(int slot) = 0;
   // Every node that holds keys, each once; empty: nobody knows, now.

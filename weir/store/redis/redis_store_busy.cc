@@ -1,0 +1,52 @@
+// What a RedisStore does about questions that Redis is too busy for, and about denials that they make untrue.
+#include <algorithm>
+#include <string>
+
+#include "weir/store/redis/redis_store.h"
+
+namespace weir::redis {
+
+RedisNode* RedisStore::node_of(const Charge& charge) {
+  return topology_->node_of(topology_->is_sharded() ? slot_of(key_of(charge.key)) : 0);
+}
+
+// Where nothing can be sent, nothing waits: the question fails at once.
+Room RedisStore::room(const Question& question, std::size_t ahead) {
+  if (question.charges.empty()) return Room::yes;
+  const Time now = loop_.now().time;
+  const auto admits = [&](const Charge& charge) {
+    RedisNode* const node = node_of(charge);
+    return node == nullptr || node->pick(0) == nullptr || node->window().admits(question.charges.size(), ahead, now);
+  };
+  if (!topology_->is_sharded()) return admits(question.charges.front()) ? Room::yes : Room::none;
+  return std::ranges::all_of(question.charges, admits) ? Room::yes : Room::not_here;
+}
+
+void RedisStore::give_up(const Question& question, Answers& answers) {
+  const Time since = loop_.now().time - options_.link.timeout;
+  const bool replies = std::ranges::all_of(question.charges, [&](const Charge& charge) {
+    RedisNode* const node = node_of(charge);
+    return node != nullptr && node->heard_at() >= since;
+  });
+  if (replies) return Store::give_up(question, answers);
+  health_.count(Trouble::timeout);
+  answers.answer(question.ticket, Error{Fault::unavailable, "Redis did not reply in time"});
+}
+
+void RedisStore::forget_denials(const Asked& asked) {
+  if (options_.denials == nullptr) return;
+  for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->forget(asked.key(i));
+}
+
+void RedisStore::drop_denials(const Asked& asked) {
+  if (options_.denials == nullptr) return;
+  for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->drop(asked.key(i));
+}
+
+std::string RedisStore::key_of(Key key) const {
+  std::string text;
+  append_key(keys_.prefix, keys_.hash_tag, key, text);
+  return text;
+}
+
+}  // namespace weir::redis

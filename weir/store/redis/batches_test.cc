@@ -163,6 +163,7 @@ TEST_F(BatchesTest, AnyOtherErrorOfTheCommandFailsAllItsQuestions) {
   EXPECT_EQ(print(answers), "failed failed");
   EXPECT_NE(answers[1].error().detail.find("busy"), std::string::npos) << answers[1].error().detail;
   server_.ask({"SCRIPT", "KILL"});
+  until([&] { return server_.ask({"GET", "x"}).find("BUSY") == std::string::npos; });  // it ends a moment later
   EXPECT_EQ(server_.ask({"EXISTS", "weir:b:a", "weir:b:b"}), "0");
 }
 

@@ -225,6 +225,12 @@ std::optional<policy::Loaded> load_or_complain(const std::string& path, const Ar
   return std::move(std::get<policy::Loaded>(outcome));
 }
 
+Duration longest_idle(const Policy& policy) {
+  Duration longest{};
+  for (const NamedLimit& limit : policy.limits()) longest = std::max(longest, limit.idle_min);
+  return longest;
+}
+
 std::string counted(std::size_t n, const std::string& noun) {
   return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }

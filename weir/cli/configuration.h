@@ -68,6 +68,9 @@ void warn(std::vector<std::string> warnings, Console& console);
 // load() with the flags of the command line, with complaints printed. Nothing if anything is refused.
 std::optional<policy::Loaded> load_or_complain(const std::string& path, const Arguments& arguments, Console& console);
 
+// How long buckets are kept after they are full: the table has one time for all, the longest that any limit asks for.
+Duration longest_idle(const Policy& policy);
+
 // "3 limits", "1 limit".
 std::string counted(std::size_t n, const std::string& noun);
 

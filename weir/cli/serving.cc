@@ -167,6 +167,7 @@ Exit Serving::start() {
                         .log = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); },
                         .clock = *clock_});
   reloader_->on_change([this](const policy::Loaded& now) { apply(now); });
+  state_.table->keep_idle(longest_idle(*reloader_->policy().current()));
   errands_ = std::make_unique<admin::Errands>();
   if (auto started = start_server(std::move(*endpoints)); !started) return fail(started.error());
   return kOk;
@@ -305,6 +306,7 @@ policy::Outcome Serving::load(const std::vector<policy::Amendment>& amendments) 
 // What others keep a copy of.
 void Serving::apply(const policy::Loaded& now) {
   apply_log(now.settings, log_);
+  state_.table->keep_idle(longest_idle(*now.policy));
   if (redis_ != nullptr) redis_->set_failure_policy(print(now.settings.failure_policy));
   warn_of_orphans(*now.policy);
   http_.publish(std::make_shared<const HttpOptions>(http_options(now.settings)));

@@ -148,6 +148,10 @@ class Table {
   void prefetch_group(std::uint64_t h) const noexcept;
   void prefetch_line(std::uint64_t h) const noexcept;
 
+  // Keeps a bucket, and its name, for at least so long after it is full. Thread-safe; a shorter time acts from the next
+  // maintain() on.
+  void keep_idle(Duration at_least) noexcept { idle_.store(at_least.count(), std::memory_order_relaxed); }
+
   // Off the request path: cleans and shrinks up to `groups_max` groups, going round; makes memory ready for growth;
   // gives memory back. True when it has come round once.
   bool maintain(Now now, std::size_t groups_max = 64) noexcept;
@@ -262,6 +266,7 @@ class Table {
   std::size_t next_to_maintain_ = 0;  // only maintain() touches it
   std::mutex maintaining_;
   std::atomic<std::uint64_t> buckets_{0};
+  std::atomic<std::int64_t> idle_{0};  // relaxed: a reading of any age is a time that was asked for
   std::atomic<std::uint64_t> lost_races_{0};
   std::atomic<std::uint64_t> waits_{0};
   std::atomic<std::uint64_t> rebuilds_{0};

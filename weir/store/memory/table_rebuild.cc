@@ -66,7 +66,8 @@ void follow(std::atomic<std::int64_t>& horizon, Wall wall) {
 }  // namespace
 
 void Table::raise_horizon(Now now) noexcept {
-  raise(header_->horizon, (now.time.time_since_epoch() - kHorizonLag).count());
+  const Duration trails = std::max(kHorizonLag, Duration{idle_.load(std::memory_order_relaxed)});
+  raise(header_->horizon, (now.time.time_since_epoch() - trails).count());
   if (now.wall != Wall{}) follow(header_->wall_horizon, now.wall);
 }
 

@@ -257,5 +257,23 @@ TEST(Layout, NoStateOfAnyKeyLooksFree) {
   }
 }
 
+TEST(Table, KeepsAnIdleBucketAndItsNameAsLongAsAsked) {
+  const auto table = make(1000, true);
+  table->keep_idle(60s);
+  const Time start{1h};
+  ASSERT_TRUE(spend(*table, "login:alice", start, Limit::per_second(1)).allowed);  // full again 1 s later
+  const auto names_at = [&](Time now) {
+    while (!table->maintain(Now{now, Wall{}})) {
+    }
+    std::vector<std::string> names;
+    for (std::size_t group = 0; group < table->groups(); ++group) {
+      table->visit(group, [&](const Table::Bucket& bucket) { names.emplace_back(bucket.name); });
+    }
+    return names;
+  };
+  EXPECT_EQ(names_at(start + 61s), std::vector<std::string>{"login:alice"});
+  EXPECT_EQ(names_at(start + 62s), std::vector<std::string>{});
+}
+
 }  // namespace
 }  // namespace weir

@@ -131,6 +131,9 @@ class RedisOverloadTest(unittest.TestCase):
 
     def test_memory_of_unanswered_questions_stays_small_and_is_returned(self):
         server = self.start()
+        with open(f"/proc/{server.process.pid}/maps", encoding="utf-8") as maps:
+            if "libasan" in maps.read():
+                self.skipTest("a sanitizer keeps memory that was freed")
         with flood(server.ports["resp"], [4096] * 60):
             self.be_polite(1, "warm")
         before = server.resident_bytes()

@@ -10,8 +10,8 @@
 #include "weir/admin/target.h"
 #include "weir/admin/writing.h"
 #include "weir/base/text.h"
+#include "weir/config/values.h"
 #include "weir/identify/handle.h"
-#include "weir/policy/values.h"
 
 namespace weir::admin {
 namespace {
@@ -104,7 +104,7 @@ std::optional<Error> read_end(JsonValue object, Wall wall, AccessEntry& entry) {
     entry.expires = std::chrono::ceil<std::chrono::milliseconds>(wall + **lasts);
   }
   if (*expires) {
-    const Result<Wall> instant = policy::parse_instant(**expires);
+    const Result<Wall> instant = config::parse_instant(**expires);
     if (!instant) return Error{Fault::invalid, "expires: " + instant.error().detail};
     if (*instant <= wall) return Error{Fault::invalid, "expires " + quote(**expires) + " is in the past"};
     entry.expires = *instant;

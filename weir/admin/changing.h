@@ -10,7 +10,7 @@
 
 #include "weir/admin/errands.h"
 #include "weir/admin/work.h"
-#include "weir/server/known_keeper.h"
+#include "weir/known/known_keeper.h"
 
 namespace weir::admin {
 

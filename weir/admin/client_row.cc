@@ -42,7 +42,7 @@ Clients::Clients(const Front& front)
       published_(front.reloader.policy().since()),
       clock_(front.clock),
       tracked_(tracked_clients(clients_of(front))),
-      shared_(front.reloader.current()->settings.store == policy::StoreKind::redis) {}
+      shared_(front.reloader.current()->settings.store == config::StoreKind::redis) {}
 
 std::optional<ClientRow> Clients::row(const StoredBucket& bucket, Now now) const {
   const auto owner = owners_.find(bucket.key.text);

@@ -6,8 +6,8 @@
 #include "weir/admin/calls.h"
 #include "weir/admin/writing.h"
 #include "weir/base/text.h"
-#include "weir/policy/describe.h"
-#include "weir/policy/diff.h"
+#include "weir/config/describe.h"
+#include "weir/config/diff.h"
 
 namespace weir::admin {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 // Of millions a reply has some, and their number.
 constexpr std::size_t kOverridesShown = 1000;
 
-std::string version_text(std::uint64_t version, const std::vector<policy::Change>& changes) {
+std::string version_text(std::uint64_t version, const std::vector<config::Change>& changes) {
   std::string text;
   JsonWriter json(text);
   json.begin_object().key("policy_version").number(static_cast<std::int64_t>(version + 1));
@@ -30,9 +30,9 @@ std::string version_text(std::uint64_t version, const std::vector<policy::Change
 }
 
 // All problems in one line, as they stand in a file's report.
-std::string sentences(const policy::Problems& problems) {
+std::string sentences(const config::Problems& problems) {
   std::string out;
-  for (const policy::Problem& problem : problems) out += (out.empty() ? "" : "; ") + problem.text();
+  for (const config::Problem& problem : problems) out += (out.empty() ? "" : "; ") + problem.text();
   return out;
 }
 
@@ -84,12 +84,12 @@ class Reconfiguring final : public Work {
 };
 
 Reply write_config(const Reloader& reloader) {
-  const std::shared_ptr<const policy::Loaded> loaded = reloader.current();
+  const std::shared_ptr<const config::Loaded> loaded = reloader.current();
   Reply reply;
   JsonWriter json(reply.content);
   json.begin_object().key("policy_version").number(static_cast<std::int64_t>(reloader.version() + 1));
   json.key("settings").begin_array();
-  for (const policy::Setting& setting : policy::in_force(*loaded, kOverridesShown)) {
+  for (const config::Setting& setting : config::in_force(*loaded, kOverridesShown)) {
     json.begin_object().key("path").string(setting.path).key("value").string(setting.value);
     json.key("source").string(setting.origin).end_object();
   }
@@ -104,9 +104,9 @@ Outcome show_config(Front& front, const Request&) {
 }
 
 Outcome change_config(Front& front, const Request& request) {
-  policy::Amendment amendment;
+  config::Amendment amendment;
   if (same_word(request.content_type, "application/yaml")) {
-    amendment.kind = policy::Amendment::Kind::replace;
+    amendment.kind = config::Amendment::Kind::replace;
   } else if (request.content_type.empty() || same_word(request.content_type, "application/json")) {
     if (const auto read = front.json.read(request.content); !read) return refuse(400, "bad_json", read.error().detail);
   } else {

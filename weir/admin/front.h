@@ -8,11 +8,11 @@
 
 #include "weir/admin/errands.h"
 #include "weir/base/clock.h"
+#include "weir/known/known_keeper.h"
 #include "weir/observe/audit.h"
 #include "weir/observe/events.h"
 #include "weir/observe/metrics.h"
 #include "weir/protocol/http/http_session.h"
-#include "weir/server/known_keeper.h"
 #include "weir/server/reload.h"
 #include "weir/store/roster.h"
 #include "weir/wire/http1.h"

@@ -10,7 +10,7 @@
 
 #include "weir/admin/front.h"
 #include "weir/base/assert.h"
-#include "weir/policy/parse.h"
+#include "weir/config/parse.h"
 
 namespace weir::admin {
 
@@ -26,11 +26,11 @@ overrides:
   orders:friend: {unlimited: true}
 )";
 
-inline policy::Outcome load_test_policy(std::string_view more, const std::vector<policy::Amendment>& amendments) {
-  policy::Options options;
+inline config::Outcome load_test_policy(std::string_view more, const std::vector<config::Amendment>& amendments) {
+  config::Options options;
   options.amendments = amendments;
   options.made_hash_key = "key";
-  return policy::parse(std::string(kTestPolicy) + std::string(more), "weir.yaml", options);
+  return config::parse(std::string(kTestPolicy) + std::string(more), "weir.yaml", options);
 }
 
 // `more` is configuration behind kTestPolicy.
@@ -38,7 +38,7 @@ class Around {
  public:
   explicit Around(Roster& roster, std::string_view more = {}, KnownArchive* archive = nullptr)
       : keeper_(archive),
-        reloader_(std::get<policy::Loaded>(load_test_policy(more, {})),
+        reloader_(std::get<config::Loaded>(load_test_policy(more, {})),
                   {[text = std::string(more)](const auto& amendments) { return load_test_policy(text, amendments); },
                    [](LogLevel, std::string_view) {}, clock_}),
         front_{reloader_,

@@ -2,21 +2,10 @@
 
 #include <algorithm>
 
+#include "weir/base/ascii.h"
 #include "weir/base/text.h"
 
 namespace weir::admin {
-namespace {
-
-// -1: not a hexadecimal digit.
-int hex(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-}  // namespace
-
 std::optional<std::string> unescaped(std::string_view text, bool plus_is_space) {
   std::string out;
   out.reserve(text.size());
@@ -26,10 +15,9 @@ std::optional<std::string> unescaped(std::string_view text, bool plus_is_space) 
     } else if (text[i] != '%') {
       out += text[i];
     } else {
-      const int high = i + 2 < text.size() ? hex(text[i + 1]) : -1;
-      const int low = i + 2 < text.size() ? hex(text[i + 2]) : -1;
-      if (high < 0 || low < 0) return {};
-      out += static_cast<char>(high * 16 + low);
+      const std::optional<char> byte = percent_escape(text.substr(i));
+      if (!byte) return {};
+      out += *byte;
       i += 2;
     }
   }

@@ -10,7 +10,7 @@ namespace {
 
 enum class Holds : unsigned char { nothing, read, write };
 
-Holds holder_of(const RequestHead& head, const policy::Admin& tokens) {
+Holds holder_of(const RequestHead& head, const config::Admin& tokens) {
   const std::string_view given = bearer_of(head);
   // Both are compared, whatever the first says. An empty token is none at all.
   const bool writes = same_secret(given, tokens.write_token) && !tokens.write_token.empty();
@@ -45,7 +45,7 @@ bool is_loopback_host(std::string_view host) noexcept {
   return address->print() == "::1";
 }
 
-std::optional<Reply> refusal(const RequestHead& head, Needs needs, const policy::Admin& tokens, bool loopback) {
+std::optional<Reply> refusal(const RequestHead& head, Needs needs, const config::Admin& tokens, bool loopback) {
   if (needs == Needs::nothing) return {};
   const bool open = tokens.read_token.empty() && tokens.write_token.empty() && loopback;
   if (open) return refuse_web_page(head, needs);

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "weir/admin/work.h"
-#include "weir/policy/settings.h"
+#include "weir/config/settings.h"
 #include "weir/wire/http1.h"
 
 namespace weir::admin {
@@ -17,7 +17,7 @@ enum class Needs : unsigned char { nothing, read, write };
 // Nothing: go ahead. Otherwise the refusal: 401 no token or an unknown one, 403 a read token on a write or a foreign
 // Host, 415 a write without a content type. `loopback` tells whether the listener can be reached from this machine
 // only.
-std::optional<Reply> refusal(const RequestHead& head, Needs needs, const policy::Admin& tokens, bool loopback);
+std::optional<Reply> refusal(const RequestHead& head, Needs needs, const config::Admin& tokens, bool loopback);
 
 // "localhost", an address that begins with 127, or "[::1]", with or without a port.
 bool is_loopback_host(std::string_view host) noexcept;

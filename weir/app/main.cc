@@ -12,11 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/app/serving.h"
+#include "weir/base/nearest.h"
 #include "weir/cli/command.h"
 #include "weir/cli/help.h"
 #include "weir/cli/output.h"
 #include "weir/cli/version.h"
-#include "weir/policy/nearest.h"
 
 namespace {
 
@@ -137,7 +138,7 @@ std::string unknown_command(const std::vector<std::string_view>& words) {
       candidates.push_back(rest.substr(0, rest.find(' ')));
     }
     if (std::find(candidates.begin(), candidates.end(), word) == candidates.end()) {
-      const std::string_view meant = weir::policy::nearest_word(candidates, word);
+      const std::string_view meant = weir::nearest_word(candidates, word);
       return "there is no command \"" + group + std::string(word) + "\"" +
              (meant.empty() ? "; see weir --help" : "; did you mean \"" + group + std::string(meant) + "\"?");
     }
@@ -193,7 +194,7 @@ std::string refusal(const std::vector<std::string_view>& words, const Command* c
     const std::string_view name = word.substr(0, word.find('='));
     if (!name.starts_with("--") || name == "--") continue;
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string_view meant = weir::policy::nearest_word(known, name);
+    const std::string_view meant = weir::nearest_word(known, name);
     return "there is no option \"" + std::string(name) + "\"" +
            (meant.empty() ? help : "; did you mean \"" + std::string(meant) + "\"?");
   }
@@ -247,7 +248,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   Output out(STDOUT_FILENO);
   Output err(STDERR_FILENO);
-  Console console{out, err};
+  Console console{out, err, &weir::app::run_server};
   Exit exit = run(argc, argv, console);
   if (!out.flush()) {
     if (out.failure() != EPIPE) console.complain(std::string("cannot write: ") + std::strerror(out.failure()));

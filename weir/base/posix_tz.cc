@@ -4,19 +4,13 @@
 #include <chrono>
 #include <limits>
 
+#include "weir/base/ascii.h"
+
 namespace weir {
 namespace {
 
-constexpr int kHour = 3'600;
-constexpr int kDay = 86'400;
-
-constexpr bool is_digit(char c) noexcept {
-  return c >= '0' && c <= '9';
-}
-
-constexpr bool is_letter(char c) noexcept {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
+constexpr int kHourSeconds = 3'600;
+constexpr int kDaySeconds = 86'400;
 
 }  // namespace
 
@@ -68,7 +62,7 @@ class PosixTz::Reader {
       if (!number(0, 59, minutes)) return false;
       if (skip(':') && !number(0, 59, rest)) return false;
     }
-    seconds = (hours * kHour + minutes * 60 + rest) * (negative ? -1 : 1);
+    seconds = (hours * kHourSeconds + minutes * 60 + rest) * (negative ? -1 : 1);
     return true;
   }
 
@@ -88,7 +82,7 @@ class PosixTz::Reader {
       date.form = Date::Form::zero_based;
       if (!number(0, 365, date.day)) return false;
     }
-    date.time = 2 * kHour;
+    date.time = 2 * kHourSeconds;
     return !skip('/') || time(167, date.time);
   }
 
@@ -106,7 +100,7 @@ std::optional<PosixTz> PosixTz::parse(std::string_view text) noexcept {
   if (reader.done()) return tz;
   tz.has_summer_ = true;
   if (!reader.abbreviation()) return std::nullopt;
-  tz.summer_ = tz.standard_ + kHour;
+  tz.summer_ = tz.standard_ + kHourSeconds;
   if (reader.next() != ',') {
     if (!reader.time(24, west)) return std::nullopt;
     tz.summer_ = -west;
@@ -121,9 +115,9 @@ std::int64_t PosixTz::Date::in_year(int number) const noexcept {
   const auto first_day = local_days{y / January / 1}.time_since_epoch().count();
   switch (form) {
     case Form::julian:
-      return (first_day + day - 1 + (y.is_leap() && day >= 60 ? 1 : 0)) * std::int64_t{kDay} + time;
+      return (first_day + day - 1 + (y.is_leap() && day >= 60 ? 1 : 0)) * std::int64_t{kDaySeconds} + time;
     case Form::zero_based:
-      return (first_day + day) * std::int64_t{kDay} + time;
+      return (first_day + day) * std::int64_t{kDaySeconds} + time;
     case Form::weekday:
       break;
   }
@@ -131,7 +125,7 @@ std::int64_t PosixTz::Date::in_year(int number) const noexcept {
   const auto m = y / std::chrono::month{static_cast<unsigned>(month)};
   const local_days found =
       week == 5 ? local_days{m / wanted[last]} : local_days{m / wanted[static_cast<unsigned>(week)]};
-  return found.time_since_epoch().count() * std::int64_t{kDay} + time;
+  return found.time_since_epoch().count() * std::int64_t{kDaySeconds} + time;
 }
 
 OffsetSpan PosixTz::span_at(std::int64_t utc) const noexcept {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 
+#include "weir/base/ascii.h"
+
 namespace weir {
 namespace {
 
@@ -59,10 +61,6 @@ std::optional<std::int64_t> find(std::span<const Unit> units, std::string_view n
     if (unit.name == name) return unit.scale;
   }
   return std::nullopt;
-}
-
-constexpr bool is_digit(char c) noexcept {
-  return c >= '0' && c <= '9';
 }
 
 // `what "value" rule`: the sentence of every Error here.

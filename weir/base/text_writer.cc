@@ -6,7 +6,7 @@ namespace weir {
 namespace {
 
 constexpr std::size_t kIntegerBytes = 20;  // hold every int64
-constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kSecondTicks = 1'000'000'000;
 constexpr std::size_t kSpareBytes = 512;  // asked for beyond what a piece needs
 
 }  // namespace
@@ -29,11 +29,11 @@ TextWriter& TextWriter::seconds(Duration d) {
   const auto signed_ticks = static_cast<std::uint64_t>(d.count());
   const std::uint64_t ticks = d < Duration::zero() ? 0 - signed_ticks : signed_ticks;
   if (d < Duration::zero()) character('-');
-  integer(static_cast<std::int64_t>(ticks / kSecond));
-  std::uint64_t fraction = ticks % kSecond;
+  integer(static_cast<std::int64_t>(ticks / kSecondTicks));
+  std::uint64_t fraction = ticks % kSecondTicks;
   if (fraction == 0) return *this;
   // The leading 1 keeps the zeros behind the point; it becomes the point.
-  fraction += kSecond;
+  fraction += kSecondTicks;
   while (fraction % 10 == 0) fraction /= 10;
   const std::size_t point = size();
   integer(static_cast<std::int64_t>(fraction));

@@ -6,10 +6,10 @@
 #include <variant>
 #include <vector>
 
+#include "weir/config/listen.h"
+#include "weir/config/parse.h"
 #include "weir/net/resolve.h"
 #include "weir/net/socket.h"
-#include "weir/policy/listen.h"
-#include "weir/policy/parse.h"
 
 namespace weir {
 namespace {
@@ -30,7 +30,7 @@ std::vector<std::string> addresses() {
 
 TEST(Addresses, ToListenOnAreTheSameToThePolicyAndToTheNetwork) {
   for (const std::string& text : addresses()) {
-    const auto checked = policy::canonical_address(text);
+    const auto checked = config::canonical_address(text);
     const auto parsed = Address::parse(text);
     EXPECT_EQ(static_cast<bool>(checked), static_cast<bool>(parsed)) << text;
     if (!checked && !parsed) {
@@ -43,14 +43,14 @@ TEST(Addresses, AreLoopbackToThePolicyAndToTheNetworkAlike) {
   for (const std::string host : {"127.0.0.1", "127.9.8.7", "localhost", "[::1]", "[0::1]", "[0:0:0:0:0:0:0:1]",
                                  "[::ffff:127.0.0.1]", "0.0.0.0", "10.0.0.1", "[::]", "[::2]", "[::ffff:10.0.0.1]"}) {
     // Without tokens the admin API is for this machine only.
-    const auto checked = policy::parse("listen: [{address: \"" + host + ":9090\", speak: admin}]", "weir.yaml", {});
-    EXPECT_EQ(std::holds_alternative<policy::Loaded>(checked), Address::parse(host + ":9090")->is_loopback()) << host;
+    const auto checked = config::parse("listen: [{address: \"" + host + ":9090\", speak: admin}]", "weir.yaml", {});
+    EXPECT_EQ(std::holds_alternative<config::Loaded>(checked), Address::parse(host + ":9090")->is_loopback()) << host;
   }
 }
 
 TEST(Addresses, ToDialAreTheSameToThePolicyAndToTheNetwork) {
   for (const std::string& text : addresses()) {
-    const auto checked = policy::check_target(text);
+    const auto checked = config::check_target(text);
     const auto parsed = Target::parse(text);
     EXPECT_EQ(static_cast<bool>(checked), static_cast<bool>(parsed)) << text;
   }

@@ -12,13 +12,6 @@
 
 namespace weir::cli {
 
-// What the process ends with.
-enum Exit : int {
-  kOk = 0,
-  kFailed = 1,  // it could not be done
-  kUsage = 2,   // the command line or the configuration is refused
-};
-
 struct Option {
   std::string_view name;   // "--config", or "FILE" for one without a name
   std::string_view value;  // what stands for its value in the help: "FILE"

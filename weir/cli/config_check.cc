@@ -8,14 +8,14 @@
 #include "weir/cli/commands.h"
 #include "weir/cli/configuration.h"
 #include "weir/cli/table.h"
-#include "weir/policy/describe.h"
+#include "weir/config/describe.h"
 #include "weir/wire/json.h"
 
 namespace weir::cli {
 namespace {
 
 // "20 at once, then 100 per 1s (one per 10ms)".
-std::string sentence(const NamedLimit& limit, const policy::Described& described) {
+std::string sentence(const NamedLimit& limit, const config::Described& described) {
   if (!limit.numbers) return described.numbers;
   const Limit& numbers = *limit.numbers;
   const std::string interval = numbers.count() == 1 ? "" : " (one per " + print_duration(numbers.interval()) + ")";
@@ -34,12 +34,12 @@ void print_entries(const std::string& title, std::string_view about, std::string
   }
 }
 
-void print_routes(const policy::Loaded& loaded, Output& out) {
-  const std::vector<policy::DescribedRoute> routes = policy::describe_routes(*loaded.policy);
+void print_routes(const config::Loaded& loaded, Output& out) {
+  const std::vector<config::DescribedRoute> routes = config::describe_routes(*loaded.policy);
   if (routes.empty()) return;
   out.write("\n");
   Table table({"ROUTE", "MATCH", "LIMITS", "CHARGE", "COST", "MODE", "BACKEND"});
-  for (const policy::DescribedRoute& route : routes) {
+  for (const config::DescribedRoute& route : routes) {
     table.add({route.name, route.match, route.limits, route.charge == "together" ? "" : route.charge,
                route.cost == "1" ? "" : route.cost, route.mode == "enforce" ? "" : route.mode, route.backend});
   }
@@ -49,11 +49,11 @@ void print_routes(const policy::Loaded& loaded, Output& out) {
 const std::vector<std::string> kHeads = {"LIMIT", "NUMBER", "KEY", "ID", "ALLOWS", "QUOTA", "OVERRIDES", "MODE"};
 
 // For programs, so what goes without saying is said.
-void print_csv(const policy::Loaded& loaded, Console& console) {
-  const std::vector<policy::Described> limits = policy::describe(*loaded.policy);
+void print_csv(const config::Loaded& loaded, Console& console) {
+  const std::vector<config::Described> limits = config::describe(*loaded.policy);
   Table table(kHeads);
   for (std::size_t i = 0; i < limits.size(); ++i) {
-    const policy::Described& limit = limits[i];
+    const config::Described& limit = limits[i];
     table.add({limit.name, limit.number, limit.key, limit.id, sentence(loaded.policy->limits()[i], limit), limit.quota,
                limit.overrides, limit.mode});
   }
@@ -61,23 +61,23 @@ void print_csv(const policy::Loaded& loaded, Console& console) {
   warn(loaded.warnings, console);
 }
 
-void print_csv(const policy::Problems& problems, Output& out) {
+void print_csv(const config::Problems& problems, Output& out) {
   Table table({"FILE", "LINE", "COLUMN", "MESSAGE"});
-  for (const policy::Problem& problem : problems) {
+  for (const config::Problem& problem : problems) {
     table.add({problem.file, std::to_string(problem.line), std::to_string(problem.column), problem.sentence});
   }
   table.print_csv(out);
 }
 
-void print_table(const policy::Loaded& loaded, const std::string& path, Console& console) {
+void print_table(const config::Loaded& loaded, const std::string& path, Console& console) {
   Output& out = console.out;
-  const std::vector<policy::Described> limits = policy::describe(*loaded.policy);
+  const std::vector<config::Described> limits = config::describe(*loaded.policy);
   out.write(out.painted(Paint::green, path + " is valid") + ": " + counted(limits.size(), "limit") + ", " +
             counted(loaded.policy->override_count(), "override") +
             (loaded.policy->routes().empty() ? "" : ", " + counted(loaded.policy->routes().size(), "route")) + "\n");
   Table table(kHeads);
   for (std::size_t i = 0; i < limits.size(); ++i) {
-    const policy::Described& limit = limits[i];
+    const config::Described& limit = limits[i];
     // What goes without saying is not said: any text is an id, and an ip key's ids are addresses.
     const bool plain_id = limit.id == "text" || limit.id == limit.key;
     table.add({limit.name, limit.number, limit.key, plain_id ? "" : limit.id,
@@ -86,7 +86,7 @@ void print_table(const policy::Loaded& loaded, const std::string& path, Console&
   }
   if (!table.empty()) out.write("\n");
   table.print(out);
-  for (const policy::Described& limit : limits) {
+  for (const config::Described& limit : limits) {
     print_entries("Schedule of " + limit.name, ", the first that matches", limit.schedule, out);
     print_entries("Tiers of " + limit.name, "", limit.tiers, out);
   }
@@ -94,13 +94,13 @@ void print_table(const policy::Loaded& loaded, const std::string& path, Console&
   warn(loaded.warnings, console);
 }
 
-void print_json(const policy::Loaded& loaded, Output& out) {
+void print_json(const config::Loaded& loaded, Output& out) {
   std::string text;
   JsonWriter json(text);
   json.begin_object().key("valid").boolean(true).key("limits").begin_array();
-  const std::vector<policy::Described> limits = policy::describe(*loaded.policy);
+  const std::vector<config::Described> limits = config::describe(*loaded.policy);
   for (std::size_t i = 0; i < limits.size(); ++i) {
-    const policy::Described& limit = limits[i];
+    const config::Described& limit = limits[i];
     json.begin_object().key("name").string(limit.name).key("number");
     limit.number.empty() ? json.null() : json.number(limit.number);
     json.key("key").string(limit.key).key("id").string(limit.id).key("allows").string(
@@ -109,7 +109,7 @@ void print_json(const policy::Loaded& loaded, Output& out) {
     json.key("schedule").string(limit.schedule).key("tiers").string(limit.tiers).end_object();
   }
   json.end_array().key("routes").begin_array();
-  for (const policy::DescribedRoute& route : policy::describe_routes(*loaded.policy)) {
+  for (const config::DescribedRoute& route : config::describe_routes(*loaded.policy)) {
     json.begin_object()
         .key("name")
         .string(route.name)
@@ -126,11 +126,11 @@ void print_json(const policy::Loaded& loaded, Output& out) {
   out.write(text + "\n");
 }
 
-void print_json(const policy::Problems& problems, Output& out) {
+void print_json(const config::Problems& problems, Output& out) {
   std::string text;
   JsonWriter json(text);
   json.begin_object().key("valid").boolean(false).key("problems").begin_array();
-  for (const policy::Problem& problem : problems) {
+  for (const config::Problem& problem : problems) {
     json.begin_object().key("file").string(problem.file).key("line").number(problem.line);
     json.key("column").number(problem.column).key("message").string(problem.sentence).end_object();
   }
@@ -138,7 +138,7 @@ void print_json(const policy::Problems& problems, Output& out) {
   out.write(text + "\n");
 }
 
-Exit run(const Arguments& arguments, Console& console) {
+Exit run_check(const Arguments& arguments, Console& console) {
   const std::string& path = arguments["--config"];
   const bool as_json = arguments["--output"] == "json";
   const bool as_csv = arguments["--output"] == "csv";
@@ -147,8 +147,8 @@ Exit run(const Arguments& arguments, Console& console) {
     console.complain(flags.error().detail);
     return kUsage;
   }
-  policy::Outcome outcome = load(path, *flags);
-  if (const auto* const problems = std::get_if<policy::Problems>(&outcome)) {
+  config::Outcome outcome = load(path, *flags);
+  if (const auto* const problems = std::get_if<config::Problems>(&outcome)) {
     if (as_json) {
       print_json(*problems, console.out);
     } else if (as_csv) {
@@ -158,12 +158,12 @@ Exit run(const Arguments& arguments, Console& console) {
     }
     return kUsage;
   }
-  auto& loaded = std::get<policy::Loaded>(outcome);
+  auto& loaded = std::get<config::Loaded>(outcome);
   if (loaded.policy->limits().empty()) {
     loaded.warnings.push_back((path.empty() ? "the environment" : path) +
                               " has no limits: only buckets that callers bring along are limited");
   }
-  for (const policy::Problem& problem : unbuilt(loaded)) loaded.warnings.push_back(problem.text());
+  for (const config::Problem& problem : unbuilt(loaded)) loaded.warnings.push_back(problem.text());
   for (std::string& sentence : doubt_certificates(loaded, path)) loaded.warnings.push_back(std::move(sentence));
   for (std::string& sentence : doubt_listeners(loaded)) loaded.warnings.push_back(std::move(sentence));
   if (as_json) {
@@ -190,7 +190,7 @@ Command config_check() {
           "weir config check weir.yaml --set store=redis --set redis.mode=cluster\n"
           "# In an editor or a pipeline:\n"
           "weir config check weir.yaml --output json",
-          run};
+          run_check};
 }
 
 }  // namespace weir::cli

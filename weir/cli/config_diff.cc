@@ -1,4 +1,4 @@
-#include "weir/policy/diff.h"
+#include "weir/config/diff.h"
 
 #include <optional>
 #include <string>
@@ -12,7 +12,7 @@
 namespace weir::cli {
 namespace {
 
-using policy::Change;
+using config::Change;
 
 std::string_view word(Change::Kind kind) {
   constexpr std::string_view kWords[] = {"added", "removed", "changed"};
@@ -51,19 +51,19 @@ void print_lines(const std::vector<Change>& changes, Output& out) {
   for (const Change& change : changes) out.write(out.painted(paint(change.kind), change.text()) + "\n");
 }
 
-Exit run(const Arguments& arguments, Console& console) {
+Exit run_diff(const Arguments& arguments, Console& console) {
   if (const Result<Flags> flags = read_flags(arguments); !flags) {
     console.complain(flags.error().detail);
     return kUsage;
   }
   // Both are read before either is given up, so that one run shows the problems of both.
-  const std::optional<policy::Loaded> before = load_or_complain(arguments["OLD"], arguments, console);
-  const std::optional<policy::Loaded> after = load_or_complain(arguments["NEW"], arguments, console);
+  const std::optional<config::Loaded> before = load_or_complain(arguments["OLD"], arguments, console);
+  const std::optional<config::Loaded> after = load_or_complain(arguments["NEW"], arguments, console);
   if (!before || !after) return kUsage;
   std::vector<std::string> warnings = before->warnings;
   warnings.insert(warnings.end(), after->warnings.begin(), after->warnings.end());
   warn(std::move(warnings), console);
-  const std::vector<Change> changes = policy::diff(*before, *after);
+  const std::vector<Change> changes = config::diff(*before, *after);
   if (arguments["--output"] == "json") {
     print_json(changes, console.out);
   } else if (arguments["--output"] == "csv") {
@@ -87,7 +87,7 @@ Command config_diff() {
            output_option()},
           "# What would this edit do?\n"
           "weir config diff /etc/weir/weir.yaml weir.yaml",
-          run};
+          run_diff};
 }
 
 }  // namespace weir::cli

@@ -1,4 +1,4 @@
-#include "weir/policy/schema.h"
+#include "weir/config/schema.h"
 
 #include "weir/cli/commands.h"
 
@@ -14,7 +14,7 @@ Command config_schema() {
           "#   # yaml-language-server: $schema=weir.schema.json\n"
           "weir config schema > weir.schema.json",
           [](const Arguments&, Console& console) {
-            console.out.write(policy::schema());
+            console.out.write(config::schema());
             return kOk;
           }};
 }

@@ -5,17 +5,17 @@
 #include "weir/cli/commands.h"
 #include "weir/cli/configuration.h"
 #include "weir/cli/table.h"
-#include "weir/policy/describe.h"
+#include "weir/config/describe.h"
 #include "weir/wire/json.h"
 
 namespace weir::cli {
 namespace {
 
-void print_json(const std::vector<policy::Setting>& settings, Output& out) {
+void print_json(const std::vector<config::Setting>& settings, Output& out) {
   std::string text;
   JsonWriter json(text);
   json.begin_array();
-  for (const policy::Setting& setting : settings) {
+  for (const config::Setting& setting : settings) {
     json.begin_object().key("path").string(setting.path).key("value");
     if (setting.is_list) {
       json.begin_array();
@@ -31,8 +31,8 @@ void print_json(const std::vector<policy::Setting>& settings, Output& out) {
 }
 
 // `path: value  # origin`: what is at its default steps back.
-void print_lines(const std::vector<policy::Setting>& settings, Output& out) {
-  for (const policy::Setting& setting : settings) {
+void print_lines(const std::vector<config::Setting>& settings, Output& out) {
+  for (const config::Setting& setting : settings) {
     const std::string line = setting.path + ": " + setting.value;
     const std::string comment = "  # " + setting.origin;
     if (setting.origin == "default") {
@@ -43,22 +43,22 @@ void print_lines(const std::vector<policy::Setting>& settings, Output& out) {
   }
 }
 
-void print_csv(const std::vector<policy::Setting>& settings, Output& out) {
+void print_csv(const std::vector<config::Setting>& settings, Output& out) {
   Table table({"PATH", "VALUE", "ORIGIN"});
-  for (const policy::Setting& setting : settings) table.add({setting.path, setting.value, setting.origin});
+  for (const config::Setting& setting : settings) table.add({setting.path, setting.value, setting.origin});
   table.print_csv(out);
 }
 
-Exit run(const Arguments& arguments, Console& console) {
-  const std::optional<policy::Loaded> loaded = load_or_complain(arguments["--config"], arguments, console);
+Exit run_show(const Arguments& arguments, Console& console) {
+  const std::optional<config::Loaded> loaded = load_or_complain(arguments["--config"], arguments, console);
   if (!loaded) return kUsage;
   warn(loaded->warnings, console);
   if (arguments["--output"] == "json") {
-    print_json(policy::in_force(*loaded), console.out);
+    print_json(config::in_force(*loaded), console.out);
   } else if (arguments["--output"] == "csv") {
-    print_csv(policy::in_force(*loaded), console.out);
+    print_csv(config::in_force(*loaded), console.out);
   } else {
-    print_lines(policy::in_force(*loaded), console.out);
+    print_lines(config::in_force(*loaded), console.out);
   }
   return kOk;
 }
@@ -75,7 +75,7 @@ Command config_show() {
           "weir config show --config weir.yaml | grep '# default'\n"
           "# Does the variable arrive?\n"
           "WEIR_REDIS_MODE=cluster weir config show --config weir.yaml | grep redis.mode",
-          run};
+          run_show};
 }
 
 }  // namespace weir::cli

@@ -12,15 +12,15 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
+#include "weir/config/secrets.h"
 #include "weir/net/socket.h"
 #include "weir/net/tls.h"
-#include "weir/policy/secrets.h"
 
 namespace weir::cli {
 namespace {
 
-policy::Environment process_environment() {
-  policy::Environment environment;
+config::Environment process_environment() {
+  config::Environment environment;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const std::size_t equals = text.find('=');
@@ -32,7 +32,7 @@ policy::Environment process_environment() {
 
 // A setting that nothing acts on yet: ignoring it would be a promise broken in silence. A service that is not asked, or
 // a port that speaks something else too, promises nothing.
-bool is_unbuilt(const policy::Setting& setting) {
+bool is_unbuilt(const config::Setting& setting) {
   const std::string_view path = setting.path;
   const std::string_view value = setting.value;
   if (path.starts_with("envoy[")) return true;
@@ -67,9 +67,9 @@ std::string kind_of(std::string_view sentence) {
 
 }  // namespace
 
-policy::Problems unbuilt(const policy::Loaded& loaded) {
-  policy::Problems problems;
-  for (const policy::Setting& setting : loaded.origins) {
+config::Problems unbuilt(const config::Loaded& loaded) {
+  config::Problems problems;
+  for (const config::Setting& setting : loaded.origins) {
     if (setting.origin == "default" || !is_unbuilt(setting)) continue;
     const bool speak = setting.path.ends_with(".speak");
     const std::string what = setting.path + (speak ? " " + setting.value : "");
@@ -78,17 +78,17 @@ policy::Problems unbuilt(const policy::Loaded& loaded) {
   return problems;
 }
 
-std::vector<std::string> doubt_certificates(const policy::Loaded& loaded, const std::string& path) {
+std::vector<std::string> doubt_certificates(const config::Loaded& loaded, const std::string& path) {
   std::vector<std::string> sentences;
   const auto doubt = [&](const std::string& section, const Error& error) {
     const auto place = std::ranges::find_if(
-        loaded.origins, [&](const policy::Setting& setting) { return setting.path.starts_with(section + "."); });
+        loaded.origins, [&](const config::Setting& setting) { return setting.path.starts_with(section + "."); });
     sentences.push_back((place == loaded.origins.end() ? "" : place->origin + ": ") + error.detail +
                         "; a server would not start with it");
   };
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   for (std::size_t i = 0; i < loaded.settings.listen.size(); ++i) {
-    const std::vector<policy::Tls>& tls = loaded.settings.listen[i].tls;
+    const std::vector<config::Tls>& tls = loaded.settings.listen[i].tls;
     for (std::size_t k = 0; k < tls.size(); ++k) {
       TlsServer::Options options;
       options.certificates = {{(folder / tls[k].cert).string(), (folder / tls[k].key).string()}};
@@ -97,22 +97,22 @@ std::vector<std::string> doubt_certificates(const policy::Loaded& loaded, const 
       const auto made = TlsServer::make(std::move(options));
       const std::string section = "listen[" + std::to_string(i) + "].tls";
       const bool is_list = std::ranges::any_of(
-          loaded.origins, [&](const policy::Setting& setting) { return setting.path.starts_with(section + "["); });
+          loaded.origins, [&](const config::Setting& setting) { return setting.path.starts_with(section + "["); });
       if (!made) doubt(is_list ? section + "[" + std::to_string(k) + "]" : section, made.error());
     }
   }
-  const policy::RedisTls& redis = loaded.settings.redis.tls;
-  if (loaded.settings.store == policy::StoreKind::redis && redis.enabled) {
+  const config::RedisTls& redis = loaded.settings.redis.tls;
+  if (loaded.settings.store == config::StoreKind::redis && redis.enabled) {
     const auto made = TlsClient::make({redis.ca_file, {redis.cert_file, redis.key_file}, {}});
     if (!made) doubt("redis.tls", made.error());
   }
   return sentences;
 }
 
-std::vector<std::string> doubt_listeners(const policy::Loaded& loaded) {
+std::vector<std::string> doubt_listeners(const config::Loaded& loaded) {
   std::vector<std::string> sentences;
   for (std::size_t i = 0; i < loaded.settings.listen.size(); ++i) {
-    const policy::Listener& listener = loaded.settings.listen[i];
+    const config::Listener& listener = loaded.settings.listen[i];
     const auto speaks = [&](std::string_view word) {
       return std::ranges::find(listener.speak, word) != listener.speak.end();
     };
@@ -125,7 +125,7 @@ std::vector<std::string> doubt_listeners(const policy::Loaded& loaded) {
         !listener.tls.empty() && !listener.tls.front().client_ca.empty() && listener.tls.front().require_client;
     if (asks || knows) continue;
     const std::string path = "listen[" + std::to_string(i) + "].address";
-    const auto place = std::ranges::find(loaded.origins, path, &policy::Setting::path);
+    const auto place = std::ranges::find(loaded.origins, path, &config::Setting::path);
     sentences.push_back((place == loaded.origins.end() ? "" : place->origin + ": ") + "address " +
                         quote(listener.address) + " is not loopback, and whoever reaches it may call it: give it a " +
                         (resp ? "password" : "token") + ", or tls with client_ca");
@@ -148,12 +148,12 @@ Result<Flags> read_flags(const Arguments& arguments) {
   return flags;
 }
 
-policy::Outcome load(const std::string& path, const Flags& flags) {
-  policy::Options options;
+config::Outcome load(const std::string& path, const Flags& flags) {
+  config::Options options;
   options.environment = process_environment();
   options.flags = flags;
   options.made_hash_key = kOfflineHashKey;
-  return policy::load(path, options);
+  return config::load(path, options);
 }
 
 Result<std::string> StartFiles::read(const std::string& path) {
@@ -161,11 +161,11 @@ Result<std::string> StartFiles::read(const std::string& path) {
   if (found != texts.end()) return found->second;
   // First: what changes in between is seen as a change.
   seen.push_back({path, FileLook::at(path)});
-  return texts.emplace(path, policy::read_file({}, path, bounds::config_bytes_max)).first->second;
+  return texts.emplace(path, config::read_file({}, path, bounds::config_bytes_max)).first->second;
 }
 
-policy::Outcome load_to_serve(const std::string& path, const ServeOptions& serve) {
-  policy::Options options;
+config::Outcome load_to_serve(const std::string& path, const ServeOptions& serve) {
+  config::Options options;
   options.environment = process_environment();
   options.flags = serve.flags;
   options.made_hash_key = serve.hash_key;
@@ -176,23 +176,23 @@ policy::Outcome load_to_serve(const std::string& path, const ServeOptions& serve
   options.jwt_keys = serve.jwt_keys;
   options.jwt_counts = serve.jwt_counts;
   if (serve.empty_before) options.pipe_patience = std::chrono::seconds{1};  // nobody types a reload
-  policy::Outcome outcome = policy::load(path, options);
-  auto* const loaded = std::get_if<policy::Loaded>(&outcome);
+  config::Outcome outcome = config::load(path, options);
+  auto* const loaded = std::get_if<config::Loaded>(&outcome);
   if (loaded == nullptr) return outcome;
-  if (policy::Problems problems = unbuilt(*loaded); !problems.empty()) return problems;
+  if (config::Problems problems = unbuilt(*loaded); !problems.empty()) return problems;
   if (loaded->settings.has_cache_redis) {
     loaded->warnings.push_back("cache_redis is for what an external service says; there is none, so it is not used");
   }
   return outcome;
 }
 
-void complain(const policy::Problems& problems, const std::string& path, Console& console) {
+void complain(const config::Problems& problems, const std::string& path, Console& console) {
   struct Kind {
     std::string first;
     std::size_t count = 0;
   };
   std::map<std::string, Kind> kinds;
-  for (const policy::Problem& problem : problems) {
+  for (const config::Problem& problem : problems) {
     Kind& kind = kinds[kind_of(problem.sentence)];
     if (kind.count == 0) kind.first = problem.text();
     if (++kind.count <= kOfAKind) console.err.write(problem.text() + "\n");
@@ -211,18 +211,18 @@ void warn(std::vector<std::string> warnings, Console& console) {
   }
 }
 
-std::optional<policy::Loaded> load_or_complain(const std::string& path, const Arguments& arguments, Console& console) {
+std::optional<config::Loaded> load_or_complain(const std::string& path, const Arguments& arguments, Console& console) {
   const Result<Flags> flags = read_flags(arguments);
   if (!flags) {
     console.complain(flags.error().detail);
     return std::nullopt;
   }
-  policy::Outcome outcome = load(path, *flags);
-  if (const auto* const problems = std::get_if<policy::Problems>(&outcome)) {
+  config::Outcome outcome = load(path, *flags);
+  if (const auto* const problems = std::get_if<config::Problems>(&outcome)) {
     complain(*problems, path, console);
     return std::nullopt;
   }
-  return std::move(std::get<policy::Loaded>(outcome));
+  return std::move(std::get<config::Loaded>(outcome));
 }
 
 Duration longest_idle(const Policy& policy) {

@@ -11,8 +11,8 @@
 #include "weir/base/result.h"
 #include "weir/cli/command.h"
 #include "weir/cli/output.h"
+#include "weir/config/parse.h"
 #include "weir/net/watched_files.h"
-#include "weir/policy/parse.h"
 
 namespace weir::cli {
 
@@ -21,11 +21,11 @@ namespace weir::cli {
 inline constexpr std::string_view kOfflineHashKey = "weir offline";
 
 // What `--set PATH=VALUE` says, by path. The Error is a sentence about one that cannot be read.
-using Flags = policy::Environment;
+using Flags = config::Environment;
 Result<Flags> read_flags(const Arguments& arguments);
 
 // The file with the process's environment and the flags on top; an empty path is the environment alone.
-policy::Outcome load(const std::string& path, const Flags& flags);
+config::Outcome load(const std::string& path, const Flags& flags);
 
 // The files of a start, each read once, however often it is asked for: the settings are needed to open the state, which
 // has the key of hashed limits, which the policy needs. All of it comes from the same version of the files.
@@ -36,37 +36,45 @@ struct StartFiles {
   Result<std::string> read(const std::string& path);
 };
 
+// What a server starts from.
+struct ServerStart {
+  config::Loaded loaded;
+  StartFiles files;  // that `loaded` was read from
+  std::string path;  // of the file to read at a reload; empty: only the environment
+  Flags flags;       // applied at every load
+};
+
 // The same for a server: it refuses what it would have to ignore.
 struct ServeOptions {
   std::string hash_key{kOfflineHashKey};  // of hashed limits, where the configuration gives none
   Flags flags{};
-  std::vector<policy::Amendment> amendments{};
+  std::vector<config::Amendment> amendments{};
   std::function<void(const std::string& path)> reading{};              // told each path before it is read
   std::function<Result<std::string>(const std::string& path)> read{};  // how files are read; empty: from disk
-  std::optional<std::vector<std::string>> empty_before{};              // as in policy::Options
+  std::optional<std::vector<std::string>> empty_before{};              // as in config::Options
   JwtKeys jwt_keys{};                                                  // the same
   std::shared_ptr<JwtCounts> jwt_counts{};                             // the same
 };
-policy::Outcome load_to_serve(const std::string& path, const ServeOptions& options = {});
+config::Outcome load_to_serve(const std::string& path, const ServeOptions& options = {});
 
 // What a server refuses because nothing acts on it yet; everything else agrees with load().
-policy::Problems unbuilt(const policy::Loaded& loaded);
+config::Problems unbuilt(const config::Loaded& loaded);
 
 // Sentences about certificates with which a server could not start here: those of listeners and of the Redis store. A
 // file may well be checked on a machine that does not have them.
-std::vector<std::string> doubt_certificates(const policy::Loaded& loaded, const std::string& path);
+std::vector<std::string> doubt_certificates(const config::Loaded& loaded, const std::string& path);
 
 // Sentences about listeners that others can reach and where they need not show anything.
-std::vector<std::string> doubt_listeners(const policy::Loaded& loaded);
+std::vector<std::string> doubt_listeners(const config::Loaded& loaded);
 
 // One line per problem on err, and a last one that counts them.
-void complain(const policy::Problems& problems, const std::string& path, Console& console);
+void complain(const config::Problems& problems, const std::string& path, Console& console);
 
 // One line per warning on err, none of them twice.
 void warn(std::vector<std::string> warnings, Console& console);
 
 // load() with the flags of the command line, with complaints printed. Nothing if anything is refused.
-std::optional<policy::Loaded> load_or_complain(const std::string& path, const Arguments& arguments, Console& console);
+std::optional<config::Loaded> load_or_complain(const std::string& path, const Arguments& arguments, Console& console);
 
 // How long buckets are kept after they are full: the table has one time for all, the longest that any limit asks for.
 Duration longest_idle(const Policy& policy);

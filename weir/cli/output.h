@@ -34,10 +34,20 @@ class Output {
   std::string buffer_;
 };
 
-// What a command talks to: results go to `out`, sentences about trouble to `err`.
+// The exit status of the process.
+enum Exit : int {
+  kOk = 0,
+  kFailed = 1,  // it could not be done
+  kUsage = 2,   // the command line or the configuration is refused
+};
+
+struct ServerStart;  // configuration.h
+
+// What a command gets from the program: results go to `out`, errors to `err`.
 struct Console {
   Output& out;
   Output& err;
+  Exit (*run_server)(ServerStart start, Console& console) = nullptr;  // what `weir serve` runs; from app/
 
   // "weir: sentence" on err.
   void complain(std::string_view sentence) const;

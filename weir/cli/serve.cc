@@ -1,14 +1,13 @@
-// `weir serve`: the command. What it starts is in serving.h.
+// `weir serve`: reads the configuration and runs the server that app/ passes in.
 #include <variant>
 
 #include "weir/cli/commands.h"
 #include "weir/cli/configuration.h"
-#include "weir/cli/serving.h"
 
 namespace weir::cli {
 namespace {
 
-Exit run(const Arguments& arguments, Console& console) {
+Exit run_serve(const Arguments& arguments, Console& console) {
   const std::string& path = arguments["--config"];
   Result<Flags> flags = read_flags(arguments);
   if (!flags) {
@@ -19,13 +18,13 @@ Exit run(const Arguments& arguments, Console& console) {
   options.flags = *flags;
   StartFiles files;
   options.read = [&files](const std::string& name) { return files.read(name); };
-  policy::Outcome outcome = load_to_serve(path, options);
-  if (const auto* const problems = std::get_if<policy::Problems>(&outcome)) {
+  config::Outcome outcome = load_to_serve(path, options);
+  if (const auto* const problems = std::get_if<config::Problems>(&outcome)) {
     complain(*problems, path, console);
     return kUsage;
   }
-  return Serving(std::move(std::get<policy::Loaded>(outcome)), std::move(files), path, std::move(*flags), console)
-      .run();
+  return console.run_server({std::move(std::get<config::Loaded>(outcome)), std::move(files), path, std::move(*flags)},
+                            console);
 }
 
 }  // namespace
@@ -44,7 +43,7 @@ Command serve() {
       "weir serve --config weir.yaml\n"
       "# a value that goes before the file's and the environment's\n"
       "weir serve --config weir.yaml --set log.level=debug --set listen[0].address=127.0.0.1:8081",
-      run};
+      run_serve};
 }
 
 }  // namespace weir::cli

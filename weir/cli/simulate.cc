@@ -144,8 +144,8 @@ class Run {
   std::size_t first_refused_ = 0;
 };
 
-Exit run(const Arguments& arguments, Console& console) {
-  const std::optional<policy::Loaded> loaded = load_or_complain(arguments["--config"], arguments, console);
+Exit run_simulate(const Arguments& arguments, Console& console) {
+  const std::optional<config::Loaded> loaded = load_or_complain(arguments["--config"], arguments, console);
   if (!loaded) return kUsage;
   const Input input(arguments["--trace"]);
   const std::string path = arguments["--trace"] == "-" ? "standard input" : arguments["--trace"];
@@ -196,7 +196,7 @@ Command simulate() {
       "weir simulate --config weir.yaml --trace burst.jsonl\n"
       "# One question, on the command line:\n"
       "echo '{\"t\": 0, \"limit\": \"per-ip\", \"id\": \"203.0.113.9\"}' | weir simulate --config weir.yaml --trace -",
-      run};
+      run_simulate};
 }
 
 }  // namespace weir::cli

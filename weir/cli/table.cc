@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "weir/base/ascii.h"
+
 namespace weir::cli {
 namespace {
 
@@ -31,9 +33,7 @@ std::string csv_line(const std::vector<std::string>& cells) {
 
 void Table::print_csv(Output& out) const {
   std::vector<std::string> heads = heads_;
-  for (std::string& head : heads) {
-    for (char& c : head) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-  }
+  for (std::string& head : heads) head = to_lower(head);
   out.write(csv_line(heads));
   for (const auto& row : rows_) out.write(csv_line(row));
 }

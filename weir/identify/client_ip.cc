@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "weir/base/ascii.h"
+
 namespace weir {
 namespace {
 
-std::string_view trim(std::string_view text) noexcept {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
 bool is_port(std::string_view text) noexcept {
-  return !text.empty() && text.size() <= 5 && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && text.size() <= 5 && std::ranges::all_of(text, is_digit);
 }
 
 std::optional<IpAddress> parse_address(std::string_view text) noexcept {

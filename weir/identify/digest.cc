@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 
+#include "weir/base/ascii.h"
 #include "weir/base/assert.h"
 
 namespace weir {
@@ -14,17 +15,13 @@ namespace {
 using Digest = std::array<unsigned char, kDigestHexBytes / 2>;
 
 std::string hex(const Digest& digest) {
-  constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
   text.reserve(kDigestHexBytes);
-  for (const unsigned char byte : digest) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
+  for (const unsigned char byte : digest) append_hex(byte, text);
   return text;
 }
 
-const unsigned char* bytes_of(std::string_view text) noexcept {
+const unsigned char* octets(std::string_view text) noexcept {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
@@ -45,7 +42,7 @@ std::string hashed_id(std::string_view key, std::string_view id) {
   Digest digest;
   unsigned size = 0;
   const unsigned char* made =
-      HMAC(EVP_sha256(), given.data(), static_cast<int>(given.size()), bytes_of(id), id.size(), digest.data(), &size);
+      HMAC(EVP_sha256(), given.data(), static_cast<int>(given.size()), octets(id), id.size(), digest.data(), &size);
   WEIR_ASSERT(made != nullptr && size == digest.size());
   return hex(digest);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "weir/base/ascii.h"
 #include "weir/base/bounds.h"
 #include "weir/identify/ip.h"
 #include "weir/identify/quote.h"
@@ -86,7 +87,7 @@ Result<std::string> canonical_domain(std::string_view name) {
   std::string ascii(name);
   const bool is_ascii = std::none_of(name.begin(), name.end(), [](char c) { return (c & 0x80) != 0; });
   if (is_ascii) {
-    for (char& c : ascii) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    ascii = to_lower(name);
   } else {
     if (name.find('\0') != name.npos) return not_a_domain(name, "only letters, digits, '-' and '.' are allowed");
     ascii = to_ascii(ascii);

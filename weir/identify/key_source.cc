@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "weir/base/ascii.h"
+
 namespace weir {
 
 KeySource KeySource::of(std::string_view text) {
@@ -25,9 +27,7 @@ KeySource KeySource::of(std::string_view text) {
     return source;
   }
   KeySource source{Kind::attribute, std::string(text), 0};
-  if (text.starts_with("header:")) {
-    for (char& c : source.name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-  }
+  if (text.starts_with("header:")) source.name = to_lower(text);
   return source;
 }
 

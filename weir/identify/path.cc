@@ -3,37 +3,18 @@
 #include <algorithm>
 #include <optional>
 
+#include "weir/base/ascii.h"
+
 namespace weir {
 namespace {
 
-int hex_digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-// The byte that an escape at the start of `text` stands for.
-std::optional<char> escaped(std::string_view text) noexcept {
-  if (text.size() < 3 || text[0] != '%') return std::nullopt;
-  const int high = hex_digit(text[1]);
-  const int low = hex_digit(text[2]);
-  if (high < 0 || low < 0) return std::nullopt;
-  return static_cast<char>(high * 16 + low);
-}
-
 bool is_unreserved(char c) noexcept {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-         c == '_' || c == '~';
+  return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
 // May stand in a segment as it is (RFC 3986 §3.3, pchar).
 bool is_plain(char c) noexcept {
   return is_unreserved(c) || std::string_view("!$&'()*+,;=:@").find(c) != std::string_view::npos;
-}
-
-char upper(char c) noexcept {
-  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
 }
 
 // "http://host" of the absolute form (RFC 9112 §3.2.2).
@@ -52,7 +33,7 @@ void append_segment(std::string_view segment, std::string& out) {
   }
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   for (std::size_t i = 0; i < segment.size(); ++i) {
-    const std::optional<char> byte = segment[i] == '%' ? escaped(segment.substr(i)) : std::nullopt;
+    const std::optional<char> byte = segment[i] == '%' ? percent_escape(segment.substr(i)) : std::nullopt;
     if (segment[i] == '%' && !byte) {
       out += "%25";  // or the bytes behind it, once decoded, would make an escape of it
     } else if (!byte && is_plain(segment[i])) {
@@ -64,7 +45,7 @@ void append_segment(std::string_view segment, std::string& out) {
       out += *byte;
       i += 2;
     } else {
-      out.append({'%', upper(segment[i + 1]), upper(segment[i + 2])});
+      out.append({'%', to_upper(segment[i + 1]), to_upper(segment[i + 2])});
       i += 2;
     }
   }
@@ -72,7 +53,7 @@ void append_segment(std::string_view segment, std::string& out) {
 
 void append_decoded(std::string_view text, std::string& out) {
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::optional<char> byte = text[i] == '%' ? escaped(text.substr(i)) : std::nullopt;
+    const std::optional<char> byte = text[i] == '%' ? percent_escape(text.substr(i)) : std::nullopt;
     out += byte ? *byte : text[i] == '+' ? ' ' : text[i];
     if (byte) i += 2;
   }

@@ -2,26 +2,13 @@
 
 #include <algorithm>
 
+#include "weir/base/ascii.h"
 #include "weir/base/bounds.h"
 #include "weir/identify/attribute.h"
 #include "weir/identify/path.h"
 
 namespace weir {
 namespace {
-
-constexpr char lower(char c) noexcept {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-}
-
-constexpr char upper(char c) noexcept {
-  return c >= 'a' && c <= 'z' ? static_cast<char>(c - ('a' - 'A')) : c;
-}
-
-std::string_view trim(std::string_view text) noexcept {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 // "Example.com.:8080" is "example.com"; brackets of an IPv6 address stay.
 std::string_view without_port(std::string_view host) noexcept {
@@ -36,15 +23,11 @@ std::string_view without_port(std::string_view host) noexcept {
 std::string_view credentials(std::string_view authorization, std::string_view scheme) noexcept {
   if (authorization.size() <= scheme.size() || authorization[scheme.size()] != ' ') return {};
   const bool same = std::equal(scheme.begin(), scheme.end(), authorization.begin(),
-                               [](char a, char b) { return lower(a) == lower(b); });
+                               [](char a, char b) { return to_lower(a) == to_lower(b); });
   return same ? trim(authorization.substr(scheme.size())) : std::string_view{};
 }
 
 }  // namespace
-
-std::string_view Request::trimmed(std::string_view value) noexcept {
-  return trim(value);
-}
 
 void Request::clear() noexcept {
   attributes_ = {};
@@ -79,8 +62,8 @@ Result<void> Request::read(std::span<const Attribute> attributes, const TrustedP
       host_.assign(without_port(trim(attribute.value)));
     }
   }
-  std::transform(method_.begin(), method_.end(), method_.begin(), upper);
-  std::transform(host_.begin(), host_.end(), host_.begin(), lower);
+  for (char& c : method_) c = to_upper(c);
+  for (char& c : host_) c = to_lower(c);
   normalise_path(target_, path_);
   find_apikey();
   return find_client(ip, peer, trusted);

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/ascii.h"
 #include "weir/base/result.h"
 #include "weir/core/query.h"
 #include "weir/identify/client_ip.h"
@@ -44,7 +45,7 @@ class Request {
   Result<void> each(std::string_view name, Visit visit) const {
     for (const Attribute& attribute : attributes_) {
       if (attribute.name != name) continue;
-      if (Result<void> done = visit(trimmed(attribute.value)); !done) return done;
+      if (Result<void> done = visit(trim(attribute.value)); !done) return done;
     }
     return {};
   }
@@ -64,7 +65,6 @@ class Request {
   bool append_value(const KeySource& source, int ipv6_prefix, std::string& id) const;
 
  private:
-  static std::string_view trimmed(std::string_view value) noexcept;
   Result<void> find_client(std::string_view ip, std::string_view peer, const TrustedProxies& trusted);
   void find_apikey();
   std::optional<std::string_view> cookie(std::string_view name) const noexcept;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "weir/base/ascii.h"
 #include "weir/base/text.h"
 #include "weir/identify/path.h"
 
@@ -73,7 +74,7 @@ bool PathPattern::matches(std::string_view path) const noexcept {
 
 Result<HostPattern> HostPattern::parse(std::string_view text) {
   HostPattern pattern;
-  for (const char c : text) pattern.text_ += c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  pattern.text_ = to_lower(text);
   const std::string_view name = std::string_view(pattern.text_).substr(text.starts_with("*.") ? 2 : 0);
   if (text == "*") return pattern;
   if (name.empty()) return refuse("host", text, "must name a host");

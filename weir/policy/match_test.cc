@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "weir/policy/describe.h"
-#include "weir/policy/diff.h"
-#include "weir/policy/parse.h"
+#include "weir/config/describe.h"
+#include "weir/config/diff.h"
+#include "weir/config/parse.h"
 
 namespace weir {
 namespace {
@@ -12,14 +12,14 @@ namespace {
 using Attributes = std::vector<Attribute>;
 
 std::shared_ptr<const Policy> make(std::string_view yaml) {
-  policy::Options options;
+  config::Options options;
   options.made_hash_key = "key";
-  policy::Outcome outcome = policy::parse(yaml, "t.yaml", options);
-  if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
+  config::Outcome outcome = config::parse(yaml, "t.yaml", options);
+  if (const auto* problems = std::get_if<config::Problems>(&outcome)) {
     ADD_FAILURE() << text(*problems);
     return std::make_shared<const Policy>(Policy::Parts{});
   }
-  return std::get<policy::Loaded>(outcome).policy;
+  return std::get<config::Loaded>(outcome).policy;
 }
 
 bool path_matches(std::string_view pattern, std::string_view path) {
@@ -213,18 +213,18 @@ TEST(Routes, TheClientBehindATrustedProxyIsCounted) {
 
 TEST(Routes, AreDescribedAndComparedInWords) {
   const auto load = [](std::string_view routes) {
-    return std::get<policy::Loaded>(
-        policy::parse("limits: {a: {key: ip, rate: 1/s}}\nroutes: [" + std::string(routes) + "]", "t.yaml", {}));
+    return std::get<config::Loaded>(
+        config::parse("limits: {a: {key: ip, rate: 1/s}}\nroutes: [" + std::string(routes) + "]", "t.yaml", {}));
   };
-  const policy::Loaded before = load(
+  const config::Loaded before = load(
       "{name: x, match: {path: /x, methods: [GET, POST], host: h, headers: {B: '1'}}, limits: a, charge: in-order}, "
       "{name: y, match: {path: /y}, limits: none}, {name: z, match: {}}");
-  EXPECT_EQ(policy::describe_routes(*before.policy)[0].match, "GET|POST h/x, b: 1");
-  const policy::Loaded after = load(
+  EXPECT_EQ(config::describe_routes(*before.policy)[0].match, "GET|POST h/x, b: 1");
+  const config::Loaded after = load(
       "{name: y, match: {path: /y}, limits: a, cost: 2}, {name: x, match: {path: /x, methods: [GET, POST], host: h, "
       "headers: {B: '1'}}, limits: a, charge: in-order}");
   std::string changes;
-  for (const policy::Change& change : policy::diff(before, after)) changes += change.text() + "\n";
+  for (const config::Change& change : config::diff(before, after)) changes += change.text() + "\n";
   EXPECT_EQ(changes,
             "changed route y: /y: none -> /y: a; cost 2\n"
             "removed route z: /**: every limit with a key\n"

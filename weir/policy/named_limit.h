@@ -46,8 +46,8 @@ enum class IdKind : unsigned char {
 // Other numbers for requests of one tier of clients. What it does not set is the limit's.
 struct Tier {
   std::string name;
-  std::optional<Limit> numbers;            // absent: unlimited, or there is only a quota
-  std::optional<policy::QuotaText> quota;  // absent: none
+  std::optional<Limit> numbers;    // absent: unlimited, or there is only a quota
+  std::optional<QuotaText> quota;  // absent: none
   bool unlimited = false;
 };
 
@@ -61,7 +61,7 @@ struct NamedLimit {
   IdShape id{IdFormat::text};
   std::optional<Limit> numbers;  // absent: unlimited, or only ids with an override are limited
   bool unlimited = false;        // `average: 0`
-  std::optional<policy::QuotaText> quota;
+  std::optional<QuotaText> quota;
   Zone zone;  // of quotas
   Schedule schedule;
   std::vector<Tier> tiers;        // in the order written; at most bounds::tiers_max

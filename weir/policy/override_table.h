@@ -9,10 +9,18 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/algorithm/calendar.h"
 #include "weir/core/limit.h"
-#include "weir/policy/values.h"
 
 namespace weir {
+
+// A quota as configured: so many tokens in each window of the calendar.
+struct QuotaText {
+  Count size = 0;
+  Calendar calendar = Calendar::day;
+
+  friend constexpr bool operator==(const QuotaText&, const QuotaText&) = default;
+};
 
 struct Override {
   enum class Kind : unsigned char { numbers, unlimited, blocked, tier };
@@ -21,7 +29,7 @@ struct Override {
   bool has_limit = false;
   bool has_quota = false;
   Limit limit = Limit::per_second(1);  // when has_limit
-  policy::QuotaText quota;             // when has_quota
+  QuotaText quota;                     // when has_quota
 
   friend bool operator==(const Override&, const Override&) = default;
 };

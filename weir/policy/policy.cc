@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "weir/base/bounds.h"
+#include "weir/base/nearest.h"
 #include "weir/base/text.h"
 #include "weir/core/answer.h"
 #include "weir/identify/attribute.h"
 #include "weir/identify/digest.h"
 #include "weir/identify/handle.h"
 #include "weir/policy/bucket_id.h"
-#include "weir/policy/nearest.h"
 
 namespace weir {
 namespace {
@@ -90,7 +90,7 @@ Error Policy::unknown_limit(std::string_view name) const {
   if (parts_.limits.size() <= kCompared) {
     for (const NamedLimit& limit : parts_.limits) names.push_back(limit.name);
   }
-  const std::string_view near = policy::nearest_word(names, name);
+  const std::string_view near = nearest_word(names, name);
   return Error{Fault::unknown,
                "unknown limit " + quote(name) + (near.empty() ? "" : "; did you mean " + quote(near) + "?")};
 }

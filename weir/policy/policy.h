@@ -24,10 +24,10 @@
 #include "weir/identify/client_ip.h"
 #include "weir/identify/jwt.h"
 #include "weir/identify/request.h"
-#include "weir/policy/access_list.h"
+#include "weir/known/access_list.h"
+#include "weir/known/known.h"
 #include "weir/policy/block_rule.h"
 #include "weir/policy/bucket_id.h"
-#include "weir/policy/known.h"
 #include "weir/policy/match.h"
 #include "weir/policy/named_limit.h"
 
@@ -223,7 +223,7 @@ class Policy {
   // What is charged for one id of one limit: numbers, a quota, both or neither.
   struct Numbers {
     std::optional<Limit> bucket;
-    const policy::QuotaText* quota = nullptr;
+    const QuotaText* quota = nullptr;
     const Tier* tier = nullptr;  // whose bucket is charged; null: the limit's own
     Source source = Source::limit;
     Standing standing = Standing::charged;

@@ -5,9 +5,9 @@
 #include <array>
 
 #include "weir/base/bounds.h"
+#include "weir/config/describe.h"
+#include "weir/config/parse.h"
 #include "weir/identify/digest.h"
-#include "weir/policy/describe.h"
-#include "weir/policy/parse.h"
 
 namespace weir {
 namespace {
@@ -17,14 +17,14 @@ using namespace std::chrono;
 constexpr Wall kFriday{sys_days{year{2024} / 7 / 5} + 12h};
 
 std::shared_ptr<const Policy> make(std::string_view yaml) {
-  policy::Options options;
+  config::Options options;
   options.made_hash_key = "key";
-  policy::Outcome outcome = policy::parse(yaml, "t.yaml", options);
-  if (const auto* problems = std::get_if<policy::Problems>(&outcome)) {
+  config::Outcome outcome = config::parse(yaml, "t.yaml", options);
+  if (const auto* problems = std::get_if<config::Problems>(&outcome)) {
     ADD_FAILURE() << text(*problems);
     return std::make_shared<const Policy>(Policy::Parts{});
   }
-  return std::get<policy::Loaded>(outcome).policy;
+  return std::get<config::Loaded>(outcome).policy;
 }
 
 struct Asked {
@@ -51,7 +51,7 @@ std::string charges(const Policy& policy, const Asked& asked) {
   for (const Charge& charge : out.charges()) {
     lines += std::string(charge.key.text) + " ";
     lines +=
-        charge.key.kind == Kind::quota ? "quota " + std::to_string(charge.quota.size) : policy::print(charge.limit);
+        charge.key.kind == Kind::quota ? "quota " + std::to_string(charge.quota.size) : config::print(charge.limit);
     lines += " x" + std::to_string(charge.cost) + (charge.shadow ? " shadow" : "") + "\n";
   }
   return lines;
@@ -297,8 +297,8 @@ TEST(Policy, EntriesHashedUnderAnotherKeyAreOrphaned) {
 }
 
 TEST(Policy, AHashedLimitWithoutAKeyIsOurOwnFailure) {
-  const policy::Outcome outcome = policy::parse("limits: {a: {rate: 1/s, hashed: true}}", "t.yaml", {});
-  const Policy& policy = *std::get<policy::Loaded>(outcome).policy;
+  const config::Outcome outcome = config::parse("limits: {a: {rate: 1/s, hashed: true}}", "t.yaml", {});
+  const Policy& policy = *std::get<config::Loaded>(outcome).policy;
   EXPECT_TRUE(policy.lacks_hash_key());
   Resolved out;
   EXPECT_EQ(resolve(policy, {{{"a", "x"}}}, out).error().fault, Fault::internal);

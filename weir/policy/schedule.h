@@ -9,13 +9,20 @@
 #include "weir/base/time.h"
 #include "weir/base/zone.h"
 #include "weir/core/limit.h"
-#include "weir/policy/values.h"
 
 namespace weir {
 
+// Minutes of the day, [from, to). They cross midnight when to <= from.
+struct Hours {
+  int from = 0;
+  int to = 24 * 60;
+
+  friend constexpr bool operator==(const Hours&, const Hours&) = default;
+};
+
 struct ScheduleEntry {
   std::uint8_t days = 0x7f;  // bit 0 is Sunday
-  policy::Hours hours;
+  Hours hours;
   Zone zone;
   Limit numbers = Limit::per_second(1);
 

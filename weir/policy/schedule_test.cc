@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "weir/config/values.h"
+
 namespace weir {
 namespace {
 
@@ -13,7 +15,7 @@ Wall at(int day, int hour, int minute = 0) {
 }
 
 ScheduleEntry entry(const char* days, const char* times, Zone zone = {}) {
-  return {*policy::parse_days(days), *policy::parse_hours(times), zone, Limit::per_second(1)};
+  return {*config::parse_days(days), *config::parse_hours(times), zone, Limit::per_second(1)};
 }
 
 TEST(Schedule, CoversFromTheFirstMinuteUpToTheLast) {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "weir/base/bounds.h"
-#include "weir/policy/describe.h"
-#include "weir/policy/diff.h"
-#include "weir/policy/parse.h"
+#include "weir/config/describe.h"
+#include "weir/config/diff.h"
+#include "weir/config/parse.h"
 #include "weir/policy/policy.h"
 
 namespace weir {
@@ -23,17 +23,17 @@ using namespace std::chrono;
 
 constexpr Wall kFriday{sys_days{year{2024} / 7 / 5} + 12h};
 
-policy::Outcome parsed(std::string_view yaml) {
-  policy::Options options;
+config::Outcome parsed(std::string_view yaml) {
+  config::Options options;
   options.made_hash_key = "key";
-  return policy::parse(yaml, "t.yaml", options);
+  return config::parse(yaml, "t.yaml", options);
 }
 
-policy::Loaded load(std::string_view yaml) {
-  policy::Outcome outcome = parsed(yaml);
-  const auto* const problems = std::get_if<policy::Problems>(&outcome);
+config::Loaded load(std::string_view yaml) {
+  config::Outcome outcome = parsed(yaml);
+  const auto* const problems = std::get_if<config::Problems>(&outcome);
   EXPECT_EQ(problems, nullptr) << text(*problems);
-  return std::get<policy::Loaded>(std::move(outcome));
+  return std::get<config::Loaded>(std::move(outcome));
 }
 
 std::shared_ptr<const Policy> make(std::string_view yaml) {
@@ -53,7 +53,7 @@ std::string answer(const Policy& policy, const Query& query, const Known& known 
       const Charge& charge = out.charges()[i];
       lines += std::string(charge.key.text) + " ";
       lines +=
-          charge.key.kind == Kind::quota ? "quota " + std::to_string(charge.quota.size) : policy::print(charge.limit);
+          charge.key.kind == Kind::quota ? "quota " + std::to_string(charge.quota.size) : config::print(charge.limit);
       lines += " by " + std::string(print(part.source)) + "\n";
     }
     if (part.standing != Standing::charged) {
@@ -196,9 +196,9 @@ std::string with_tiers(std::size_t count) {
 TEST(Tiers, ALimitHasAsManyTiersAsTheBoundAndNotOneMore) {
   const auto policy = make(with_tiers(bounds::tiers_max));
   EXPECT_NE(named(*policy, "a", "x", "", Mode::reset), "") << "and all of them fit one reset";
-  const policy::Outcome one_more = parsed(with_tiers(bounds::tiers_max + 1));
-  ASSERT_TRUE(std::holds_alternative<policy::Problems>(one_more));
-  EXPECT_EQ(std::get<policy::Problems>(one_more).front().sentence, "tiers: at most 14 are possible");
+  const config::Outcome one_more = parsed(with_tiers(bounds::tiers_max + 1));
+  ASSERT_TRUE(std::holds_alternative<config::Problems>(one_more));
+  EXPECT_EQ(std::get<config::Problems>(one_more).front().sentence, "tiers: at most 14 are possible");
   const std::array<NamedCharge, 2> both{NamedCharge{"a", "x"}, NamedCharge{"a", "y"}};
   Query query;
   query.charges = both;
@@ -251,7 +251,7 @@ TEST(Tiers, ARoutesBucketAndATiersGoTogether) {
 }
 
 TEST(Tiers, ATierByHeaderWithoutTrustedProxiesIsAWarning) {
-  const policy::Loaded loaded = load("limits: {a: {rate: 1/s, tier: header:x-plan, tiers: {pro: {burst: 2}}}}");
+  const config::Loaded loaded = load("limits: {a: {rate: 1/s, tier: header:x-plan, tiers: {pro: {burst: 2}}}}");
   ASSERT_EQ(loaded.warnings.size(), 1u);
   EXPECT_EQ(loaded.warnings[0],
             "limit \"a\": tier header:x-plan never counts, because access.trusted_proxies is empty");
@@ -263,7 +263,7 @@ TEST(Tiers, ADiffNamesTiersAndOverridesThatNameOne) {
   const auto after =
       load("limits: {a: {rate: 1/s, tiers: {pro: {burst: 3}, x: {burst: 2}}}}\noverrides: {a:1: {tier: pro}}");
   std::string changes;
-  for (const policy::Change& change : policy::diff(before, after)) changes += change.text() + "\n";
+  for (const config::Change& change : config::diff(before, after)) changes += change.text() + "\n";
   EXPECT_EQ(changes,
             "changed limit a: 1 per 1s, burst 1; tiers x: 1 per 1s, burst 2; pro: 1 per 1s, burst 3; id text -> "
             "1 per 1s, burst 1; tiers pro: 1 per 1s, burst 3; x: 1 per 1s, burst 2; id text\n"

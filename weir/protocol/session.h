@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/ascii.h"
 #include "weir/base/bounds.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -75,7 +76,7 @@ class Queries {
   std::string_view copy_lower(std::string_view prefix, std::string_view text) {
     char* const to = static_cast<char*>(copies_.allocate(prefix.size() + text.size() + 1, 1));
     std::transform(text.begin(), text.end(), std::copy(prefix.begin(), prefix.end(), to),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
+                   [](char c) { return to_lower(c); });
     return {to, prefix.size() + text.size()};
   }
   void clear() noexcept {

@@ -19,9 +19,9 @@
 #include "weir/base/bounds.h"
 #include "weir/base/clock.h"
 #include "weir/base/published.h"
+#include "weir/config/parse.h"
+#include "weir/known/known.h"
 #include "weir/net/certificates_test.h"
-#include "weir/policy/known.h"
-#include "weir/policy/parse.h"
 #include "weir/protocol/resp/resp_session.h"
 #include "weir/server/server.h"
 
@@ -72,8 +72,8 @@ void say(const Socket& socket, std::string_view bytes) {
 }
 
 std::shared_ptr<const Policy> no_limits() {
-  auto outcome = policy::parse("limits: {}", "test.yaml", {});
-  return std::get<policy::Loaded>(outcome).policy;
+  auto outcome = config::parse("limits: {}", "test.yaml", {});
+  return std::get<config::Loaded>(outcome).policy;
 }
 
 class ConnectionTest : public testing::Test {

@@ -28,8 +28,8 @@
 #include "weir/base/siphash.h"
 #include "weir/base/time.h"
 #include "weir/core/answer.h"
+#include "weir/known/known_keeper.h"
 #include "weir/policy/policy.h"
-#include "weir/server/known_keeper.h"
 
 namespace weir {
 

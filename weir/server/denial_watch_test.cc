@@ -8,7 +8,7 @@
 #include <string>
 #include <variant>
 
-#include "weir/policy/parse.h"
+#include "weir/config/parse.h"
 
 namespace weir {
 namespace {
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 class DenialWatchTest : public testing::Test {
  protected:
   void use(const std::string& block) {
-    auto outcome = policy::parse(
+    auto outcome = config::parse(
         "limits:\n"
         "  per-ip: {key: ip, rate: 1/s}\n"
         "  strict: {key: ip, rate: 1/h}\n"
@@ -32,7 +32,7 @@ class DenialWatchTest : public testing::Test {
         "access: {block: " +
             block + "}\n",
         "test.yaml", {});
-    policy_ = std::get<policy::Loaded>(outcome).policy;
+    policy_ = std::get<config::Loaded>(outcome).policy;
   }
 
   static Label label(std::string_view limit, std::string_view id, std::string_view key) {

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "weir/base/clock.h"
-#include "weir/policy/parse.h"
-#include "weir/server/known_keeper.h"
+#include "weir/config/parse.h"
+#include "weir/known/known_keeper.h"
+#include "weir/redis/flight_window.h"
 #include "weir/server/pipeline.h"
-#include "weir/store/redis/flight_window.h"
 
 namespace weir {
 namespace {
@@ -186,7 +186,7 @@ class OverloadTest : public testing::Test {
   }
 
   static std::shared_ptr<const Policy> no_limits() {
-    return std::get<policy::Loaded>(policy::parse("limits: {}", "test.yaml", {})).policy;
+    return std::get<config::Loaded>(config::parse("limits: {}", "test.yaml", {})).policy;
   }
 
   ManualClock clock_{Time{10s}, Wall{std::chrono::hours{1000}}};

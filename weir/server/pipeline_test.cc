@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "weir/base/clock.h"
-#include "weir/policy/parse.h"
-#include "weir/server/known_keeper.h"
+#include "weir/config/parse.h"
+#include "weir/known/known_keeper.h"
 #include "weir/store/memory/memory_store.h"
 
 namespace weir {
@@ -61,8 +61,8 @@ struct Collect final : Asker {
 class PipelineTest : public testing::Test {
  protected:
   static std::shared_ptr<const Policy> load(const std::string& text) {
-    auto outcome = policy::parse(text, "test.yaml", {});
-    return std::get<policy::Loaded>(outcome).policy;
+    auto outcome = config::parse(text, "test.yaml", {});
+    return std::get<config::Loaded>(outcome).policy;
   }
 
   Collect::Seen ask(std::string_view limit, std::string_view id, Mode mode = Mode::spend) {

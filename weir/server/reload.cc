@@ -5,20 +5,20 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/clock.h"
-#include "weir/policy/diff.h"
+#include "weir/config/diff.h"
 
 namespace weir {
 namespace {
 
 // What cannot change keeps the value it started with, in the settings and where they are listed.
-void keep_what_cannot_change(const policy::Loaded& running, policy::Loaded& next) {
-  policy::keep_fixed(running.settings, next.settings);
-  std::vector<policy::Setting> origins;
-  for (const policy::Setting& setting : running.origins) {
-    if (!policy::can_change_live(setting.path)) origins.push_back(setting);
+void keep_what_cannot_change(const config::Loaded& running, config::Loaded& next) {
+  config::keep_fixed(running.settings, next.settings);
+  std::vector<config::Setting> origins;
+  for (const config::Setting& setting : running.origins) {
+    if (!config::can_change_live(setting.path)) origins.push_back(setting);
   }
-  for (policy::Setting& setting : next.origins) {
-    if (policy::can_change_live(setting.path)) origins.push_back(std::move(setting));
+  for (config::Setting& setting : next.origins) {
+    if (config::can_change_live(setting.path)) origins.push_back(std::move(setting));
   }
   next.origins = std::move(origins);
 }
@@ -31,13 +31,13 @@ std::string listed(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Reloader::Reloader(policy::Loaded first, Options options)
+Reloader::Reloader(config::Loaded first, Options options)
     : options_(std::move(options)),
       policy_(first.policy, options_.clock.time()),
-      current_(std::make_shared<const policy::Loaded>(std::move(first))),
+      current_(std::make_shared<const config::Loaded>(std::move(first))),
       last_reload_(BootClock::wall()) {}
 
-void Reloader::on_change(std::function<void(const policy::Loaded&)> told) {
+void Reloader::on_change(std::function<void(const config::Loaded&)> told) {
   const std::lock_guard lock(mutex_);
   told_.push_back(std::move(told));
 }
@@ -49,7 +49,7 @@ Reloader::Report Reloader::reload() {
   last_reload_ok_ = report.ok();
   if (!report.ok()) {
     ++failed_;
-    for (const policy::Problem& problem : report.problems) options_.log(LogLevel::error, problem.text());
+    for (const config::Problem& problem : report.problems) options_.log(LogLevel::error, problem.text());
     options_.log(LogLevel::error, "not reloaded: what was in force stays in force");
     return report;
   }
@@ -60,10 +60,10 @@ Reloader::Report Reloader::reload() {
   return report;
 }
 
-Reloader::Report Reloader::amend(policy::Amendment amendment) {
+Reloader::Report Reloader::amend(config::Amendment amendment) {
   const std::lock_guard lock(mutex_);
-  std::vector<policy::Amendment> all;
-  if (amendment.kind == policy::Amendment::Kind::merge) all = amendments_;
+  std::vector<config::Amendment> all;
+  if (amendment.kind == config::Amendment::Kind::merge) all = amendments_;
   if (all.size() >= bounds::amendments_max) {
     return {{{"api", 0, 0,
               "more than " + std::to_string(bounds::amendments_max) +
@@ -81,7 +81,7 @@ Reloader::Report Reloader::amend(policy::Amendment amendment) {
 }
 
 // One line per change; of a million overrides the log names some.
-void Reloader::log_changes(const std::vector<policy::Change>& changes) const {
+void Reloader::log_changes(const std::vector<config::Change>& changes) const {
   constexpr std::size_t kNamed = 50;
   for (std::size_t i = 0; i < changes.size() && i < kNamed; ++i) {
     options_.log(LogLevel::info, "reload " + changes[i].text());
@@ -96,19 +96,19 @@ Reloader::Report Reloader::renew() {
   return put_in_force(options_.load(amendments_));
 }
 
-Reloader::Report Reloader::put_in_force(policy::Outcome outcome) {
-  if (auto* const problems = std::get_if<policy::Problems>(&outcome)) return {std::move(*problems), {}, {}};
+Reloader::Report Reloader::put_in_force(config::Outcome outcome) {
+  if (auto* const problems = std::get_if<config::Problems>(&outcome)) return {std::move(*problems), {}, {}};
   Report report;
-  auto next = std::make_shared<policy::Loaded>(std::move(std::get<policy::Loaded>(outcome)));
-  const std::shared_ptr<const policy::Loaded> running = current();
-  for (const policy::Change& change : policy::diff_settings(*running, *next)) {
+  auto next = std::make_shared<config::Loaded>(std::move(std::get<config::Loaded>(outcome)));
+  const std::shared_ptr<const config::Loaded> running = current();
+  for (const config::Change& change : config::diff_settings(*running, *next)) {
     if (!change.live) report.needs_restart.push_back(change.path);
   }
   keep_what_cannot_change(*running, *next);
   policy_.publish(next->policy, options_.clock.time());
   current_.publish(next);
   for (const auto& told : told_) told(*next);
-  report.changes = policy::diff(*running, *next);
+  report.changes = config::diff(*running, *next);
   for (const std::string& warning : next->warnings) options_.log(LogLevel::warn, warning);
   if (!report.needs_restart.empty()) {
     options_.log(LogLevel::warn, "changed, but only a restart puts it in force: " + listed(report.needs_restart));

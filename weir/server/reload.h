@@ -17,8 +17,8 @@
 #include "weir/base/log.h"
 #include "weir/base/published.h"
 #include "weir/base/time.h"
-#include "weir/policy/diff.h"
-#include "weir/policy/parse.h"
+#include "weir/config/diff.h"
+#include "weir/config/parse.h"
 #include "weir/policy/policy.h"
 
 namespace weir {
@@ -27,27 +27,27 @@ class Reloader {
  public:
   struct Options {
     // Reads the configuration: its files, the environment, and these on top. Called by one thread at a time.
-    std::function<policy::Outcome(const std::vector<policy::Amendment>& amendments)> load;
+    std::function<config::Outcome(const std::vector<config::Amendment>& amendments)> load;
     // Told what an operator should know, one sentence each.
     std::function<void(LogLevel, std::string_view)> log;
     // The clock of the buckets: tells when a policy came in force. Must outlive the reloader.
     const Clock& clock;
   };
   // `first` is in force from the start.
-  Reloader(policy::Loaded first, Options options);
+  Reloader(config::Loaded first, Options options);
 
   // What became of an attempt.
   struct Report {
-    policy::Problems problems;               // why nothing changed; empty: the new configuration is in force
+    config::Problems problems;               // why nothing changed; empty: the new configuration is in force
     std::vector<std::string> needs_restart;  // paths of settings that were changed and keep their old value
-    std::vector<policy::Change> changes;     // what is in force that was not before
+    std::vector<config::Change> changes;     // what is in force that was not before
     bool ok() const noexcept { return problems.empty(); }
   };
   // Reads everything again; forgets what the admin API changed.
   Report reload();
   // What the admin API changes, on top of what it changed before: in force until the next reload or restart. A whole
   // policy takes the place of everything before it. Its values have the origin `api`.
-  Report amend(policy::Amendment amendment);
+  Report amend(config::Amendment amendment);
 
   // What is in force once more, with what load() now adds by itself; what the admin API changed stays. Not counted.
   Report renew();
@@ -55,12 +55,12 @@ class Reloader {
   // For the loops: what decides.
   const Published<Policy>& policy() const noexcept { return policy_; }
   // Everything in force; settings that need a restart have the value they started with.
-  std::shared_ptr<const policy::Loaded> current() const { return current_.current(); }
+  std::shared_ptr<const config::Loaded> current() const { return current_.current(); }
   // How often anything was put in force after the start.
   std::uint64_t version() const noexcept { return current_.version(); }
 
   // Called after each change, with what is in force now, for those who keep a copy of a setting. One at a time.
-  void on_change(std::function<void(const policy::Loaded&)> told);
+  void on_change(std::function<void(const config::Loaded&)> told);
 
   std::uint64_t reloads_ok() const noexcept { return ok_.load(); }
   std::uint64_t reloads_failed() const noexcept { return failed_.load(); }
@@ -69,15 +69,15 @@ class Reloader {
   bool last_reload_ok() const noexcept { return last_reload_ok_.load(); }
 
  private:
-  Report put_in_force(policy::Outcome outcome);
-  void log_changes(const std::vector<policy::Change>& changes) const;
+  Report put_in_force(config::Outcome outcome);
+  void log_changes(const std::vector<config::Change>& changes) const;
 
   const Options options_;
   std::mutex mutex_;                           // one change at a time
-  std::vector<policy::Amendment> amendments_;  // in force
+  std::vector<config::Amendment> amendments_;  // in force
   Published<Policy> policy_;
-  Published<policy::Loaded> current_;
-  std::vector<std::function<void(const policy::Loaded&)>> told_;
+  Published<config::Loaded> current_;
+  std::vector<std::function<void(const config::Loaded&)>> told_;
   std::atomic<std::uint64_t> ok_{0};
   std::atomic<std::uint64_t> failed_{0};
   std::atomic<Wall> last_reload_;

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "weir/base/bounds.h"
-#include "weir/policy/describe.h"
+#include "weir/config/describe.h"
 
 namespace weir {
 namespace {
 
-using policy::Amendment;
+using config::Amendment;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -23,15 +23,15 @@ using testing::HasSubstr;
 // A configuration file of one string, and what the operator was told.
 class ReloaderTest : public testing::Test {
  protected:
-  policy::Outcome load(const std::vector<Amendment>& amendments) {
-    policy::Options options;
+  config::Outcome load(const std::vector<Amendment>& amendments) {
+    config::Options options;
     options.amendments = amendments;
-    return policy::parse(file_, "weir.yaml", options);
+    return config::parse(file_, "weir.yaml", options);
   }
 
   void start() {
     reloader_ = std::make_unique<Reloader>(
-        std::get<policy::Loaded>(load({})),
+        std::get<config::Loaded>(load({})),
         Reloader::Options{[this](const auto& amendments) { return load(amendments); },
                           [this](LogLevel level, std::string_view line) {
                             log_.push_back(std::string(print(level)) + " " + std::string(line));
@@ -40,7 +40,7 @@ class ReloaderTest : public testing::Test {
   }
 
   std::string numbers(std::string_view name = "a") {
-    return policy::print(*reloader_->policy().current()->find(name)->numbers);
+    return config::print(*reloader_->policy().current()->find(name)->numbers);
   }
 
   ManualClock clock_{Time{std::chrono::seconds{10}}};
@@ -91,10 +91,10 @@ TEST_F(ReloaderTest, NamesWhatOnlyARestartChangesAndKeepsItsValue) {
               testing::IsSupersetOf({"listen[0].address", "memory.max_buckets", "state.live", "store", "threads"}));
   EXPECT_THAT(report.needs_restart, testing::Not(Contains("memory.cleanup")));
   EXPECT_THAT(log_, Contains(testing::AllOf(HasSubstr("only a restart puts it in force"), HasSubstr("store"))));
-  const policy::Settings settings = reloader_->current()->settings;
+  const config::Settings settings = reloader_->current()->settings;
   EXPECT_EQ(settings.listen.size(), 3u);
   EXPECT_EQ(settings.threads, 0);
-  EXPECT_EQ(settings.store, policy::StoreKind::memory);
+  EXPECT_EQ(settings.store, config::StoreKind::memory);
   EXPECT_EQ(settings.memory.max_buckets, 50'000'000);
   EXPECT_EQ(settings.state.live, "");
   // The rest applies.
@@ -104,7 +104,7 @@ TEST_F(ReloaderTest, NamesWhatOnlyARestartChangesAndKeepsItsValue) {
   EXPECT_EQ(numbers(), "2 per 1s, burst 2");
   // Still not in force the next time, and named again.
   EXPECT_THAT(reloader_->reload().needs_restart, Contains("threads"));
-  for (const policy::Setting& setting : reloader_->current()->origins) {
+  for (const config::Setting& setting : reloader_->current()->origins) {
     if (setting.path == "threads") {
       EXPECT_EQ(setting.value, "auto");
     }
@@ -135,7 +135,7 @@ TEST_F(ReloaderTest, LogsWhatAReloadChanged) {
 TEST_F(ReloaderTest, TellsWhoKeepsACopy) {
   start();
   std::vector<int> codes;
-  reloader_->on_change([&](const policy::Loaded& now) { codes.push_back(now.settings.failure_code); });
+  reloader_->on_change([&](const config::Loaded& now) { codes.push_back(now.settings.failure_code); });
   file_ += "\nfailure_code: 500";
   reloader_->reload();
   file_ += "\nnonsense: 1";

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "weir/base/clock.h"
-#include "weir/policy/parse.h"
-#include "weir/server/known_keeper.h"
+#include "weir/config/parse.h"
+#include "weir/known/known_keeper.h"
 #include "weir/server/pipeline.h"
 #include "weir/store/memory/memory_store.h"
 
@@ -31,8 +31,8 @@ class RequestsTest : public testing::Test, private Asker {
   };
 
   void use(const std::string& policy) {
-    auto outcome = policy::parse(policy, "test.yaml", {});
-    policy_.publish(std::get<policy::Loaded>(outcome).policy);
+    auto outcome = config::parse(policy, "test.yaml", {});
+    policy_.publish(std::get<config::Loaded>(outcome).policy);
   }
   Seen ask(const Query& query) {
     pipeline_.refresh();

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "weir/policy/parse.h"
+#include "weir/config/parse.h"
 #include "weir/protocol/resp/resp_session.h"
 
 namespace weir {
@@ -94,7 +94,7 @@ class ServerTest : public testing::Test {
   }
 
   ManualClock clock_{Time{1h}, Wall{1h}};
-  Published<Policy> policy_{std::get<policy::Loaded>(policy::parse("limits: {}", "test.yaml", {})).policy};
+  Published<Policy> policy_{std::get<config::Loaded>(config::parse("limits: {}", "test.yaml", {})).policy};
   Published<Known> known_{std::make_shared<const Known>()};
   RespOptions options_;
   Loop* loop_ = nullptr;

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <vector>
 
-#include "weir/policy/parse.h"
+#include "weir/config/parse.h"
 
 namespace weir::simulate {
 namespace {
@@ -14,12 +14,12 @@ namespace {
 using namespace std::chrono_literals;
 
 std::shared_ptr<const Policy> policy_of(std::string_view yaml) {
-  policy::Outcome outcome = policy::parse(yaml, "test.yaml", {});
-  if (const auto* const problems = std::get_if<policy::Problems>(&outcome)) {
-    ADD_FAILURE() << policy::text(*problems);
+  config::Outcome outcome = config::parse(yaml, "test.yaml", {});
+  if (const auto* const problems = std::get_if<config::Problems>(&outcome)) {
+    ADD_FAILURE() << config::text(*problems);
     return nullptr;
   }
-  return std::get<policy::Loaded>(outcome).policy;
+  return std::get<config::Loaded>(outcome).policy;
 }
 
 struct Asked {

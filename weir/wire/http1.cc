@@ -5,12 +5,10 @@
 #include <functional>
 #include <limits>
 
+#include "weir/base/ascii.h"
+
 namespace weir {
 namespace {
-
-constexpr char lower(char c) noexcept {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-}
 
 constexpr bool is_letter_or_digit(unsigned c) noexcept {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -59,12 +57,6 @@ static_assert([] {
   }
   return true;
 }());
-
-constexpr std::string_view trimmed(std::string_view text) noexcept {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 // The part before `mark`, which leaves `text` with what is behind it.
 constexpr std::string_view take_until(std::string_view& text, char mark) noexcept {
@@ -148,7 +140,7 @@ HttpProblem split_field(std::string_view line, HttpHeader& header) noexcept {
   const std::size_t colon = line.find(':');
   if (colon == line.npos) return {400, "a header has no colon"};
   header.name = line.substr(0, colon);
-  header.value = trimmed(line.substr(colon + 1));
+  header.value = trim(line.substr(colon + 1));
   if (header.name.empty() || !all_are(header.name, in_token)) return {400, "a header's name is not a token"};
   if (!is_value(header.value)) return {400, "a header's value has a control character in it"};
   return {};
@@ -332,29 +324,28 @@ HeadStep parse_response_head(std::string_view bytes, bool to_head, ResponseHead&
 }
 
 bool same_word(std::string_view a, std::string_view b) noexcept {
-  if (a.size() != b.size()) return false;
-  return std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
+  return equals_ignoring_case(a, b);
 }
 
 bool lists_word(std::string_view field, std::string_view word) noexcept {
   while (!field.empty()) {
-    if (same_word(trimmed(take_until(field, ',')), word)) return true;
+    if (same_word(trim(take_until(field, ',')), word)) return true;
   }
   return false;
 }
 
 std::string_view media_type_of(std::string_view content_type) noexcept {
-  return trimmed(content_type.substr(0, content_type.find(';')));
+  return trim(content_type.substr(0, content_type.find(';')));
 }
 
 bool accepts_exactly(std::string_view accept, std::string_view media_type) noexcept {
   while (!accept.empty()) {
     std::string_view parameters = take_until(accept, ',');
-    if (!same_word(trimmed(take_until(parameters, ';')), media_type)) continue;
+    if (!same_word(trim(take_until(parameters, ';')), media_type)) continue;
     bool refused = false;
     while (!parameters.empty()) {
-      const std::string_view parameter = trimmed(take_until(parameters, ';'));
-      if (parameter.size() < 3 || lower(parameter[0]) != 'q' || parameter[1] != '=') continue;
+      const std::string_view parameter = trim(take_until(parameters, ';'));
+      if (parameter.size() < 3 || to_lower(parameter[0]) != 'q' || parameter[1] != '=') continue;
       refused = parameter.find_first_not_of("0.", 2) == parameter.npos;
     }
     if (!refused) return true;

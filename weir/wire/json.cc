@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "weir/base/ascii.h"
 #include "weir/base/text.h"
 
 namespace weir {
@@ -35,7 +36,7 @@ std::size_t utf8_length(std::string_view text) noexcept {
   return follows(1, low, high) && follows(2) && follows(3) ? 4 : 0;
 }
 
-std::string_view trimmed(std::string_view token) noexcept {
+std::string_view without_trailing_space(std::string_view token) noexcept {
   const std::size_t end = token.find_last_not_of(" \t\r\n");
   return token.substr(0, end + 1);
 }
@@ -167,7 +168,7 @@ class JsonReader::Parse {
       add(JsonKind::string, string, first());
     } else {
       // Simdjson would let a number run into what follows it; here it is the whole text.
-      return token(type, trimmed(text().substr(first())));
+      return token(type, without_trailing_space(text().substr(first())));
     }
     const char* rest = nullptr;
     if (!document.current_location().get(rest)) return broken(offset(rest), "text follows the value");
@@ -236,7 +237,7 @@ class JsonReader::Parse {
         return {};
       }
       default:
-        return token(type, trimmed(raw));
+        return token(type, without_trailing_space(raw));
     }
   }
 
@@ -434,7 +435,6 @@ JsonWriter& JsonWriter::key(std::string_view key) {
 }
 
 JsonWriter& JsonWriter::string(std::string_view text) {
-  constexpr char kHex[] = "0123456789abcdef";
   separate();
   out_ += '"';
   for (std::size_t i = 0; i < text.size();) {
@@ -449,8 +449,7 @@ JsonWriter& JsonWriter::string(std::string_view text) {
       out_ += text[i++];
     } else if (c < 0x20 || c == 0x7F) {
       out_ += "\\u00";
-      out_ += kHex[c >> 4];
-      out_ += kHex[c & 15];
+      append_hex(c, out_);
       ++i;
     } else if (const std::size_t length = utf8_length(text.substr(i)); length > 0) {
       out_.append(text, i, length);

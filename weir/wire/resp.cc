@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "weir/base/ascii.h"
 #include "weir/base/assert.h"
 
 namespace weir::resp {
@@ -64,13 +65,6 @@ char* write_line(char type, std::int64_t value, char* to) noexcept {
 
 constexpr bool is_space(char byte) noexcept {
   return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\v' || byte == '\f';
-}
-
-constexpr int hex_digit(char byte) noexcept {
-  if (byte >= '0' && byte <= '9') return byte - '0';
-  if (byte >= 'a' && byte <= 'f') return byte - 'a' + 10;
-  if (byte >= 'A' && byte <= 'F') return byte - 'A' + 10;
-  return -1;
 }
 
 constexpr char unescape(char byte) noexcept {
@@ -194,9 +188,9 @@ bool Request::take_quoted(std::string_view line, std::size_t& at) {
     } else if (quote == '\'') {
       if (line[at + 1] == '\'') ++at;
       unescaped_ += line[at];
-    } else if (at + 3 < line.size() && line[at + 1] == 'x' && hex_digit(line[at + 2]) >= 0 &&
-               hex_digit(line[at + 3]) >= 0) {
-      unescaped_ += static_cast<char>(hex_digit(line[at + 2]) * 16 + hex_digit(line[at + 3]));
+    } else if (at + 3 < line.size() && line[at + 1] == 'x' && hex_value(line[at + 2]) >= 0 &&
+               hex_value(line[at + 3]) >= 0) {
+      unescaped_ += static_cast<char>(hex_value(line[at + 2]) * 16 + hex_value(line[at + 3]));
       at += 3;
     } else {
       unescaped_ += unescape(line[++at]);

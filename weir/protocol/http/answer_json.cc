@@ -54,28 +54,29 @@ void write_numbers(const Decision& decision, TextWriter& out) {
 }
 
 // Where in the text the decision that speaks has its names and numbers. Among the decisions they are copied.
-struct Said {
+struct SpeakerText {
   std::size_t names = 0;
   std::size_t numbers = 0;
   std::size_t end = 0;
 };
 
-Said write_speaker(const Decision& decision, const Label& label, TextWriter& out) {
-  Said said;
-  said.names = out.character(',').size();
+SpeakerText write_speaker(const Decision& decision, const Label& label, TextWriter& out) {
+  SpeakerText text;
+  text.names = out.character(',').size();
   write_names(label, out);
-  said.numbers = out.size();
+  text.numbers = out.size();
   write_numbers(decision, out);
-  said.end = out.size();
-  return said;
+  text.end = out.size();
+  return text;
 }
 
-// `said`: null unless this is the decision that speaks.
-void write_decision(const Decision& decision, const Label& label, const Said* said, bool explain, TextWriter& out) {
+// `text`: null unless this is the decision that speaks.
+void write_decision(const Decision& decision, const Label& label, const SpeakerText* text, bool explain,
+                    TextWriter& out) {
   const std::string_view allowed = decision.allowed ? ",\"allowed\":true" : ",\"allowed\":false";
   out.character('{');
-  if (said != nullptr) {
-    out.again(said->names, said->numbers).text(allowed).again(said->numbers, said->end);
+  if (text != nullptr) {
+    out.again(text->names, text->numbers).text(allowed).again(text->numbers, text->end);
   } else {
     write_names(label, out);
     out.text(allowed);
@@ -113,14 +114,14 @@ void write_answer(const Answer& answer, bool explain, Denial denial, std::string
   const Verdict& verdict = answer.verdict;
   TextWriter out(to);
   out.text(verdict.allowed ? "{\"allowed\":true" : "{\"allowed\":false");
-  Said said;
+  SpeakerText text;
   bool as_decided = true;
   if (!verdict.all.empty()) {
     Decision speaker = verdict.all[verdict.strictest];
     // Only a shadow denied: nobody waits.
     as_decided = !verdict.allowed || speaker.allowed;
     if (!as_decided) speaker.retry_after = Duration::zero();
-    said = write_speaker(speaker, answer.labels[verdict.strictest], out);
+    text = write_speaker(speaker, answer.labels[verdict.strictest], out);
   }
   out.text(",\"decisions\":[");
   bool first = true;
@@ -129,7 +130,7 @@ void write_answer(const Answer& answer, bool explain, Denial denial, std::string
     if (!first) out.character(',');
     first = false;
     const bool said_before = as_decided && i == verdict.strictest;
-    write_decision(verdict.all[i], answer.labels[i], said_before ? &said : nullptr, explain, out);
+    write_decision(verdict.all[i], answer.labels[i], said_before ? &text : nullptr, explain, out);
   }
   out.character(']');
   if (explain) write_explanation(answer, out);

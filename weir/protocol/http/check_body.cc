@@ -76,7 +76,7 @@ Problem read_cost(JsonValue value, Count& out) {
 }
 
 // What one charge may say; a null member was not said.
-struct Said {
+struct ParsedCharge {
   std::optional<std::string_view> limit;
   std::optional<std::string_view> id;
   std::optional<std::string_view> tier;
@@ -110,7 +110,7 @@ struct Said {
 
 Problem read_charge(JsonValue value, Queries& queries, NamedCharge& out) {
   if (!value.is(JsonKind::object)) return wrong_kind("a charge", "an object", value);
-  Said said;
+  ParsedCharge said;
   for (const JsonValue::Member member : value.members()) {
     Problem problem;
     if (!said.read(member, problem)) return unknown_field(member.key, "limit, id, cost and tier");
@@ -232,7 +232,7 @@ Problem read_request(JsonValue value, Queries& queries, Query& query) {
   return {};
 }
 
-Problem read_member(const JsonValue::Member& member, std::string_view known, Said& said, Queries& queries,
+Problem read_member(const JsonValue::Member& member, std::string_view known, ParsedCharge& said, Queries& queries,
                     Query& query) {
   Problem problem;
   if (said.read(member, problem)) return problem;
@@ -248,7 +248,7 @@ std::optional<ApiError> read_check(JsonValue value, Queries& queries, Query& que
   query = {};
   if (!value.is(JsonKind::object)) return wrong_kind("a check", "an object", value);
   constexpr std::string_view known = "limit, id, cost, tier, charges, charge and request";
-  Said said;
+  ParsedCharge said;
   bool order = false;
   for (const JsonValue::Member member : value.members()) {
     if (auto problem = read_member(member, known, said, queries, query)) return problem;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "weir/base/ascii.h"
+
 namespace weir {
 namespace {
 
@@ -103,7 +105,7 @@ void write_docs(std::span<const std::string_view> names, ReplyWriter& writer) {
 bool equal_in_any_case(std::string_view text, std::string_view lower) noexcept {
   if (text.size() != lower.size()) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const char byte = text[i] >= 'A' && text[i] <= 'Z' ? static_cast<char>(text[i] + ('a' - 'A')) : text[i];
+    const char byte = to_lower(text[i]);
     if (byte != lower[i]) return false;
   }
   return true;

@@ -14,7 +14,6 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 // Below this a table is too small for huge pages, or for touching memory ahead, to pay.
 constexpr std::size_t kPopulateFrom = std::size_t{16} << 20;
 // Touched ahead of growth: in one call of maintain(), and in all.

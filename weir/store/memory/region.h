@@ -10,6 +10,8 @@
 
 namespace weir {
 
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
 class Region {
  public:
   // Reserves `bytes_max` of address space; nothing is resident yet.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "weir/base/bounds.h"
+#include "weir/base/files.h"
 #include "weir/store/memory/live_file.h"
 
 namespace weir {
@@ -121,7 +122,7 @@ bool full(const Table::Bucket& bucket, Time now) {
   return bucket.kind == Kind::bucket && Time{Duration{static_cast<std::int64_t>(bucket.state)}} <= now;
 }
 
-Error refused(std::string reason) {
+Error bad_snapshot(std::string reason) {
   return Error{Fault::invalid, std::move(reason)};
 }
 
@@ -201,23 +202,23 @@ Result<void> SnapshotReader::read_head() {
   const std::size_t magic_bytes = bytes_ < sizeof kSnapshotMagic ? bytes_ : sizeof kSnapshotMagic;
   const auto begin = take(bytes_ < kLeast ? magic_bytes : sizeof(Head));
   if (!begin) return begin.error();
-  if (std::memcmp(begin->data(), kSnapshotMagic, magic_bytes) != 0) return refused("it is not a snapshot of Weir");
-  if (bytes_ < kLeast) return refused("it is cut short at " + std::to_string(bytes_) + " bytes");
+  if (std::memcmp(begin->data(), kSnapshotMagic, magic_bytes) != 0) return bad_snapshot("it is not a snapshot of Weir");
+  if (bytes_ < kLeast) return bad_snapshot("it is cut short at " + std::to_string(bytes_) + " bytes");
   head_ = get<Head>(*begin);
   left_ -= sizeof(Tail);
   if (head_.version != kSnapshotVersion) {
-    return refused("it is of version " + std::to_string(head_.version) + " and this program reads version " +
-                   std::to_string(kSnapshotVersion));
+    return bad_snapshot("it is of version " + std::to_string(head_.version) + " and this program reads version " +
+                        std::to_string(kSnapshotVersion));
   }
   const bool sound = head_.names <= 1 && head_.buckets_max >= 1 && head_.buckets_max <= bounds::buckets_max &&
                      head_.time >= 0 && head_.time <= bounds::time_max.count();
-  if (!sound) return refused("its head holds numbers that no table has");
+  if (!sound) return bad_snapshot("its head holds numbers that no table has");
   return {};
 }
 
 // The next bytes, valid until the next call. REQUIRES: bytes <= kBufferBytes.
 Result<std::string_view> SnapshotReader::take(std::size_t bytes) {
-  if (bytes > left_) return refused("a record goes beyond its end");
+  if (bytes > left_) return bad_snapshot("a record goes beyond its end");
   while (to_ - from_ < bytes) {
     std::memmove(buffer_.get(), buffer_.get() + from_, to_ - from_);
     to_ -= from_;
@@ -225,7 +226,7 @@ Result<std::string_view> SnapshotReader::take(std::size_t bytes) {
     const ssize_t got = ::read(fd_, buffer_.get() + to_, kBufferBytes - to_);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error{Fault::unavailable, std::string("cannot read the snapshot: ") + std::strerror(errno)};
-    if (got == 0) return refused("it was cut short while it was read");
+    if (got == 0) return bad_snapshot("it was cut short while it was read");
     to_ += static_cast<std::size_t>(got);
   }
   const std::string_view taken(buffer_.get() + from_, bytes);
@@ -259,8 +260,8 @@ Result<std::uint64_t> SnapshotReader::restore(Table& table, Duration shift, Now 
   const std::uint64_t computed = checksum_.value();
   const auto checksum = take(sizeof(Tail::checksum));
   if (!checksum) return checksum.error();
-  if (get<std::uint64_t>(*checksum) != computed) return refused("its checksum does not match its content");
-  if (expected != records) return refused("it does not hold as many buckets as it says");
+  if (get<std::uint64_t>(*checksum) != computed) return bad_snapshot("its checksum does not match its content");
+  if (expected != records) return bad_snapshot("it does not hold as many buckets as it says");
   return restored;
 }
 
@@ -276,14 +277,14 @@ Result<bool> SnapshotReader::restore_one(Table& table, Duration shift, Now now) 
     if (!length) return length.error();
     const auto name = take(get<std::uint16_t>(*length));
     if (!name) return name.error();
-    if (name->size() > bounds::key_bytes_max) return refused("it holds a name that is too long");
+    if (name->size() > bounds::key_bytes_max) return bad_snapshot("it holds a name that is too long");
     bucket.name = *name;
   }
   const Duration latest = Duration{head_.time} + bounds::window_max + kWritingMax;
-  if (h == 0 || (word & kBusy) != 0) return refused("it holds a bucket that no table has");
+  if (h == 0 || (word & kBusy) != 0) return bad_snapshot("it holds a bucket that no table has");
   if (bucket.kind == Kind::bucket) {
     const auto tat = Duration{static_cast<std::int64_t>(bucket.state)};
-    if (tat > latest) return refused("it holds a bucket that no table has");
+    if (tat > latest) return bad_snapshot("it holds a bucket that no table has");
     bucket.state = static_cast<State>(std::max(tat + shift, Duration::zero()).count());
   }
   if (full(bucket, now.time) || bucket.state == 0) return false;

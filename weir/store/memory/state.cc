@@ -15,6 +15,7 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/clock.h"
+#include "weir/base/files.h"
 #include "weir/store/memory/checksum.h"
 #include "weir/store/memory/snapshot.h"
 

@@ -19,7 +19,7 @@
 #include "weir/base/bounds.h"
 #include "weir/base/result.h"
 #include "weir/core/verdict.h"
-#include "weir/store/redis/redis_client.h"
+#include "weir/redis/redis_client.h"
 #include "weir/store/store.h"
 
 namespace weir::redis {

@@ -19,8 +19,8 @@
 #include "weir/base/inline_list.h"
 #include "weir/base/time.h"
 #include "weir/net/loop.h"
+#include "weir/redis/redis_link.h"
 #include "weir/store/redis/asked.h"
-#include "weir/store/redis/redis_link.h"
 
 namespace weir::redis {
 

@@ -229,8 +229,8 @@ TEST_F(BatchesTest, WhatWasAskedBeforeACommandOfAnotherKindIsSentBeforeIt) {
     store_->store().together([&] {
       store_->store().charge(batch, store_->thread().loop().now(), collected);
       const std::array<std::string_view, 2> get = {"EXISTS", "weir:b:a"};
-      store_->store().command("weir:b:a", get, [&](const resp::Reply* reply) {
-        kept = reply == nullptr ? "lost" : std::to_string(reply->root().integer);
+      store_->store().ask("weir:b:a", get, [&](const Result<const resp::Reply*>& reply) {
+        kept = reply ? std::to_string((*reply)->root().integer) : "lost";
       });
     });
   });

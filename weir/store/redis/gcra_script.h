@@ -1,7 +1,7 @@
 // algorithm/gcra.lua, built into the program.
 #pragma once
 
-#include "weir/store/redis/redis_client.h"
+#include "weir/redis/redis_client.h"
 
 namespace weir::redis {
 

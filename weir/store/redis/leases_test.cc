@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "weir/redis/slots.h"
 #include "weir/store/redis/leasing_store.h"
-#include "weir/store/redis/slots.h"
 
 namespace weir::redis {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "weir/store/redis/refusal.h"
+#include "weir/redis/refusal.h"
 
 namespace weir::redis {
 namespace {

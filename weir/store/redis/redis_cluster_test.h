@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "weir/store/redis/cluster_topology.h"
+#include "weir/redis/cluster_topology.h"
 #include "weir/store/redis/redis_subject_test.h"
 
 namespace weir::redis {

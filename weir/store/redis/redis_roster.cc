@@ -10,7 +10,7 @@
 
 #include "weir/algorithm/calendar.h"
 #include "weir/base/text.h"
-#include "weir/store/redis/targets.h"
+#include "weir/redis/targets.h"
 
 namespace weir::redis {
 namespace {

@@ -519,11 +519,6 @@ bool RedisStore::accepts_probe(RedisNode& node, const resp::Reply& reply) {
   return refused.refusal == Refusal::moved || refused.refusal == Refusal::ask || refused.refusal == Refusal::try_again;
 }
 
-void RedisStore::command(std::string_view key, std::span<const std::string_view> arguments, Done done) {
-  ask(key, arguments,
-      [done = std::move(done)](const Result<const resp::Reply*>& reply) { done(reply ? *reply : nullptr); });
-}
-
 void RedisStore::ask(std::string_view key, std::span<const std::string_view> arguments, Heard heard) {
   send_command(topology_->node_of(topology_->slot_of(key)), true, arguments, std::move(heard));
 }

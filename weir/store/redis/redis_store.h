@@ -16,18 +16,19 @@
 #include <vector>
 
 #include "weir/net/loop.h"
+#include "weir/redis/commands.h"
+#include "weir/redis/health.h"
+#include "weir/redis/redis_node.h"
+#include "weir/redis/topology.h"
 #include "weir/store/redis/asked.h"
 #include "weir/store/redis/batches.h"
 #include "weir/store/redis/denial_cache.h"
 #include "weir/store/redis/gcra_script.h"
-#include "weir/store/redis/health.h"
-#include "weir/store/redis/redis_node.h"
-#include "weir/store/redis/topology.h"
 #include "weir/store/store.h"
 
 namespace weir::redis {
 
-class RedisStore final : public Store, private RedisNode::Owner, private Batches::Owner {
+class RedisStore final : public Store, public Commands, private RedisNode::Owner, private Batches::Owner {
  public:
   struct Options {
     RedisLink::Options link;    // of every link; the target is the topology's to say
@@ -56,14 +57,8 @@ class RedisStore final : public Store, private RedisNode::Owner, private Batches
   Duration patience() const noexcept override { return options_.link.timeout - options_.link.timeout / 4; }
   void give_up(const Question& question, Answers& answers) override;
 
-  // Any command, to the node that holds `key`, wherever that moves. `done` is told the reply, or null if there is none
-  // within the timeout or it is an error; at once if nothing can be sent.
-  using Done = std::function<void(const resp::Reply* reply)>;
-  void command(std::string_view key, std::span<const std::string_view> arguments, Done done);
-  // The same with the reason: Redis's refusal, or that it cannot be asked. `timeout`: it may have been applied.
-  using Heard = std::function<void(const Result<const resp::Reply*>& reply)>;
-  void ask(std::string_view key, std::span<const std::string_view> arguments, Heard heard);
-  // The same to one of the topology's masters, and to no other.
+  void ask(std::string_view key, std::span<const std::string_view> arguments, Heard heard) override;
+  // Sends the command to one of the topology's masters, and to no other.
   void ask(RedisNode& node, std::span<const std::string_view> arguments, Heard heard);
   // The script with keys and arguments of the caller's own, from the number of keys on, to the node that holds `key`,
   // over the link of its questions. Sent once, with the next flush(). `told` hears the reply, an error included, or
@@ -81,7 +76,7 @@ class RedisStore final : public Store, private RedisNode::Owner, private Batches
   void together(const std::function<void()>& sending);
   // Sends a probe to every node, to find out whether it replies.
   void probe();
-  bool is_up() const noexcept { return up_; }
+  bool is_up() const noexcept override { return up_; }
   Topology& topology() noexcept { return *topology_; }
 
  private:

@@ -1,4 +1,4 @@
-#include "weir/store/redis/shared_hash.h"
+#include "weir/redis/shared_hash.h"
 
 #include <gtest/gtest.h>
 

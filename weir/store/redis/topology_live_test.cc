@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "weir/store/redis/master_topology.h"
+#include "weir/redis/master_topology.h"
 #include "weir/store/redis/redis_cluster_test.h"
 
 namespace weir::redis {

@@ -1,0 +1,111 @@
+#include "weir/app/endpoints.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "weir/admin/admin_session.h"
+#include "weir/app/systemd.h"
+#include "weir/net/tls.h"
+#include "weir/protocol/resp/resp_session.h"
+
+namespace weir::app {
+namespace {
+
+bool has(const std::vector<std::string>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+// Each of these makes, for one loop, what its sessions share, and then the sessions.
+
+Sessions admin_sessions(bool loopback, Surroundings& around, Loop& loop) {
+  const std::shared_ptr<admin::Front> front = around.admin(loop);
+  front->loopback = loopback;
+  return [front](std::string_view peer) { return std::make_unique<AdminSession>(*front, peer); };
+}
+
+Sessions resp_sessions(std::size_t index, Surroundings& around) {
+  auto options = std::make_shared<RespOptions>();
+  options->log = around.requests;
+  return [options, index, &around](std::string_view peer) {
+    // A new password is for all who AUTH from now on.
+    const config::Listener& listener = around.current()->settings.listen[index];
+    options->password = listener.password;
+    options->write_password = listener.write_password;
+    return std::make_unique<RespSession>(*options, around.next_client.fetch_add(1), peer);
+  };
+}
+
+Sessions http_sessions(std::size_t index, Surroundings& around) {
+  auto front = std::make_shared<HttpFront>(around.health, around.http, index);
+  front->log = around.requests;
+  // Whoever reaches a UNIX socket is on this machine.
+  return [front](std::string_view peer) {
+    return std::make_unique<HttpSession>(*front, peer.empty() ? "127.0.0.1" : peer);
+  };
+}
+
+Result<std::unique_ptr<TlsServer>> listener_tls(const config::Listener& listener, const Surroundings& around) {
+  const auto beside = [&](const std::string& file) { return (std::filesystem::path(around.folder) / file).string(); };
+  TlsServer::Options options;
+  for (const config::Tls& files : listener.tls) options.certificates.push_back({beside(files.cert), beside(files.key)});
+  if (!has(listener.speak, "resp")) options.protocols = {"http/1.1"};
+  const config::Tls& first = listener.tls.front();
+  if (!first.client_ca.empty()) options.client_ca = beside(first.client_ca);
+  options.require_client = first.require_client;
+  options.only_tls13 = first.only_tls13;
+  options.log = around.log;
+  return TlsServer::make(std::move(options));
+}
+
+Result<Endpoint> make_endpoint(const config::Listener& listener, std::size_t index, Surroundings& around) {
+  auto address = Address::parse(listener.address);
+  if (!address) return address.error();
+  Endpoint endpoint;
+  endpoint.address = std::move(*address);
+  endpoint.idle_timeout = listener.idle_timeout;
+  if (!listener.tls.empty()) {
+    auto tls = listener_tls(listener, around);
+    if (!tls) return Error{tls.error().fault, "tls on " + listener.address + ": " + tls.error().detail};
+    endpoint.tls = std::move(*tls);
+  }
+  if (has(listener.speak, "admin")) {
+    endpoint.speak = Speak::admin;
+    const bool loopback = endpoint.address.is_loopback();
+    endpoint.sessions = [loopback, &around](Loop& loop) { return admin_sessions(loopback, around, loop); };
+  } else if (has(listener.speak, "resp")) {
+    endpoint.speak = Speak::resp;
+    endpoint.sessions = [&around, index](Loop&) { return resp_sessions(index, around); };
+  } else {
+    endpoint.speak = Speak::http;
+    endpoint.sessions = [&around, index](Loop&) { return http_sessions(index, around); };
+  }
+  return endpoint;
+}
+
+}  // namespace
+
+Result<std::vector<Endpoint>> make_endpoints(const config::Settings& settings, Surroundings& around) {
+  std::vector<Endpoint> all;
+  const int inherited = inherited_sockets();
+  for (const config::Listener& listener : settings.listen) {
+    auto made = make_endpoint(listener, all.size(), around);
+    if (!made) return made.error();
+    if (static_cast<int>(all.size()) < inherited) made->inherited_fd = kFirstInherited + static_cast<int>(all.size());
+    all.push_back(std::move(*made));
+  }
+  return all;
+}
+
+HttpOptions http_options(const config::Settings& settings) {
+  HttpOptions options;
+  options.failure_code = settings.failure_code;
+  for (const config::Listener& listener : settings.listen) {
+    options.tokens.push_back({listener.tokens, listener.write_token});
+  }
+  return options;
+}
+
+}  // namespace weir::app

@@ -1,0 +1,24 @@
+#include "weir/app/random.h"
+
+#include <sys/random.h>
+
+namespace weir::app {
+
+Result<std::string> random_bytes(std::size_t size) {
+  std::string bytes(size, '\0');
+  if (getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(size)) return bytes;
+  return Error{Fault::unavailable, "the system gives no random bytes"};
+}
+
+std::string hexadecimal(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (const char byte : bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    out += kDigits[value >> 4];
+    out += kDigits[value & 15];
+  }
+  return out;
+}
+
+}  // namespace weir::app

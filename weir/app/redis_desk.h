@@ -1,0 +1,69 @@
+// What a server asks Redis apart from decisions: lists of buckets, resets of all of them, what servers share, and the
+// key of hashed limits. It has one connection per master, a loop and a thread of its own, so that a long list, or a
+// reply that is too large, delays no decision.
+//
+// Thread safety: all of it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "weir/app/redis_hash_key.h"
+#include "weir/base/clock.h"
+#include "weir/base/result.h"
+#include "weir/known/redis_known.h"
+#include "weir/net/loop.h"
+#include "weir/redis/health.h"
+#include "weir/redis/topology.h"
+#include "weir/store/redis/redis_roster.h"
+#include "weir/store/redis/redis_store.h"
+#include "weir/store/roster.h"
+
+namespace weir::app {
+
+class RedisDesk {
+ public:
+  // Waits for nobody: Redis may be away.
+  static Result<std::unique_ptr<RedisDesk>> make(redis::RedisStore::Options options,
+                                                 const redis::MakeTopology& make_topology);
+  ~RedisDesk();
+  RedisDesk(const RedisDesk&) = delete;
+  RedisDesk& operator=(const RedisDesk&) = delete;
+
+  // For one loop, which must live until stop(). Buckets are visited in the desk's thread.
+  std::unique_ptr<Roster> roster(Loop& loop);
+
+  // From now on the keeper, which must outlive the desk, shares what is known with every server on this Redis. Waits
+  // until that was read, at most `at_most`; false: it was not, and will be.
+  bool share(KnownKeeper& keeper, RedisKnown::Log log, Duration at_most);
+
+  // The key of hashed limits (redis_hash_key.h), waiting for Redis at most that long. Not to be called in a loop.
+  Result<RedisHashKey::Found> wait_for_hash_key(Duration at_most);
+  // The same without waiting; `done` is called in the desk's thread.
+  void ask_hash_key(const std::string& known, RedisHashKey::Done done);
+  const std::string& hash_key_name() const noexcept { return hash_key_->name(); }
+
+  // Nobody is answered any more.
+  void stop();
+
+ private:
+  class LoopRoster;
+
+  RedisDesk(std::unique_ptr<BootClock> clock, std::unique_ptr<Loop> loop, redis::RedisStore::Options options,
+            const redis::MakeTopology& make_topology);
+
+  std::unique_ptr<BootClock> clock_;
+  std::unique_ptr<Loop> loop_;
+  std::shared_ptr<redis::DenialCache> denials_;
+  std::string key_prefix_;
+  redis::Health silent_{[](LogLevel, std::string_view) {}};  // the loops' stores tell how Redis fares
+  // Made and used in the thread.
+  std::unique_ptr<redis::RedisStore> store_;
+  std::unique_ptr<redis::RedisRoster> roster_;
+  std::unique_ptr<RedisKnown> known_;
+  std::unique_ptr<RedisHashKey> hash_key_;
+  std::thread thread_;
+};
+
+}  // namespace weir::app

@@ -1,0 +1,401 @@
+#include "weir/app/serving.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "weir/app/systemd.h"
+#include "weir/base/siphash.h"
+#include "weir/base/text.h"
+#include "weir/cli/configuration.h"
+#include "weir/store/memory/memory_roster.h"
+#include "weir/store/memory/memory_store.h"
+#include "weir/store/memory/snapshot.h"
+
+namespace weir::app {
+namespace {
+
+// How long the start waits for Redis, for the key of hashed limits and what other servers know together.
+constexpr std::chrono::milliseconds kKnownPatience{1000};
+
+// How long a start waits for the process before it to hand over its state, and how often it tries.
+constexpr std::chrono::seconds kHandOverPatience{5};
+constexpr int kLockRetryMs = 20;
+
+// Descriptors for everything that is not a client's connection: files, listeners, Redis.
+constexpr rlim_t kDescriptorsKept = 128;
+
+// A connection is a descriptor: takes as many as the system grants instead of what shells start programs with. Returns
+// how many connections that makes.
+std::size_t raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return SIZE_MAX;
+  limit.rlim_cur = limit.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &limit);  // refused: then the lower number stays
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return static_cast<std::size_t>(limit.rlim_cur - std::min(kDescriptorsKept, limit.rlim_cur / 2));
+}
+
+// Signals as something to wait for together with other things. Before any thread exists, so that all of them leave
+// these signals to the one that reads.
+Socket take_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a full file is an error of the call, not our end
+  return Socket(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+void apply_log(const config::Settings& settings, Log& log) {
+  log.configure(log_level(settings.log.level), settings.log.format == "json" ? LogFormat::json : LogFormat::text);
+}
+
+// Beside which of the state files the run-time changes are kept: the one that lasts longest. Empty: they are not kept.
+const std::string& known_path(const config::State& state) {
+  return state.snapshot.empty() ? state.live : state.snapshot;
+}
+
+// Whether a signal that ends the process waits to be read from the signalfd.
+bool told_to_end() {
+  sigset_t pending;
+  return sigpending(&pending) == 0 && (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+}
+
+}  // namespace
+
+Serving::Serving(cli::ServerStart start, cli::Console& console)
+    : loaded_(std::move(start.loaded)),
+      files_(std::move(start.files)),
+      path_(std::move(start.path)),
+      flags_(std::move(start.flags)),
+      console_(console),
+      log_([&console](std::string_view line) {
+        console.err.write(line);
+        console.err.flush();
+      }),
+      http_(std::make_shared<const HttpOptions>(http_options(loaded_.settings))),
+      around_{health_,
+              http_,
+              std::filesystem::path(path_).parent_path().string(),
+              [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); },
+              [this] { return reloader_->current(); },
+              [this](Loop& loop) { return admin_front(loop); }} {}
+
+cli::Exit Serving::run() {
+  if (const cli::Exit failed = start(); failed != cli::kOk) {
+    close_state();
+    return failed;
+  }
+  std::thread control_thread([this] { control(); });
+  std::thread maintenance([this] { maintain(); });
+  announce();
+  server_->run();
+
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  (void)!eventfd_write(wakeup_.fd(), 1);
+  maintenance.join();
+  control_thread.join();
+  errands_.reset();
+  if (desk_ != nullptr) desk_->stop();
+  server_.reset();
+  hand_over();
+  close_state();
+  log_.info("stopped");
+  return cli::kOk;
+}
+
+// Prints why it failed, unless it returns cli::kOk.
+cli::Exit Serving::start() {
+  const auto fail = [this](const Error& error, cli::Exit exit = cli::kFailed) {
+    console_.complain(error.detail);
+    return exit;
+  };
+  signals_ = take_signals();
+  wakeup_ = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!signals_ || !wakeup_) return fail({Fault::unavailable, "cannot wait for signals: out of descriptors"});
+  connections_max_ = raise_descriptor_limit();
+  around_.requests = &log_;
+  auto endpoints = make_endpoints(loaded_.settings, around_);
+  if (!endpoints) return fail(endpoints.error(), cli::kUsage);
+  apply_log(loaded_.settings, log_);
+  if (auto locked = lock_state(loaded_.settings); !locked)
+    return fail(locked.error(), locked.error().fault == Fault::invalid ? cli::kUsage : cli::kFailed);
+  if (auto opened = open_table(loaded_.settings); !opened)
+    return fail(opened.error(), opened.error().fault == Fault::invalid ? cli::kUsage : cli::kFailed);
+  if (auto opened = open_known(loaded_.settings.state); !opened) return fail(opened.error());
+  // The same files again, now that the state has given us a key.
+  auto outcome = load({});
+  if (const auto* problems = std::get_if<config::Problems>(&outcome)) {
+    cli::complain(*problems, path_, console_);
+    return cli::kUsage;
+  }
+  loaded_.policy = std::get<config::Loaded>(outcome).policy;
+  files_ = {};
+  for (const std::string& warning : loaded_.warnings) log_.warn(warning);
+  warn_of_orphans(*loaded_.policy);
+  reloader_ = std::make_unique<Reloader>(
+      std::move(loaded_),
+      Reloader::Options{.load = [this](const auto& amendments) { return load(amendments); },
+                        .log = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); },
+                        .clock = *clock_});
+  reloader_->on_change([this](const config::Loaded& now) { apply(now); });
+  state_.table->keep_idle(cli::longest_idle(*reloader_->policy().current()));
+  errands_ = std::make_unique<admin::Errands>();
+  if (auto started = start_server(std::move(*endpoints)); !started) return fail(started.error());
+  return cli::kOk;
+}
+
+// After a failed start too: a live file that is left unsealed would be taken for that of a killed process.
+void Serving::close_state() {
+  if (state_.table == nullptr) return;
+  if (auto sealed = state_.seal(clock_->now()); !sealed) log_.error(sealed.error().detail);
+  state_.file = LiveFile();  // before the lock: whoever waits for that opens this file next
+  lock_.release();
+}
+
+// Two processes would overwrite each other's snapshots and run-time changes. A successor waits here until the process
+// before it has handed over.
+Result<void> Serving::lock_state(const config::Settings& settings) {
+  using Steady = std::chrono::steady_clock;
+  const std::string& path = known_path(settings.state);
+  if (path.empty()) return {};
+  const Steady::time_point give_up = Steady::now() + kHandOverPatience + settings.drain_delay;
+  auto lock = StateLock::take(path, [&] {
+    if (!std::exchange(takes_over_, true)) log_.info(path + ": waiting for another process to release this state");
+    poll(nullptr, 0, kLockRetryMs);
+    return Steady::now() < give_up && !told_to_end();
+  });
+  if (!lock) return lock.error();
+  lock_ = std::move(*lock);
+  return {};
+}
+
+// What this process leaves to the next one. With a live file only at its end, because that goes from one to the other;
+// otherwise as soon as every loop has answered what it had read.
+void Serving::hand_over() {
+  if (std::exchange(handed_over_, true)) return;
+  keeper_->close();
+  save_snapshot();
+  if (!state_.file.is_open()) lock_.release();
+}
+
+// Redis may be away: then the server starts all the same, and hashed limits have a key of this server's own until
+// maintain() has found the shared one.
+Result<void> Serving::open_redis(const config::Settings& settings) {
+  auto stores = RedisStores::make(settings.redis,
+                                  [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); });
+  if (!stores) return stores.error();
+  redis_ = std::move(*stores);
+  health_.store_up = [this] { return redis_->is_up(); };
+  auto desk = redis_->desk();
+  if (!desk) return desk.error();
+  desk_ = std::move(*desk);
+  auto table = Table::create({.buckets_max = static_cast<std::uint64_t>(settings.redis.fallback_buckets)});
+  if (!table) return table.error();
+  state_.table = std::move(*table);
+  clock_ = std::make_unique<BootClock>();
+  started_ = clock_->time();
+  redis_->set_failure_policy(print(settings.failure_policy));
+  if (const auto found = desk_->wait_for_hash_key(kKnownPatience)) use_hash_key(*found);
+  hash_key_asked_ = started_;
+  return {};
+}
+
+std::unique_ptr<Store> Serving::make_store(Loop& loop) {
+  if (redis_ != nullptr) return redis_->store(loop, *state_.table, *clock_);
+  return std::make_unique<MemoryStore>(*state_.table, *clock_);
+}
+
+Result<void> Serving::open_table(const config::Settings& settings) {
+  if (settings.store == config::StoreKind::redis) return open_redis(settings);
+  auto state = open_state(
+      {settings.state.live,
+       settings.state.snapshot,
+       {.buckets_max = static_cast<std::uint64_t>(settings.memory.max_buckets), .names = settings.memory.names}});
+  if (!state) return state.error();
+  state_ = std::move(*state);
+  for (const std::string& sentence : state_.report) {
+    log_.write(state_.forgetful ? LogLevel::warn : LogLevel::info, sentence);
+  }
+  clock_ = std::make_unique<BootClock>(state_.boot_offset);
+  rosters_.push_back(std::make_unique<MemoryRoster>(*state_.table));
+  started_ = clock_->time();
+  last_snapshot_ = started_;
+  return {};
+}
+
+Result<void> Serving::open_known(const config::State& state) {
+  const std::string& beside = known_path(state);
+  const auto say = [this](std::string_view sentence) { log_.warn(sentence); };
+  if (!beside.empty()) known_file_ = std::make_unique<KnownFile>(beside + ".known", say);
+  keeper_ = std::make_unique<KnownKeeper>(known_file_.get(), say, clock_.get());
+  watch_ = std::make_unique<DenialWatch>(*keeper_);
+  if (auto loaded = keeper_->load(clock_->wall()); !loaded || desk_ == nullptr) return loaded;
+  const Duration left = kKnownPatience - (clock_->time() - started_);
+  const auto write = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); };
+  // At most that: a clock that a test has set back between the two readings would make it longer.
+  if (!desk_->share(*keeper_, write, std::clamp(left, Duration::zero(), Duration{kKnownPatience}))) {
+    say("Redis could not be asked for adjustments and access lists: they will be in force when it can");
+  }
+  return {};
+}
+
+// There is one before it, always: to start with, that of the command.
+config::Outcome Serving::load(const std::vector<config::Amendment>& amendments) {
+  cli::ServeOptions options;
+  options.flags = flags_;
+  options.amendments = amendments;
+  options.empty_before = reloader_ ? reloader_->current()->empty_files : loaded_.empty_files;
+  options.jwt_keys = reloader_ ? reloader_->current()->jwt_keys : loaded_.jwt_keys;
+  options.jwt_counts = jwt_counts_;
+  // The key of hashed limits is made from the table's secret seed: it lives as long as the buckets it names.
+  options.hash_key.clear();
+  for (const std::string_view part : {"hash key 1", "hash key 2", "hash key 3", "hash key 4"}) {
+    const std::uint64_t word = siphash13(state_.table->header().seed, part);
+    options.hash_key.append(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+  std::vector<SeenFile> read;
+  // Looked at before it is read: what changes in between is seen as a change.
+  if (reloader_ != nullptr) {
+    options.reading = [&](const std::string& path) { read.push_back({path, FileLook::at(path)}); };
+  } else {
+    options.read = [this](const std::string& path) { return files_.read(path); };
+    read = files_.seen;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (!shared_hash_key_.empty()) options.hash_key = shared_hash_key_;
+  }
+  config::Outcome outcome = cli::load_to_serve(path_, options);
+  {
+    const std::lock_guard lock(mutex_);
+    read_ = std::move(read);
+  }
+  (void)!eventfd_write(wakeup_.fd(), 1);
+  return outcome;
+}
+
+// What others keep a copy of.
+void Serving::apply(const config::Loaded& now) {
+  apply_log(now.settings, log_);
+  state_.table->keep_idle(cli::longest_idle(*now.policy));
+  if (redis_ != nullptr) redis_->set_failure_policy(print(now.settings.failure_policy));
+  warn_of_orphans(*now.policy);
+  http_.publish(std::make_shared<const HttpOptions>(http_options(now.settings)));
+}
+
+// A hash_key that changed leaves run-time entries behind that nobody can match: they are kept, in case it comes back.
+void Serving::warn_of_orphans(const Policy& policy) {
+  const Wall now = clock_->wall();
+  std::size_t orphans = 0;
+  for (const Adjustment& one : keeper_->adjustments(now))
+    orphans += policy.is_orphaned(one.limit, one.id, one.hash_mark);
+  for (const auto list : {AccessEntry::List::allow, AccessEntry::List::deny}) {
+    for (const AccessEntry& one : keeper_->entries(list, now)) {
+      if (!one.limit.empty()) orphans += policy.is_orphaned(one.limit, one.id, one.hash_mark);
+    }
+  }
+  if (std::exchange(orphans_, orphans) == orphans || orphans == 0) return;
+  log_.warn(std::to_string(orphans) +
+            " of the adjustments and access entries made at run time match nobody: their ids " +
+            "were hashed under another hash_key");
+}
+
+Result<void> Serving::start_server(std::vector<Endpoint> endpoints) {
+  const auto now = reloader_->current();
+  const auto threads = now->settings.threads > 0 ? static_cast<unsigned>(now->settings.threads)
+                                                 : std::max(std::thread::hardware_concurrency(), 1u);
+  auto server = Server::make({.threads = threads,
+                              .store = [this](Loop& loop) { return make_store(loop); },
+                              .watch = watch_.get(),
+                              .log = [this](std::string_view sentence) { log_.warn(sentence); },
+                              .requests = &log_,
+                              .events = &events_,
+                              .connections_max = connections_max_,
+                              .takes_over = takes_over_},
+                             std::move(endpoints), reloader_->policy(), keeper_->known(), *clock_);
+  if (!server) return server.error();
+  server_ = std::move(*server);
+  return {};
+}
+
+void Serving::announce() {
+  std::string where;
+  const auto now = reloader_->current();
+  for (std::size_t i = 0; i < server_->addresses().size(); ++i) {
+    where += (i == 0 ? "" : ", ") + now->settings.listen[i].speak.front() + " on " + server_->addresses()[i].print();
+  }
+  health_.started = true;
+  health_.ready = true;
+  log_.info("weir started: version=" + std::string(WEIR_VERSION) + " config=" +
+            (path_.empty() ? "environment" : path_) + " limits=" + std::to_string(now->policy->limits().size()) +
+            " routes=" + std::to_string(now->policy->routes().size()) + " store=" + (redis_ ? "redis" : "memory"));
+  log_.info("ready: " + where);
+  notify("READY=1");
+}
+
+std::shared_ptr<admin::Front> Serving::admin_front(Loop& loop) {
+  if (desk_ != nullptr) rosters_.push_back(desk_->roster(loop));
+  return std::make_shared<admin::Front>(
+      admin::Front{*reloader_, *keeper_, *rosters_.back(), events_, *errands_, health_, *clock_,
+                   [this] { return server_->metrics(); }, [this] { return gauges(); },
+                   [this](const AuditEntry& entry) {
+                     log_.always(LogLevel::info, audit_line(entry), "audit", audit_fields(entry));
+                   }});
+}
+
+Gauges Serving::gauges() const {
+  const Table::Stats stats = state_.table->stats();
+  Gauges gauges;
+  gauges.buckets = stats.buckets;
+  gauges.buckets_evicted = stats.evicted;
+  gauges.table_bytes = stats.bytes;
+  gauges.blocks = keeper_->known().current()->blocks().entries().size();
+  gauges.blocks_made = keeper_->blocks_made();
+  gauges.blocks_refused = keeper_->blocks_refused();
+  gauges.denial_counters_forgotten = watch_->forgotten();
+  gauges.reloads_ok = reloader_->reloads_ok();
+  gauges.reloads_failed = reloader_->reloads_failed();
+  gauges.last_reload = reloader_->last_reload();
+  gauges.last_reload_ok = reloader_->last_reload_ok();
+  if (redis_ == nullptr && !reloader_->current()->settings.state.snapshot.empty()) {
+    gauges.snapshot_age = std::max(clock_->time() - last_snapshot_.load(), Duration::zero());
+    gauges.snapshot_failures = snapshot_failures_.load();
+  }
+  gauges.process = read_process_stats();
+  if (redis_ != nullptr) redis_->fill(gauges);
+  for (std::size_t i = 0; i < kJwtReasons; ++i) {
+    const auto reason = static_cast<JwtReason>(i);
+    gauges.jwt_rejected.emplace_back(print(reason), jwt_counts_->of(reason));
+  }
+  gauges.jwt_key_failures = jwt_counts_->key_failures();
+  gauges.version = WEIR_VERSION;
+  gauges.uptime = clock_->time() - started_;
+  return gauges;
+}
+
+cli::Exit run_server(cli::ServerStart start, cli::Console& console) {
+  return Serving(std::move(start), console).run();
+}
+
+}  // namespace weir::app

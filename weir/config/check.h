@@ -1,0 +1,33 @@
+// Holds a Document against the table of fields.h: unknown keys, keys written twice, wrong types, bad values. Reports
+// every problem, and marks what it refused so that whoever reads it later stays silent.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "weir/config/document.h"
+#include "weir/config/fields.h"
+
+namespace weir::config {
+
+// `root` is the file's node, `fields` the file's table.
+void check_section(Document& document, NodeId root, std::span<const Field> fields, Complaints& complaints);
+
+// One entry of a map or of the file: the value at `id` against its field.
+void check_field(Document& document, NodeId id, const Field& field, Complaints& complaints);
+
+// Why a text cannot be the value of a field of Shape::one, or nothing. Never quotes a secret.
+std::optional<std::string> check_value(const Field& field, std::string_view text, bool quoted);
+
+// The text in the case of the table: "PASSTHROUGH" is "passThrough". Empty if it is no choice.
+std::string_view find_choice(const Field& field, std::string_view text);
+
+// "enforce, shadow or off".
+std::string list_choices(std::string_view choices);
+
+// The field whose name is nearest to a mistyped one; empty if none is near.
+std::string_view nearest(std::span<const Field> fields, std::string_view name);
+
+}  // namespace weir::config

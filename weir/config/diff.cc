@@ -1,0 +1,278 @@
+#include "weir/config/diff.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include "weir/base/text.h"
+#include "weir/config/describe.h"
+
+namespace weir::config {
+namespace {
+
+using Kind = Change::Kind;
+
+// Everything about a limit but its overrides, in words: two limits are the same if these are.
+std::string words(const NamedLimit& limit) {
+  const Described row = describe(limit);
+  std::string out;
+  const auto add = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) out += (out.empty() ? "" : "; ") + std::string(name) + value;
+  };
+  add("", row.numbers);
+  add("quota ", row.quota);
+  add("schedule ", row.schedule);
+  add("tiers ", row.tiers);
+  add("key ", row.key);
+  add("id ", row.id);
+  add("number ", row.number);
+  if (limit.mode != Enforcement::enforce) add("mode ", row.mode);
+  if (limit.hashed) add("", "hashed");
+  if (limit.per_route) add("", "per_route");
+  if (limit.missing == Missing::reject) add("missing ", "reject");
+  if (limit.failure_policy) add("failure_policy ", std::string(print(*limit.failure_policy)));
+  if (limit.failure_code) add("failure_code ", std::to_string(*limit.failure_code));
+  if (limit.lease) {
+    add("lease ", std::to_string(limit.lease->tokens) + " for " + std::to_string(limit.lease->servers) + " servers");
+  }
+  if (limit.block.any()) {
+    add("block ", "after " + std::to_string(limit.block.after) + " within " + print_duration(limit.block.within) +
+                      " for " + print_duration(limit.block.lasts));
+  }
+  if (limit.idle_min != Duration::zero()) add("idle ", std::to_string(limit.idle_min / std::chrono::seconds{1}) + "s");
+  return out;
+}
+
+void diff_limits(const Policy& before, const Policy& after, std::vector<Change>& changes) {
+  for (const NamedLimit& old_limit : before.limits()) {
+    const NamedLimit* now = after.find(old_limit.name);
+    const std::string what = "limit " + old_limit.name;
+    const std::string old_words = words(old_limit);
+    if (now == nullptr) {
+      changes.push_back({Kind::removed, what, "", old_words, "", true});
+    } else if (const std::string new_words = words(*now); new_words != old_words) {
+      changes.push_back({Kind::changed, what, "", old_words, new_words, true});
+    }
+  }
+  for (const NamedLimit& limit : after.limits()) {
+    if (before.find(limit.name) != nullptr) continue;
+    changes.push_back({Kind::added, "limit " + limit.name, "", "", words(limit), true});
+  }
+}
+
+// Overrides of one limit, of which `before` or `after` may be null: it is not there.
+void diff_overrides(const NamedLimit* before, const NamedLimit* after, std::vector<Change>& changes) {
+  const OverrideTable none;
+  const OverrideTable& old_ones = before == nullptr ? none : before->overrides;
+  const OverrideTable& new_ones = after == nullptr ? none : after->overrides;
+  const NamedLimit& limit = before == nullptr ? *after : *before;
+  const auto named = [&](std::string_view id) { return "override " + limit.name + ":" + shown_id(limit, id); };
+  for (std::uint32_t i = 0; i < old_ones.size(); ++i) {
+    const Override* const now = new_ones.find(old_ones.id(i));
+    const std::string was = print(old_ones[i], *before);
+    if (now == nullptr) {
+      changes.push_back({Kind::removed, named(old_ones.id(i)), "", was, "", true});
+    } else if (const std::string is = print(*now, *after); is != was) {
+      changes.push_back({Kind::changed, named(old_ones.id(i)), "", was, is, true});
+    }
+  }
+  for (std::uint32_t i = 0; i < new_ones.size(); ++i) {
+    if (old_ones.find(new_ones.id(i)) != nullptr) continue;
+    changes.push_back({Kind::added, named(new_ones.id(i)), "", "", print(new_ones[i], *after), true});
+  }
+}
+
+void diff_all_overrides(const Policy& before, const Policy& after, std::vector<Change>& changes) {
+  for (const NamedLimit& limit : before.limits()) diff_overrides(&limit, after.find(limit.name), changes);
+  for (const NamedLimit& limit : after.limits()) {
+    if (before.find(limit.name) == nullptr) diff_overrides(nullptr, &limit, changes);
+  }
+}
+
+std::string words(const DescribedRoute& route) {
+  std::string out = route.match + ": " + route.limits;
+  if (route.charge != "together") out += "; charge " + route.charge;
+  if (route.mode != "enforce") out += "; mode " + route.mode;
+  if (route.cost != "1") out += "; cost " + route.cost;
+  if (!route.backend.empty()) out += "; backend " + route.backend;
+  return out;
+}
+
+using Routes = std::vector<DescribedRoute>;
+
+const DescribedRoute* find_route(const Routes& routes, std::string_view name) {
+  const auto found = std::ranges::find(routes, name, &DescribedRoute::name);
+  return found == routes.end() ? nullptr : &*found;
+}
+
+// The names that both have, in the order of the first.
+std::string common_order(const Routes& routes, const Routes& others) {
+  std::string out;
+  for (const DescribedRoute& route : routes) {
+    if (find_route(others, route.name) != nullptr) out += (out.empty() ? "" : ", ") + route.name;
+  }
+  return out;
+}
+
+void diff_routes(const Policy& before, const Policy& after, std::vector<Change>& changes) {
+  const Routes old_routes = describe_routes(before);
+  const Routes new_routes = describe_routes(after);
+  for (const DescribedRoute& route : old_routes) {
+    const DescribedRoute* const now = find_route(new_routes, route.name);
+    if (now == nullptr) {
+      changes.push_back({Kind::removed, "route " + route.name, "", words(route), "", true});
+    } else if (words(*now) != words(route)) {
+      changes.push_back({Kind::changed, "route " + route.name, "", words(route), words(*now), true});
+    }
+  }
+  for (const DescribedRoute& route : new_routes) {
+    if (find_route(old_routes, route.name) != nullptr) continue;
+    changes.push_back({Kind::added, "route " + route.name, "", "", words(route), true});
+  }
+  const std::string old_order = common_order(old_routes, new_routes);
+  const std::string new_order = common_order(new_routes, old_routes);
+  // The first match wins, so a place is worth as much as a pattern.
+  if (old_order != new_order) changes.push_back({Kind::changed, "order of routes", "", old_order, new_order, true});
+}
+
+// Whom an entry is about; an API key is a secret.
+std::string whom(const Policy& policy, const AccessEntry& entry) {
+  std::string out = "access " + std::string(print(entry.list)) + " ";
+  if (entry.ip) return out + entry.ip->print();
+  if (entry.limit.empty()) return out + "apikey (hidden)";
+  const NamedLimit* const limit = policy.find(entry.limit);
+  return out + entry.limit + ":" + (limit != nullptr && limit->holds_api_key() ? "(hidden)" : entry.id);
+}
+
+std::string words(const AccessEntry& entry) {
+  std::string out = entry.list == AccessEntry::List::allow ? "passes" : "refused";
+  if (entry.expires) out += " until " + print_instant(*entry.expires);
+  return entry.reason.empty() ? out : out + ", reason " + quote(entry.reason);
+}
+
+std::map<std::string, const AccessEntry*> by_selector(const Policy& policy) {
+  std::map<std::string, const AccessEntry*> out;
+  for (const AccessEntry& entry : policy.access().entries()) out.emplace(selector_of(entry), &entry);
+  return out;
+}
+
+void diff_access(const Policy& before, const Policy& after, std::vector<Change>& changes) {
+  const auto old_entries = by_selector(before);
+  const auto new_entries = by_selector(after);
+  for (const auto& [selector, entry] : old_entries) {
+    const auto now = new_entries.find(selector);
+    if (now == new_entries.end()) {
+      changes.push_back({Kind::removed, whom(before, *entry), "", words(*entry), "", true});
+    } else if (words(*now->second) != words(*entry)) {
+      changes.push_back({Kind::changed, whom(before, *entry), "", words(*entry), words(*now->second), true});
+    }
+  }
+  for (const auto& [selector, entry] : new_entries) {
+    if (!old_entries.contains(selector))
+      changes.push_back({Kind::added, whom(after, *entry), "", "", words(*entry), true});
+  }
+}
+
+std::map<std::string_view, const Setting*> by_path(const Loaded& loaded) {
+  std::map<std::string_view, const Setting*> out;
+  for (const Setting& setting : loaded.origins) {
+    if (!setting.is_part) out.emplace(setting.path, &setting);
+  }
+  return out;
+}
+
+// Who listens stays; what callers must show there is what the new configuration says of the same address.
+std::vector<Listener> keep_listeners(const std::vector<Listener>& running, const std::vector<Listener>& next) {
+  std::vector<Listener> out = running;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto same = [&](const Listener& other) {
+      return other.address == out[i].address && other.speak == out[i].speak;
+    };
+    auto found = i < next.size() && same(next[i]) ? next.begin() + static_cast<std::ptrdiff_t>(i)
+                                                  : std::ranges::find_if(next, same);
+    if (found == next.end()) continue;
+    out[i].tokens = found->tokens;
+    out[i].write_token = found->write_token;
+    out[i].password = found->password;
+    out[i].write_password = found->write_password;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string Change::text() const {
+  std::string out;
+  switch (kind) {
+    case Kind::added:
+      out = "added " + what + ": " + after;
+      break;
+    case Kind::removed:
+      out = "removed " + what + ": " + before;
+      break;
+    case Kind::changed:
+      out = "changed " + what + ": " + before + " -> " + after;
+      break;
+  }
+  return live ? out : out + " (only after a restart)";
+}
+
+bool can_change_live(std::string_view path) {
+  for (const std::string_view secret : {".token", ".write_token", ".password", ".write_password"}) {
+    if (path.starts_with("listen[") && path.ends_with(secret)) return true;
+  }
+  for (const std::string_view fixed :
+       {"threads", "store", "memory.max_buckets", "memory.names", "state.live", "state.snapshot"}) {
+    if (path == fixed) return false;
+  }
+  for (const std::string_view section : {"listen", "redis.", "cache_redis"}) {
+    if (path.starts_with(section)) return false;
+  }
+  return true;
+}
+
+void keep_fixed(const Settings& running, Settings& next) {
+  next.listen = keep_listeners(running.listen, next.listen);
+  next.threads = running.threads;
+  next.store = running.store;
+  next.memory.max_buckets = running.memory.max_buckets;
+  next.memory.names = running.memory.names;
+  next.state.live = running.state.live;
+  next.state.snapshot = running.state.snapshot;
+  next.redis = running.redis;
+  next.has_cache_redis = running.has_cache_redis;
+  next.cache_redis = running.cache_redis;
+}
+
+std::vector<Change> diff_settings(const Loaded& before, const Loaded& after) {
+  std::vector<Change> changes;
+  const auto old_settings = by_path(before);
+  const auto new_settings = by_path(after);
+  const auto add = [&](Kind kind, const Setting& setting, const std::string& was, const std::string& is) {
+    changes.push_back({kind, "setting " + setting.path, setting.path, was, is, can_change_live(setting.path)});
+  };
+  for (const auto& [path, setting] : old_settings) {
+    const auto now = new_settings.find(path);
+    if (now == new_settings.end()) {
+      if (!setting->is_default) add(Kind::removed, *setting, setting->value, "");
+    } else if (now->second->meaning != setting->meaning) {
+      add(Kind::changed, *setting, setting->value, now->second->value);
+    }
+  }
+  for (const auto& [path, setting] : new_settings) {
+    if (!old_settings.contains(path) && !setting->is_default) add(Kind::added, *setting, "", setting->value);
+  }
+  return changes;
+}
+
+std::vector<Change> diff(const Loaded& before, const Loaded& after) {
+  std::vector<Change> changes;
+  diff_limits(*before.policy, *after.policy, changes);
+  diff_all_overrides(*before.policy, *after.policy, changes);
+  diff_routes(*before.policy, *after.policy, changes);
+  diff_access(*before.policy, *after.policy, changes);
+  for (Change& change : diff_settings(before, after)) changes.push_back(std::move(change));
+  return changes;
+}
+
+}  // namespace weir::config

@@ -1,0 +1,124 @@
+#include <optional>
+
+#include "weir/base/text.h"
+#include "weir/config/check.h"
+#include "weir/config/environment.h"
+#include "weir/config/fields.h"
+
+namespace weir::config {
+
+using namespace six;
+
+namespace {
+
+// Builds a tree by hand.
+class Sketch {
+ public:
+  Sketch(const Environment& environment, Document& document, Complaints& complaints)
+      : environment_(environment),
+        document_(document),
+        complaints_(complaints),
+        here_(document.add_file(std::string(kNoVariable))) {}
+
+  NodeId map(NodeId parent, std::string_view key) {
+    Node node;
+    node.kind = NodeKind::map;
+    return add(node, parent, key, here_);
+  }
+
+  // The entry has the variable's place, or none if the variable is not set.
+  void scalar(NodeId parent, std::string_view key, std::string_view value, std::string_view variable = {}) {
+    Node node;
+    node.kind = NodeKind::scalar;
+    node.value = document_.keep(value);
+    add(node, parent, key, environment_.contains(variable) ? document_.add_file(std::string(variable)) : here_);
+  }
+
+  std::string value(std::string_view name, std::string_view fallback) const {
+    const auto found = environment_.find(name);
+    return found == environment_.end() ? std::string(fallback) : found->second;
+  }
+
+  bool flag(std::string_view name, bool fallback) {
+    const std::string text = value(name, fallback ? "true" : "false");
+    if (text == "true" || text == "false") return text == "true";
+    complain(name, "must be true or false, not " + quote(text));
+    return fallback;
+  }
+
+  // A value of one of the table's fields; a bad one has its complaint, and then the default stands for it. Here and not
+  // when the tree is checked, because a variable counts even where nothing uses it.
+  std::string checked(std::string_view name, const Field& field, std::string_view fallback) {
+    const std::string text = value(name, fallback);
+    std::optional<std::string> sentence = check_value(field, text, false);
+    if (!sentence) return text;
+    complain(name, std::move(*sentence));
+    return std::string(fallback);
+  }
+
+  // A number of requests per second, as a rate.
+  std::string per_second(std::string_view name, std::string_view fallback) {
+    const std::string text = value(name, fallback);
+    if (parse_rate(text + "/s")) return text + "/s";
+    complain(name, "must be a number of requests per second above 0, such as 100 or 0.5, not " + quote(text));
+    return std::string(fallback) + "/s";
+  }
+
+ private:
+  void complain(std::string_view name, std::string sentence) {
+    complaints_.add({document_.add_file(std::string(name)), 0, 0}, std::move(sentence));
+  }
+
+  NodeId add(Node node, NodeId parent, std::string_view key, FileId file) {
+    node.file = file;
+    node.key = document_.keep(key);
+    const NodeId id = document_.add(node);
+    if (parent != kNoNode) document_.append(parent, id);
+    return id;
+  }
+
+  const Environment& environment_;
+  Document& document_;
+  Complaints& complaints_;
+  FileId here_;
+};
+
+}  // namespace
+
+NodeId environment_alone(const Environment& environment, Document& document, Complaints& complaints) {
+  Sketch sketch(environment, document, complaints);
+  const bool enabled = sketch.flag(kEnabled, true);
+  const bool by_ip = sketch.flag(kByIp, true);
+  const bool by_apikey = sketch.flag(kByApikey, false);
+  if (enabled && !by_ip && !by_apikey) {
+    complaints.add({document.add_file(std::string(kEnabled)), 0, 0},
+                   "is true, but " + std::string(kByIp) + " and " + std::string(kByApikey) + " are both false");
+  }
+  const std::string rate = sketch.per_second(kPerSecond, "100.0");
+  const std::string burst = sketch.checked(kBurst, *find_field(limit_fields(), "burst"), "20");
+  const Field& memory_field = *find_field(file_fields(), "memory");
+  const std::string cleanup = sketch.checked(kCleanup, *find_field(memory_field.fields, "cleanup"), "5m");
+  const NodeId root = sketch.map(kNoNode, "");
+  const NodeId limits = sketch.map(root, "limits");
+  struct Strategy {
+    std::string_view name;
+    std::string_view key;
+    std::string_view variable;
+    bool on;
+  };
+  for (const Strategy& strategy :
+       {Strategy{"per-ip", "ip", kByIp, by_ip}, Strategy{"per-apikey", "apikey", kByApikey, by_apikey}}) {
+    if (!strategy.on) continue;
+    const NodeId limit = sketch.map(limits, strategy.name);
+    sketch.scalar(limit, "key", strategy.key, strategy.variable);
+    sketch.scalar(limit, "rate", rate, kPerSecond);
+    sketch.scalar(limit, "burst", burst, kBurst);
+    // Switched off is not the same as absent: whoever names the limit is let through.
+    if (!enabled) sketch.scalar(limit, "mode", "off", kEnabled);
+  }
+  const NodeId memory = sketch.map(root, "memory");
+  sketch.scalar(memory, "cleanup", cleanup, kCleanup);
+  return root;
+}
+
+}  // namespace weir::config

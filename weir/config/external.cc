@@ -1,0 +1,140 @@
+#include "weir/config/external.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "weir/base/nearest.h"
+#include "weir/base/text.h"
+#include "weir/config/listen.h"
+
+namespace weir::config {
+namespace {
+
+// "/package.Service/Method".
+bool is_method(std::string_view text) {
+  const std::size_t slash = text.find('/', 1);
+  const auto is_name = [](std::string_view name) {
+    return !name.empty() && std::ranges::all_of(name, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_';
+    });
+  };
+  return text.starts_with('/') && slash != text.npos && is_name(text.substr(1, slash - 1)) &&
+         is_name(text.substr(slash + 1));
+}
+
+class ExternalCheck {
+ public:
+  ExternalCheck(const Document& document, NodeId section, Complaints& complaints)
+      : document_(document), section_(section), complaints_(complaints) {}
+
+  // Whether it must be whole: it says something, and not that the service is off.
+  bool is_meant() const {
+    const NodeId enabled = document_.find(section_, "enabled");
+    const bool off = enabled != kNoNode && document_.value(enabled) == "false";
+    return document_.node(section_).child != kNoNode && !off;
+  }
+
+  void check_service() {
+    const NodeId http = document_.find(section_, "http");
+    const NodeId grpc = document_.find(section_, "grpc");
+    if (http != kNoNode && grpc != kNoNode) {
+      complaints_.add(document_.key_mark(grpc), "external must have only one of http and grpc");
+    } else if (http == kNoNode && grpc == kNoNode && is_meant() && !document_.node(section_).refused) {
+      complaints_.add(document_.mark(section_), "external needs http: {url: ...} or grpc: {address: ...}");
+    }
+    check_value(http, "url", [](std::string_view text) { return check_url(text); });
+    check_value(grpc, "address", [](std::string_view text) { return check_target(text); });
+    check_value(grpc, "method", [](std::string_view text) -> Result<void> {
+      if (is_method(text)) return {};
+      return Error{Fault::invalid, "method " + quote(text) + " must read like /weir.limits.v1.LimitService/GetLimits"};
+    });
+  }
+
+ private:
+  template <class Check>
+  void check_value(NodeId service, std::string_view name, Check check) {
+    if (service == kNoNode || document_.node(service).kind != NodeKind::map) return;
+    const NodeId at = document_.find(service, name);
+    if (at == kNoNode || document_.node(at).refused) return;
+    if (const Result<void> good = check(document_.value(at)); !good) {
+      complaints_.add(document_.mark(at), "external: " + good.error().detail);
+    }
+  }
+
+  const Document& document_;
+  NodeId section_;
+  Complaints& complaints_;
+};
+
+std::string did_you_mean(const Limits& limits, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const NamedLimit& limit : limits.made) names.push_back(limit.name);
+  const std::string_view near = nearest_word(names, name);
+  return near.empty() ? "" : "; did you mean " + quote(near) + "?";
+}
+
+// The section at the top decides one limit, which has none of its own.
+void check_limit(const Document& document, NodeId root, NodeId section, bool needed, const Limits& limits,
+                 Complaints& complaints) {
+  const NodeId at = document.find(section, "limit");
+  if (at == kNoNode && !needed) return;
+  if (at == kNoNode) {
+    return complaints.add(document.mark(section),
+                          "external needs limit: the name of the limit whose numbers it decides");
+  }
+  if (document.node(at).refused || !limits.complete) return;
+  const std::string_view name = document.value(at);
+  if (!limits.by_name.contains(name)) {
+    return complaints.add(document.mark(at), "external: unknown limit " + quote(name) + did_you_mean(limits, name));
+  }
+  const NodeId own = document.find(document.find(document.find(root, "limits"), name), "external");
+  if (own == kNoNode) return;
+  complaints.add(document.mark(at), "external of limit " + quote(name) + " is also set in the limit itself, at " +
+                                        document.where(document.key_mark(own)));
+}
+
+}  // namespace
+
+Result<void> check_url(std::string_view url) {
+  const auto refuse = [&](std::string_view rule) {
+    return Error{Fault::invalid, "url " + quote(url) + " " + std::string(rule)};
+  };
+  const std::size_t scheme = url.starts_with("http://") ? 7 : url.starts_with("https://") ? 8 : 0;
+  if (scheme == 0) return refuse("must begin with http:// or https://");
+  if (std::ranges::any_of(url, [](char c) { return c <= ' ' || c >= 0x7f; })) {
+    return refuse("must not have spaces, control characters or letters beyond ASCII");
+  }
+  const std::string_view rest = url.substr(scheme);
+  const std::string_view authority = rest.substr(0, std::min(rest.find_first_of("/?#"), rest.size()));
+  if (rest.find('#') != rest.npos) return refuse("must not have a fragment");
+  if (authority.find('@') != authority.npos) return refuse("must not hold a user or a password; use headers");
+  const std::size_t bracket = authority.find(']');  // an IPv6 address has colons of its own
+  const bool port = authority.find(':', bracket == authority.npos ? 0 : bracket) != authority.npos;
+  const Result<void> target = check_target(port ? std::string(authority) : std::string(authority) + ":80");
+  if (!target || authority.starts_with("unix"))
+    return refuse("must name a host, and a port if it is not the usual one");
+  return {};
+}
+
+void check_external(const Document& document, NodeId root, const Limits& limits, Complaints& complaints) {
+  const auto is_section = [&](NodeId id) { return id != kNoNode && document.node(id).kind == NodeKind::map; };
+  const NodeId top = document.find(root, "external");
+  if (is_section(top)) {
+    ExternalCheck check(document, top, complaints);
+    check.check_service();
+    check_limit(document, root, top, check.is_meant(), limits, complaints);
+  }
+  for (const NodeId limit : entries_of(document, root, "limits")) {
+    const NodeId own = is_section(limit) ? document.find(limit, "external") : kNoNode;
+    if (!is_section(own)) continue;
+    ExternalCheck check(document, own, complaints);
+    check.check_service();
+    const NodeId named = document.find(own, "limit");
+    if (named == kNoNode || document.node(named).refused || document.value(named) == document.key(limit)) continue;
+    complaints.add(document.mark(named), "limit of external is for the top level: inside limit " +
+                                             quote(document.key(limit)) + " it can only be that one");
+  }
+}
+
+}  // namespace weir::config

@@ -1,0 +1,145 @@
+#include "weir/config/listen.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "weir/base/bounds.h"
+#include "weir/config/describe.h"
+#include "weir/config/diff.h"
+#include "weir/config/parse.h"
+
+namespace weir::config {
+namespace {
+
+std::string told(std::string_view text) {
+  const Result<std::string> place = canonical_address(text);
+  return place ? *place : place.error().detail;
+}
+
+TEST(Listen, OnePlaceHasOneSpelling) {
+  EXPECT_EQ(told("127.0.0.1:8080"), "127.0.0.1:8080");
+  EXPECT_EQ(told("localhost:8080"), "127.0.0.1:8080");
+  EXPECT_EQ(told("0.0.0.0:0"), "0.0.0.0:0");
+  EXPECT_EQ(told("[0:0::1]:080"), "[::1]:80");
+  EXPECT_EQ(told("unix:/run/weir.sock"), "unix:/run/weir.sock");
+}
+
+TEST(Listen, WhatIsNoAddressIsToldWhy) {
+  EXPECT_EQ(told("8080"), "address \"8080\" has no port: write host:port or unix:/path");
+  EXPECT_EQ(told("127.0.0.1:"), "address \"127.0.0.1:\" needs a port from 0 to 65535");
+  EXPECT_EQ(told("127.0.0.1:65536"), "address \"127.0.0.1:65536\" needs a port from 0 to 65535");
+  EXPECT_EQ(told("127.0.0.1:-1"), "address \"127.0.0.1:-1\" needs a port from 0 to 65535");
+  EXPECT_EQ(told("::1:80"), "address \"::1:80\" is ambiguous: write an IPv6 address in brackets, [::1]:8080");
+  EXPECT_EQ(told("example.com:80"), "address \"example.com:80\" needs an IP address before the port");
+  EXPECT_EQ(told("unix:"), "address \"unix:\" has no path after unix:");
+}
+
+TEST(Listen, APathIsAsLongAsTheKernelAllows) {
+  EXPECT_TRUE(canonical_address("unix:/" + std::string(106, 'x')));
+  EXPECT_FALSE(canonical_address("unix:/" + std::string(107, 'x')));
+}
+
+TEST(Target, IsAnAddressWhoseHostMayHaveAName) {
+  for (const char* good : {"redis:6379", "redis.example.com:0", "10.0.0.1:1", "[::1]:65535", "unix:/run/redis.sock"}) {
+    EXPECT_TRUE(check_target(good)) << good;
+  }
+  const auto refusal = [](std::string_view text) { return check_target(text).error().detail; };
+  EXPECT_EQ(refusal("redis"), "address \"redis\" has no port: write host:port or unix:/path");
+  EXPECT_EQ(refusal("redis:65536"), "address \"redis:65536\" needs a port from 0 to 65535");
+  EXPECT_EQ(refusal(":80"), "address \":80\" needs a host name or an IP address before the port");
+  EXPECT_EQ(refusal("::1:80"), "address \"::1:80\" is ambiguous: write an IPv6 address in brackets, [::1]:8080");
+  EXPECT_TRUE(check_target(std::string(bounds::domain_bytes_max, 'a') + ":80"));
+  EXPECT_FALSE(check_target(std::string(bounds::domain_bytes_max + 1, 'a') + ":80"));
+}
+
+std::string problems(const std::string& yaml) {
+  const Outcome outcome = parse(yaml, "t.yaml", {});
+  const Problems* const told = std::get_if<Problems>(&outcome);
+  return told == nullptr ? "" : text(*told);
+}
+
+TEST(Listen, TakesAsManyCertificatesAsTheServerDoes) {
+  std::string tls = "{cert: c, key: k}";
+  for (std::size_t i = 1; i < bounds::listener_certificates_max; ++i) tls += ", {cert: c, key: k}";
+  const std::string start = "listen: [{address: '127.0.0.1:1', speak: http, tls: [";
+  EXPECT_EQ(problems(start + tls + "]}]"), "");
+  EXPECT_EQ(problems(start + tls + ", {cert: c, key: k}]}]"),
+            "t.yaml:1:53: tls has 257 certificates, at most 256 are possible\n");
+}
+
+std::string listening(Environment environment, const std::string& yaml = "limits: {}") {
+  Options options;
+  options.environment = std::move(environment);
+  const Outcome outcome = parse(yaml, "t.yaml", options);
+  if (const auto* const told = std::get_if<Problems>(&outcome)) return text(*told);
+  std::string out;
+  for (const Listener& listener : std::get<Loaded>(outcome).settings.listen) {
+    out += (out.empty() ? "" : " ") + listener.speak.front() + "=" + listener.address;
+  }
+  return out;
+}
+
+TEST(ListenVariables, SetTheAddressOfTheListenerThatSpeaksTheProtocol) {
+  EXPECT_EQ(listening({{"WEIR_LISTEN_HTTP", ":80"}, {"WEIR_LISTEN_RESP", "10.0.0.1:6379"}}),
+            "http=0.0.0.0:80 resp=10.0.0.1:6379 admin=127.0.0.1:9090");
+  const std::string yaml = "listen: [{address: '127.0.0.1:1', speak: [http, grpc], idle_timeout: 1s}]";
+  EXPECT_EQ(listening({{"WEIR_LISTEN_HTTP", "127.0.0.1:2"}}, yaml), "http=127.0.0.1:2");
+  EXPECT_EQ(listening({{"WEIR_LISTEN_RESP", "unix:/run/w"}}, yaml), "http=127.0.0.1:1 resp=unix:/run/w");
+}
+
+TEST(ListenVariables, AnEmptyOneRemovesADefaultListener) {
+  EXPECT_EQ(listening({{"WEIR_LISTEN_RESP", ""}, {"WEIR_LISTEN_ADMIN", ""}}), "http=127.0.0.1:8080");
+  EXPECT_EQ(listening({{"WEIR_LISTEN_PROXY", ""}}), "http=127.0.0.1:8080 resp=127.0.0.1:6380 admin=127.0.0.1:9090");
+  EXPECT_EQ(listening({{"WEIR_LISTEN_HTTP", ""}}, "listen: [{address: '127.0.0.1:1', speak: http}]"),
+            "WEIR_LISTEN_HTTP: is empty, which removes a default listener; the one at t.yaml:1:10 is the file's own\n");
+}
+
+TEST(ListenVariables, AreRefusedWhereTheyWouldBeGuesses) {
+  EXPECT_EQ(listening({{"WEIR_LISTEN_HTTP", ":1"}},
+                      "listen:\n- {address: '127.0.0.1:1', speak: http}\n- {address: '127.0.0.1:2', speak: http}\n"),
+            "WEIR_LISTEN_HTTP: two listeners speak http, at t.yaml:2:3 and t.yaml:3:3: set the address of one with "
+            "--set listen[N].address=ADDRESS\n");
+  EXPECT_EQ(listening({{"WEIR_LISTEN_PROXY", ":80"}}),
+            "WEIR_LISTEN_PROXY: the proxy is not built yet: nothing can listen for it\n");
+  EXPECT_EQ(listening({{"WEIR_LISTEN_ADMIN", ":9090"}}),
+            "WEIR_LISTEN_ADMIN: address \"0.0.0.0:9090\" is not loopback: an admin listener there needs "
+            "admin.read_token or admin.write_token\n");
+  EXPECT_EQ(listening({{"WEIR_LISTEN_HTPP", ":1"}}),
+            "WEIR_LISTEN_HTPP: is no setting; did you mean WEIR_LISTEN_HTTP?\n");
+  EXPECT_EQ(listening({{"WEIR_LISTEN_0_ADDRESS", ":1"}}),
+            "WEIR_LISTEN_0_ADDRESS: is no setting; what has no variable is set with --set PATH=VALUE\n");
+}
+
+TEST(Listen, TokensAreNeverShownAndChangeLive) {
+  const auto load = [](const std::string& secrets) {
+    return std::get<Loaded>(parse("listen: [{address: '127.0.0.1:1', speak: http, " + secrets + "}]", "t.yaml", {}));
+  };
+  const Loaded before = load("token: hidden1");
+  Loaded after = load("token: [hidden1, hidden2], write_token: hidden3, idle_timeout: 7s");
+  for (const Loaded* loaded : {&before, &std::as_const(after)})
+    EXPECT_EQ(show(*loaded).find("hidden1"), std::string::npos);
+  std::string live;
+  for (const Change& change : diff_settings(before, after))
+    live += change.path + (change.live ? " live\n" : " later\n");
+  EXPECT_EQ(live, "listen[0].token live\nlisten[0].idle_timeout later\nlisten[0].write_token live\n");
+  keep_fixed(before.settings, after.settings);
+  const Listener& listener = after.settings.listen[0];
+  EXPECT_EQ(listener.tokens, (std::vector<std::string>{"hidden1", "hidden2"}));
+  EXPECT_EQ(listener.write_token, "hidden3");
+  EXPECT_EQ(listener.idle_timeout, before.settings.listen[0].idle_timeout);
+}
+
+TEST(Redis, IsAskedAtAsManyPlacesAsTheStoreTakes) {
+  std::string endpoints = "a:1";
+  for (std::size_t i = 1; i < bounds::redis_scouts_max; ++i) endpoints += ", a:1";
+  EXPECT_EQ(problems("redis: {endpoints: [" + endpoints + "]}"), "");
+  EXPECT_EQ(problems("redis: {endpoints: [" + endpoints + ", a:1]}"),
+            "t.yaml:1:20: endpoints: at most 16 are asked; the others of a cluster are found by themselves\n");
+}
+
+}  // namespace
+}  // namespace weir::config

@@ -1,0 +1,150 @@
+#include "weir/config/numbers.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string>
+
+#include "weir/base/nearest.h"
+#include "weir/base/text.h"
+
+namespace weir::config {
+namespace {
+
+// Every word that says a count, a period or a burst.
+constexpr std::array<std::string_view, 7> kNumbers{"count",   "period",   "burst",     "rate",
+                                                   "average", "capacity", "addTokenMs"};
+
+std::string print(Count count) {
+  return std::to_string(count);
+}
+
+std::string print(Duration duration) {
+  return print_duration(duration);
+}
+
+// Takes a number from one more spelling.
+template <class T>
+void say(const Document& document, Written::Said<T>& said, T value, NodeId at, std::string_view what,
+         Complaints& complaints) {
+  if (said.value && *said.value != value) {
+    complaints.add(document.mark(at), std::string(document.key(at)) + " gives a " + std::string(what) + " of " +
+                                          print(value) + ", but " + std::string(document.key(said.at)) + " gives " +
+                                          print(*said.value));
+    return;
+  }
+  if (!said.value) said = {value, at};
+}
+
+}  // namespace
+
+bool is_spoiled(const Document& document, NodeId section, std::span<const std::string_view> words) {
+  if (!document.node(section).refused) return false;
+  for (const NodeId entry : document.children(section)) {
+    if (!document.node(entry).refused) continue;
+    const std::string_view key = document.key(entry);
+    if (std::ranges::find(words, key) != words.end() || !nearest_word(words, key).empty()) return true;
+  }
+  return false;
+}
+
+Written read_numbers(const Document& document, NodeId section, Complaints& complaints) {
+  Written written;
+  written.spoiled = is_spoiled(document, section, kNumbers);
+  NodeId zero_average = kNoNode;
+  for (const NodeId entry : document.children(section)) {
+    if (document.node(entry).refused) continue;
+    const std::string_view key = document.key(entry);
+    const std::string_view text = document.value(entry);
+    if (key == "count") {
+      say(document, written.count, *parse_integer(text), entry, "count", complaints);
+    } else if (key == "period") {
+      say(document, written.period, *parse_duration(text), entry, "period", complaints);
+    } else if (key == "burst" || key == "capacity") {
+      say(document, written.burst, *parse_integer(text), entry, "burst", complaints);
+    } else if (key == "rate") {
+      const Rate rate = *parse_rate(text);
+      say(document, written.count, rate.count, entry, "count", complaints);
+      say(document, written.period, rate.period, entry, "period", complaints);
+    } else if (key == "average" && *parse_integer(text) == 0) {
+      zero_average = entry;
+    } else if (key == "average") {
+      say(document, written.count, *parse_integer(text), entry, "count", complaints);
+    } else if (key == "addTokenMs") {
+      say(document, written.count, Count{1}, entry, "count", complaints);
+      say(document, written.period, Duration{std::chrono::milliseconds{*parse_integer(text)}}, entry, "period",
+          complaints);
+    } else if (key == "maximumTimeBeforeTokenExpiry") {
+      written.idle = std::chrono::seconds{*parse_integer(text)};
+    }
+  }
+  if (zero_average == kNoNode) return written;
+  written.unlimited = true;
+  if (written.count.value) {
+    complaints.add(document.mark(zero_average), "average 0 means unlimited, but " +
+                                                    std::string(document.key(written.count.at)) + " gives a count of " +
+                                                    print(*written.count.value));
+  }
+  return written;
+}
+
+Written inherit(const Written& under, const Written& over, NodeId heir) {
+  Written merged = over;
+  merged.spoiled = under.spoiled || over.spoiled;
+  merged.heir = heir;
+  const auto take = [](const auto& from, auto& into) {
+    if (into.value) return;
+    into = from;
+    into.inherited = true;
+  };
+  take(under.count, merged.count);
+  take(under.period, merged.period);
+  take(under.burst, merged.burst);
+  return merged;
+}
+
+std::optional<Limit> make_limit(const Document& document, const Written& written, Complaints& complaints) {
+  if (written.unlimited || !written.any()) return std::nullopt;
+  const auto lacks = [&](NodeId at, std::string_view what) {
+    if (!written.spoiled) {
+      complaints.add(document.mark(at), std::string(document.key(at)) + " needs " + std::string(what));
+    }
+    return std::nullopt;
+  };
+  if (!written.count.value && !written.period.value) return lacks(written.burst.at, "count and period, or rate");
+  if (!written.period.value) return lacks(written.count.at, "a period");
+  if (!written.count.value) return lacks(written.period.at, "a count");
+  const Result<Limit> limit =
+      Limit::make(*written.count.value, *written.period.value, written.burst.value.value_or(*written.count.value));
+  std::string detail;
+  if (!limit) {
+    detail = limit.error().detail;
+  } else if (limit->window() > document.window_max()) {
+    detail = "burst " + print(limit->burst()) + " takes " + print(limit->window()) +
+             " to refill at this rate, and on Redis at most " + print(document.window_max()) + " is possible";
+  } else {
+    return *limit;
+  }
+  // The sentence begins with the field it is about. A burst that nobody wrote is the count, and takes the period.
+  NodeId at = written.count.at;
+  bool inherited = written.count.inherited;
+  if (detail.starts_with("period")) {
+    at = written.period.at;
+    inherited = written.period.inherited;
+  }
+  if (detail.starts_with("burst") && written.burst.value) {
+    at = written.burst.at;
+    inherited = written.burst.inherited;
+  } else if (detail.starts_with("burst")) {
+    at = written.period.at;
+    inherited = written.period.inherited;
+    const bool period = document.key(at) == "period";
+    detail = std::string(document.key(at)) + " " + std::string(document.value(at)) +
+             (period ? " is too long: at most " : " is too slow: a period of at most ") + print(document.window_max()) +
+             (document.window_max() < bounds::window_max ? " is possible on Redis" : " is possible");
+  }
+  complaints.add(document.mark(inherited ? written.heir : at), detail);
+  return std::nullopt;
+}
+
+}  // namespace weir::config

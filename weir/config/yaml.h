@@ -1,0 +1,65 @@
+// YAML text to a Document's nodes. Bounded: size, depth, and how much aliases may repeat. Two readers: a quick one for
+// the everyday shape (plain_yaml.h) and yaml-cpp for everything; they give the same nodes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/config/document.h"
+
+namespace weir::config {
+
+// Reads one file's text below a new root node. Syntax errors go to complaints; then the result is kNoNode. An empty
+// file is a null node.
+NodeId read_yaml(std::string_view text, FileId file, Document& document, Complaints& complaints);
+
+// The same by yaml-cpp alone, for comparison.
+NodeId read_by_yaml_cpp(std::string_view text, FileId file, Document& document, Complaints& complaints);
+
+// Turns a reader's events into nodes. Events that would pass a bound are dropped after one complaint.
+class TreeBuilder {
+ public:
+  TreeBuilder(FileId file, Document& document, Complaints& complaints)
+      : file_(file), document_(document), complaints_(complaints) {}
+
+  void null(std::uint32_t line, std::uint32_t column, std::size_t anchor = 0);
+  void scalar(std::uint32_t line, std::uint32_t column, std::string_view text, bool quoted, std::size_t anchor = 0);
+  void begin(NodeKind kind, std::uint32_t line, std::uint32_t column, std::size_t anchor = 0);
+  void end();
+  void alias(std::uint32_t line, std::uint32_t column, std::size_t anchor);
+  void refuse(std::uint32_t line, std::uint32_t column, std::string sentence);
+
+  bool failed() const noexcept { return failed_; }
+  NodeId root() const noexcept { return root_; }
+
+ private:
+  // An open map or sequence.
+  struct Level {
+    NodeId id;
+    NodeId last;       // its newest child
+    bool wants_value;  // a map whose next node belongs to `key`
+    Node key;          // key text and position in waiting
+    bool merges;       // a map that has the key `<<`
+  };
+
+  // Puts a finished scalar, or a container just begun, where it belongs.
+  NodeId place(const Node& node, std::size_t anchor);
+  // Replaces the merge key `<<` of a finished map by the entries of the map, or the maps, that it names. The map's own
+  // entries take precedence, then the earlier of several maps.
+  void merge(NodeId map);
+
+  FileId file_;
+  Document& document_;
+  Complaints& complaints_;
+  std::vector<Level> open_;
+  std::map<std::size_t, NodeId> anchors_;  // of finished nodes
+  std::vector<std::pair<std::size_t, NodeId>> open_anchors_;
+  std::size_t alias_nodes_ = 0;
+  NodeId root_ = kNoNode;
+  bool failed_ = false;
+};
+
+}  // namespace weir::config

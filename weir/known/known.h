@@ -1,0 +1,87 @@
+// What is known at run time beside the policy: adjustments, the lists' entries that operators made, automatic blocks.
+// Immutable: whoever changes something (known_keeper.h) makes another and publishes it, and parts that did not
+// change are shared. Readers find it in a Published<Known>.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/core/limit.h"
+#include "weir/known/access_list.h"
+
+namespace weir {
+
+// Other numbers for one id of a limit, for a while. Beats everything else that has numbers for it; lives apart from the
+// bucket, so that it outlives idleness, resets and, where it is kept, restarts.
+struct Adjustment {
+  std::string limit;
+  std::string id;  // as in the bucket's key (Policy::bucket_id), or a full handle (identify/handle.h)
+  // What is not given stays as it would be without the adjustment.
+  std::optional<Count> burst;
+  std::optional<Count> count;
+  std::optional<Duration> period;
+  Wall expires{};
+  std::string added_by;
+  std::string hash_mark;  // as in AccessEntry
+
+  bool live(Wall now) const noexcept { return expires > now; }
+
+  friend bool operator==(const Adjustment&, const Adjustment&) = default;
+};
+
+// The adjustment's numbers over `under`, those that hold without it (null: none; then count and period are needed, and
+// the burst defaults to the count). The Error names the field and the rule.
+Result<Limit> adjusted(const Adjustment& adjustment, const Limit* under);
+
+// Adjustments, ready to be asked. Immutable once built.
+class Adjustments {
+ public:
+  Adjustments() = default;  // none
+  // REQUIRES: no limit and id occurs twice.
+  explicit Adjustments(std::vector<Adjustment> all);
+  Adjustments(const Adjustments&) = delete;  // the index points into the adjustments
+  Adjustments& operator=(const Adjustments&) = delete;
+
+  // Null if there is none, or it has ended. Valid as long as the Adjustments.
+  const Adjustment* find(const BucketName& name, Wall now) const noexcept;
+  // The same, ended or not.
+  const Adjustment* find(const BucketName& name) const noexcept;
+  // Some were made by handle: their id is a full handle.
+  bool has_handles() const noexcept { return has_handles_; }
+  const std::vector<Adjustment>& all() const noexcept { return all_; }
+
+ private:
+  std::vector<Adjustment> all_;
+  std::unordered_map<BucketName, std::uint32_t, BucketNameHash> index_;
+  bool has_handles_ = false;
+};
+
+class Known {
+ public:
+  struct Parts {
+    std::shared_ptr<const Adjustments> adjustments = std::make_shared<const Adjustments>();
+    std::shared_ptr<const AccessList> entries = std::make_shared<const AccessList>();  // operators'
+    std::shared_ptr<const AccessList> blocks = std::make_shared<const AccessList>();   // automatic
+    Time adjusted{};  // when the adjustments were last changed
+  };
+
+  Known() = default;  // nothing is known
+  // REQUIRES: no part is null.
+  explicit Known(Parts parts) : parts_(std::move(parts)) {}
+
+  const Adjustments& adjustments() const noexcept { return *parts_.adjustments; }
+  const AccessList& entries() const noexcept { return *parts_.entries; }
+  const AccessList& blocks() const noexcept { return *parts_.blocks; }
+  Time adjusted() const noexcept { return parts_.adjusted; }
+
+ private:
+  Parts parts_;
+};
+
+}  // namespace weir

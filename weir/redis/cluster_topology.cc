@@ -1,0 +1,134 @@
+#include "weir/redis/cluster_topology.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/base/bounds.h"
+#include "weir/redis/targets.h"
+
+namespace weir::redis {
+namespace {
+
+constexpr Duration kAskEvery = std::chrono::milliseconds{200};
+
+}  // namespace
+
+ClusterTopology::ClusterTopology(Loop& loop, MakeNode make_node, Options options)
+    : loop_(loop), make_node_(std::move(make_node)), options_(std::move(options)), retired_(loop) {
+  for (const Target& endpoint : options_.endpoints) add_scout(endpoint);
+  ask_soon(kAskEvery);
+}
+
+ClusterTopology::~ClusterTopology() {
+  loop_.cancel(timer_);
+}
+
+void ClusterTopology::add_scout(const Target& target) {
+  const bool known = std::ranges::any_of(scouts_, [&](const auto& scout) { return scout->target() == target; });
+  if (known || scouts_.size() >= bounds::redis_scouts_max) return;
+  RedisLink::Options link = options_.link;
+  link.target = target;
+  link.client.script = {};
+  scouts_.push_back(std::make_unique<Scout>(loop_, static_cast<Scout::Owner&>(*this), std::move(link),
+                                            std::vector<std::string_view>{"CLUSTER", "SLOTS"}));
+}
+
+void ClusterTopology::ask_soon(Duration after) {
+  const Time when = loop_.now().time + after;
+  if (timer_ != 0 && timer_at_ <= when) return;
+  loop_.cancel(timer_);
+  timer_at_ = when;
+  timer_ = loop_.at(when, [this] { ask(); });
+}
+
+void ClusterTopology::ask() {
+  timer_ = 0;
+  for (std::size_t tries = 0; tries < scouts_.size(); ++tries) {
+    if (scouts_[next_scout_++ % scouts_.size()]->ask()) break;
+  }
+  if (!is_up()) ask_soon(kAskEvery);
+}
+
+void ClusterTopology::failed(std::string_view why) {
+  // The first of them may fail before the last was made.
+  const bool all = scouts_.size() >= options_.endpoints.size() &&
+                   std::ranges::all_of(scouts_, [](const auto& scout) { return scout->is_failing(); });
+  if (all && options_.nobody_knows) options_.nobody_knows(why);
+}
+
+void ClusterTopology::heard(const Scout& scout, const resp::Reply& reply) {
+  auto read = SlotMap::read(reply, scout.target());
+  // A node that was reset or is joining serves nothing: what is known is better than that.
+  if (!read || read->masters().empty()) return;
+  slots_ = std::move(*read);
+  for (const Target& master : slots_.masters()) add_scout(master);
+  appoint();
+  drop_unused();
+}
+
+// A node for every master of the map.
+void ClusterTopology::appoint() {
+  masters_.clear();
+  for (const Target& master : slots_.masters()) masters_.push_back(find_or_make(master));
+}
+
+RedisNode* ClusterTopology::find_or_make(const Target& target) {
+  const auto found = std::ranges::find_if(nodes_, [&](const auto& node) { return node->target() == target; });
+  if (found != nodes_.end()) return found->get();
+  nodes_.push_back(make_node_(target));
+  nodes_.back()->start();
+  return nodes_.back().get();
+}
+
+void ClusterTopology::drop_unused() {
+  for (std::unique_ptr<RedisNode>& node : nodes_) {
+    if (std::ranges::find(slots_.masters(), node->target()) == slots_.masters().end()) retired_.add(std::move(node));
+  }
+  std::erase(nodes_, nullptr);
+}
+
+RedisNode* ClusterTopology::node_of(int slot) {
+  const std::size_t master = slots_.index(static_cast<Slot>(slot));
+  if (master != SlotMap::kNobody) return masters_[master];
+  ask_soon(kAskEvery);
+  return nullptr;
+}
+
+std::vector<RedisNode*> ClusterTopology::masters() {
+  if (slots_.is_whole()) return masters_;
+  ask_soon(kAskEvery);
+  return {};
+}
+
+Topology::Next ClusterTopology::refused(RedisNode& node, const Refused& refused) {
+  switch (refused.refusal) {
+    case Refusal::moved:
+    case Refusal::ask: {
+      const auto target = parse_target(refused.address, node.target());
+      if (refused.slot < 0 || !target) return {};
+      if (refused.refusal == Refusal::ask) return {find_or_make(*target), true};
+      ask_soon(Duration::zero());
+      if (!slots_.moved(static_cast<Slot>(refused.slot), *target)) return {};
+      appoint();
+      return {find_or_make(*target), false};
+    }
+    case Refusal::try_again:
+      return {&node, false};
+    case Refusal::cluster_down:
+    case Refusal::read_only:
+      ask_soon(kAskEvery);
+      return {};
+    default:
+      return {};
+  }
+}
+
+void ClusterTopology::changed(RedisNode& node) {
+  if (!node.is_up()) ask_soon(kAskEvery);
+}
+
+bool ClusterTopology::is_up() const noexcept {
+  return slots_.is_whole() && std::ranges::all_of(nodes_, [](const auto& node) { return node->is_up(); });
+}
+
+}  // namespace weir::redis

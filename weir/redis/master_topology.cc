@@ -1,0 +1,118 @@
+#include "weir/redis/master_topology.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/base/bounds.h"
+#include "weir/redis/discovery.h"
+
+namespace weir::redis {
+namespace {
+
+constexpr Duration kSearchEvery = std::chrono::milliseconds{200};
+// Sentinels and servers need a moment to agree; following each of them in turn would never connect to any.
+constexpr Duration kSettle = std::chrono::seconds{1};
+
+}  // namespace
+
+MasterTopology::MasterTopology(Loop& loop, MakeNode make_node, Options options)
+    : loop_(loop), make_node_(std::move(make_node)), options_(std::move(options)), retired_(loop) {
+  for (const Target& endpoint : options_.endpoints) add_scout(endpoint);
+  search();
+}
+
+MasterTopology::~MasterTopology() {
+  loop_.cancel(timer_);
+}
+
+void MasterTopology::add_scout(const Target& target) {
+  const bool known = std::ranges::any_of(scouts_, [&](const auto& scout) { return scout->target() == target; });
+  if (known || scouts_.size() >= bounds::redis_scouts_max) return;
+  RedisLink::Options link = options_.link;
+  link.target = target;
+  link.client.script = {};
+  std::vector<std::string_view> command = {"ROLE"};
+  if (!options_.master_name.empty()) {
+    // Sentinels have users of their own, if any; a login for Redis would be refused.
+    link.client.username.clear();
+    link.client.password.clear();
+    link.client.db = 0;
+    link.client.channel = "+switch-master";
+    command = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", options_.master_name};
+  }
+  scouts_.push_back(
+      std::make_unique<Scout>(loop_, static_cast<Scout::Owner&>(*this), std::move(link), std::move(command)));
+}
+
+void MasterTopology::search() {
+  searching_ = true;
+  if (timer_ != 0) return;
+  for (std::size_t i = 0; i < scouts_.size(); ++i) scouts_[i]->ask();
+  timer_ = loop_.at(loop_.now().time + kSearchEvery, [this] {
+    timer_ = 0;
+    if (is_up() && !searching_) return;
+    search();
+  });
+}
+
+void MasterTopology::heard(const Scout& scout, const resp::Reply& reply) {
+  if (!options_.master_name.empty()) {
+    if (const auto master = read_master_address(reply, scout.target()); master && searching_) found(*master);
+    return;
+  }
+  const auto role = read_role(reply, scout.target());
+  if (!role) return;
+  if (role->kind == Role::Kind::master && searching_) found(scout.target());
+  if (role->kind == Role::Kind::replica) add_scout(role->master);
+}
+
+void MasterTopology::told(const Scout& scout, const resp::Reply& push) {
+  if (const auto master = read_switch(push, options_.master_name, scout.target())) follow(*master);
+}
+
+void MasterTopology::failed(std::string_view why) {
+  // The first of them may fail before the last was made.
+  const bool all = scouts_.size() >= options_.endpoints.size() &&
+                   std::ranges::all_of(scouts_, [](const auto& scout) { return scout->is_failing(); });
+  if (all && options_.nobody_knows) options_.nobody_knows(why);
+}
+
+void MasterTopology::found(const Target& target) {
+  if (master_ != nullptr && master_->target() == target) {
+    // It says that it is the master: a READONLY was the end of its time as a replica.
+    searching_ = !master_->is_up();
+  } else if (master_ == nullptr || loop_.now().time >= settled_) {
+    follow(target);
+  }
+}
+
+void MasterTopology::follow(const Target& target) {
+  if (master_ != nullptr && master_->target() == target) return;
+  retired_.add(std::move(master_));
+  settled_ = loop_.now().time + kSettle;
+  master_ = make_node_(target);
+  master_->start();
+  search();
+}
+
+std::vector<RedisNode*> MasterTopology::masters() {
+  if (master_ == nullptr) return {};
+  return {master_.get()};
+}
+
+Topology::Next MasterTopology::refused(RedisNode& node, const Refused& refused) {
+  if (refused.refusal == Refusal::read_only && &node == master_.get()) search();
+  // The question began before the master moved.
+  return {&node == master_.get() || !is_up() ? nullptr : master_.get(), false};
+}
+
+void MasterTopology::changed(RedisNode& node) {
+  if (&node != master_.get()) return;
+  if (!node.is_up()) {
+    search();
+  } else if (loop_.now().time < settled_) {
+    searching_ = false;
+  }
+}
+
+}  // namespace weir::redis

@@ -146,8 +146,9 @@ void use_stored_form(const Known& known, const std::string& key, const std::stri
 using Act = std::function<Outcome(const std::shared_ptr<const Policy>& policy, const AccessEntry& entry)>;
 
 // Calls `act` with the entry once it says whom it is about. A handle is searched for first.
-Outcome with_client(Front& front, const Request& request, const Client& client, AccessEntry entry, const Act& act) {
-  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+Outcome with_client(AdminShared& shared, const Request& request, const Client& client, AccessEntry entry,
+                    const Act& act) {
+  const std::shared_ptr<const Policy> policy = shared.reloader.policy().current();
   const Wall wall = request.now.wall;
   const bool by_key = !client.apikey.empty() && client.ip.empty() && client.limit.empty() && client.id.empty();
   std::optional<NamedByHandle> named;
@@ -157,10 +158,10 @@ Outcome with_client(Front& front, const Request& request, const Client& client, 
   }
   if (named) {
     entry.limit = client.limit;
-    return find_key(front, policy, std::move(*named), request.now,
-                    [&front, policy, entry, wall, act](const KnownKey& key) mutable {
+    return find_key(shared, policy, std::move(*named), request.now,
+                    [&shared, policy, entry, wall, act](const KnownKey& key) mutable {
                       (entry.limit.empty() ? entry.apikey : entry.id) = key.stored;
-                      use_stored_form(*front.keeper.known().current(), key.id, key.stored, wall, entry);
+                      use_stored_form(*shared.keeper.known().current(), key.id, key.stored, wall, entry);
                       return act(policy, entry);
                     });
   }
@@ -169,16 +170,16 @@ Outcome with_client(Front& front, const Request& request, const Client& client, 
   if (by_key || (limit != nullptr && limit->is_keyed_by_api_key())) {
     const std::string key = by_key ? entry.apikey : entry.id;
     const std::string handle = by_key ? policy->full_handle(key) : full_handle_of(policy->hash_key(), key);
-    use_stored_form(*front.keeper.known().current(), key, handle, wall, entry);
+    use_stored_form(*shared.keeper.known().current(), key, handle, wall, entry);
   }
   return act(policy, entry);
 }
 
-std::optional<Reply> read_entry(Front& front, const Request& request, Client& client, AccessEntry& entry) {
+std::optional<Reply> read_entry(AdminShared& shared, const Request& request, Client& client, AccessEntry& entry) {
   static constexpr std::array<std::string_view, 7> kFields = {"ip",     "apikey", "limit",  "id",
                                                               "reason", "for",    "expires"};
   std::optional<JsonValue> object;
-  if (auto refused = read_object(front, request, kFields, object)) return refused;
+  if (auto refused = read_object(shared, request, kFields, object)) return refused;
   std::array<std::string, 5> texts;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     auto text = text_field(*object, kFields[i]);
@@ -194,10 +195,10 @@ std::optional<Reply> read_entry(Front& front, const Request& request, Client& cl
 
 }  // namespace
 
-Outcome list_entries(Front& front, const Request& request) {
+Outcome list_entries(AdminShared& shared, const Request& request) {
   const auto list = list_of(request.parts[0]);
   if (!list) return no_such_list(request.parts[0]);
-  const auto write = [list = *list, policy = front.reloader.policy().current(), &keeper = front.keeper,
+  const auto write = [list = *list, policy = shared.reloader.policy().current(), &keeper = shared.keeper,
                       wall = request.now.wall] {
     Reply reply;
     JsonWriter json(reply.content);
@@ -209,31 +210,31 @@ Outcome list_entries(Front& front, const Request& request) {
     json.end_array().end_object();
     return reply;
   };
-  return std::make_unique<Writing>(front.errands, write);
+  return std::make_unique<Writing>(shared.background_tasks, write);
 }
 
-Outcome add_entry(Front& front, const Request& request) {
+Outcome add_entry(AdminShared& shared, const Request& request) {
   const auto list = list_of(request.parts[0]);
   if (!list) return no_such_list(request.parts[0]);
   Client client;
   AccessEntry read;
   read.list = *list;
-  if (auto refused = read_entry(front, request, client, read)) return std::move(*refused);
-  return with_client(front, request, client, std::move(read),
-                     [&front, wall = request.now.wall, peer = std::string(request.peer), word = request.parts[0]](
+  if (auto refused = read_entry(shared, request, client, read)) return std::move(*refused);
+  return with_client(shared, request, client, std::move(read),
+                     [&shared, wall = request.now.wall, peer = std::string(request.peer), word = request.parts[0]](
                          const std::shared_ptr<const Policy>& policy, const AccessEntry& entry) -> Outcome {
                        if (hits_caller(*policy, entry, peer))
                          return refuse(409, "conflict", "that is your own address, " + peer);
                        const auto before = std::make_shared<std::string>();
                        const std::string after = text_of(*policy, entry);
                        return std::make_unique<Changing>(
-                           front.errands,
-                           [&keeper = front.keeper, policy, entry, wall, before](const KnownKeeper::Done& done) {
+                           shared.background_tasks,
+                           [&keeper = shared.keeper, policy, entry, wall, before](const KnownKeeper::Done& done) {
                              *before = entry_before(keeper, *policy, entry, wall);
                              keeper.add(entry, wall, done);
                            },
-                           [&front, who = entry.added_by, word, before, after](bool, Now now) {
-                             audit(front, who, now.wall, "access add", word, *before, after);
+                           [&shared, who = entry.added_by, word, before, after](bool, Now now) {
+                             audit(shared, who, now.wall, "access add", word, *before, after);
                              Reply reply;
                              reply.content = R"({"entries":[)" + after + "]}";
                              return reply;
@@ -241,7 +242,7 @@ Outcome add_entry(Front& front, const Request& request) {
                      });
 }
 
-Outcome remove_entry(Front& front, const Request& request) {
+Outcome remove_entry(AdminShared& shared, const Request& request) {
   const auto list = list_of(request.parts[0]);
   if (!list) return no_such_list(request.parts[0]);
   const Parameters& given = request.parameters;
@@ -250,27 +251,27 @@ Outcome remove_entry(Front& front, const Request& request) {
   AccessEntry selector;
   // A whole key belongs in a body, not in an address.
   if (!request.content.empty()) {
-    if (auto refused = read_entry(front, request, client, selector)) return std::move(*refused);
+    if (auto refused = read_entry(shared, request, client, selector)) return std::move(*refused);
   }
   selector.list = *list;
   return with_client(
-      front, request, client, std::move(selector),
-      [&front, wall = request.now.wall, who = std::string(caller(request)), word = request.parts[0]](
+      shared, request, client, std::move(selector),
+      [&shared, wall = request.now.wall, who = std::string(caller(request)), word = request.parts[0]](
           const std::shared_ptr<const Policy>& policy, const AccessEntry& entry) -> Outcome {
         const auto before = std::make_shared<std::string>();
         return std::make_unique<Changing>(
-            front.errands,
-            [&keeper = front.keeper, policy, entry, wall, before](const KnownKeeper::Done& done) {
+            shared.background_tasks,
+            [&keeper = shared.keeper, policy, entry, wall, before](const KnownKeeper::Done& done) {
               *before = entry_before(keeper, *policy, entry, wall);
               keeper.remove(entry, wall, done);
             },
-            [&front, who, word, before](bool found, Now now) {
+            [&shared, who, word, before](bool found, Now now) {
               if (!found) {
                 return refuse(
                     404, "not_found",
                     "no such entry was added at run time; those of the configuration end with the configuration");
               }
-              audit(front, who, now.wall, "access remove", word, *before, {});
+              audit(shared, who, now.wall, "access remove", word, *before, {});
               Reply reply;
               reply.content = R"({"removed":1})";
               return reply;

@@ -84,7 +84,7 @@ const Adjustment* live_adjustment(const Policy& policy, const Target& target, co
 }
 
 // Puts the adjustment in force for one client, `id` as in bucket keys. The adjustment's own id is what it stores.
-Outcome put_adjustment(Front& front, const std::shared_ptr<const Policy>& policy, const Target& target,
+Outcome put_adjustment(AdminShared& shared, const std::shared_ptr<const Policy>& policy, const Target& target,
                        Adjustment adjustment, Wall wall) {
   const auto& [limit, id] = target;
   adjustment.hash_mark = policy->hash_mark(*limit);
@@ -101,38 +101,38 @@ Outcome put_adjustment(Front& front, const std::shared_ptr<const Policy>& policy
                                           " to refill at this rate, and on Redis at most " +
                                           print_duration(policy->window_max()) + " is possible"});
   }
-  const std::shared_ptr<const Known> known = front.keeper.known().current();
+  const std::shared_ptr<const Known> known = shared.keeper.known().current();
   const Adjustment* const old = live_adjustment(*policy, {limit, id}, *known, wall);
   if (old != nullptr) adjustment.id = old->id;  // one per client, however it was named
   const std::string before = text_of(*policy, old, wall);
   const std::string after = text_of(*policy, &adjustment, wall);
   return std::make_unique<Changing>(
-      front.errands,
-      [&keeper = front.keeper, adjustment, wall](const KnownKeeper::Done& done) {
+      shared.background_tasks,
+      [&keeper = shared.keeper, adjustment, wall](const KnownKeeper::Done& done) {
         keeper.adjust(adjustment, wall, done);
       },
-      [&front, who = adjustment.added_by, whom = shown(*policy, target), before, after](bool, Now now) {
-        audit(front, who, now.wall, "adjust", whom, before, after);
+      [&shared, who = adjustment.added_by, whom = shown(*policy, target), before, after](bool, Now now) {
+        audit(shared, who, now.wall, "adjust", whom, before, after);
         Reply reply;
         reply.content = after;
         return reply;
       });
 }
 
-Outcome end_adjustment(Front& front, const std::shared_ptr<const Policy>& policy, const Target& target,
+Outcome end_adjustment(AdminShared& shared, const std::shared_ptr<const Policy>& policy, const Target& target,
                        const std::string& who, Wall wall) {
-  const std::shared_ptr<const Known> known = front.keeper.known().current();
+  const std::shared_ptr<const Known> known = shared.keeper.known().current();
   const Adjustment* const old = live_adjustment(*policy, target, *known, wall);
   const std::string stored = old == nullptr ? target.id : old->id;
   const std::string before = text_of(*policy, old, wall);
   return std::make_unique<Changing>(
-      front.errands,
-      [&keeper = front.keeper, limit = target.limit->name, stored, wall](const KnownKeeper::Done& done) {
+      shared.background_tasks,
+      [&keeper = shared.keeper, limit = target.limit->name, stored, wall](const KnownKeeper::Done& done) {
         keeper.unadjust(limit, stored, wall, done);
       },
-      [&front, who, name = shown(*policy, target), before](bool found, Now now) {
+      [&shared, who, name = shown(*policy, target), before](bool found, Now now) {
         if (!found) return refuse(404, "not_found", "there is no adjustment for " + name);
-        audit(front, who, now.wall, "unadjust", name, before, {});
+        audit(shared, who, now.wall, "unadjust", name, before, {});
         Reply reply;
         reply.content = R"({"removed":1})";
         return reply;
@@ -140,12 +140,12 @@ Outcome end_adjustment(Front& front, const std::shared_ptr<const Policy>& policy
 }
 
 // Calls `act` with the client that limit and id name, and with what an adjustment of it stores.
-Outcome with_target(Front& front, const Request& request, std::string_view limit, std::string_view id,
+Outcome with_target(AdminShared& shared, const Request& request, std::string_view limit, std::string_view id,
                     std::function<Outcome(const std::shared_ptr<const Policy>&, const Target&, std::string)> act) {
-  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  const std::shared_ptr<const Policy> policy = shared.reloader.policy().current();
   if (auto named = named_by_handle(*policy, id, limit); named && named->limit != nullptr) {
     const NamedLimit* const one = named->limit;
-    return find_key(front, policy, std::move(*named), request.now, [policy, one, act](const KnownKey& key) {
+    return find_key(shared, policy, std::move(*named), request.now, [policy, one, act](const KnownKey& key) {
       return act(policy, Target{one, key.id}, key.stored);
     });
   }
@@ -155,26 +155,27 @@ Outcome with_target(Front& front, const Request& request, std::string_view limit
   return act(policy, std::get<Target>(target), std::move(stored));
 }
 
-Outcome adjust(Front& front, const Request& request, JsonValue object, std::string_view limit, std::string_view id) {
+Outcome adjust(AdminShared& shared, const Request& request, JsonValue object, std::string_view limit,
+               std::string_view id) {
   const Wall wall = request.now.wall;
   Adjustment adjustment;
   adjustment.limit = limit;
   adjustment.added_by = caller(request);
   const std::optional<Error> error = read_numbers(object, wall, adjustment);
-  return with_target(front, request, limit, id,
-                     [&front, adjustment, error, wall](const std::shared_ptr<const Policy>& policy,
-                                                       const Target& target, std::string stored) mutable -> Outcome {
+  return with_target(shared, request, limit, id,
+                     [&shared, adjustment, error, wall](const std::shared_ptr<const Policy>& policy,
+                                                        const Target& target, std::string stored) mutable -> Outcome {
                        if (error) return bad_value(*error);
                        adjustment.id = std::move(stored);
-                       return put_adjustment(front, policy, target, std::move(adjustment), wall);
+                       return put_adjustment(shared, policy, target, std::move(adjustment), wall);
                      });
 }
 
-Outcome unadjust(Front& front, const Request& request, std::string_view limit, std::string_view id) {
-  return with_target(front, request, limit, id,
-                     [&front, who = std::string(caller(request)), wall = request.now.wall](
+Outcome unadjust(AdminShared& shared, const Request& request, std::string_view limit, std::string_view id) {
+  return with_target(shared, request, limit, id,
+                     [&shared, who = std::string(caller(request)), wall = request.now.wall](
                          const std::shared_ptr<const Policy>& policy, const Target& target, const std::string&) {
-                       return end_adjustment(front, policy, target, who, wall);
+                       return end_adjustment(shared, policy, target, who, wall);
                      });
 }
 
@@ -194,8 +195,8 @@ std::variant<Named, Reply> read_named(JsonValue object) {
 
 }  // namespace
 
-Outcome list_adjustments(Front& front, const Request& request) {
-  const auto write = [policy = front.reloader.policy().current(), &keeper = front.keeper, wall = request.now.wall] {
+Outcome list_adjustments(AdminShared& shared, const Request& request) {
+  const auto write = [policy = shared.reloader.policy().current(), &keeper = shared.keeper, wall = request.now.wall] {
     Reply reply;
     JsonWriter json(reply.content);
     json.begin_object().key("adjustments").begin_array();
@@ -203,38 +204,38 @@ Outcome list_adjustments(Front& front, const Request& request) {
     json.end_array().end_object();
     return reply;
   };
-  return std::make_unique<Writing>(front.errands, write);
+  return std::make_unique<Writing>(shared.background_tasks, write);
 }
 
-Outcome adjust_in_path(Front& front, const Request& request) {
+Outcome adjust_in_path(AdminShared& shared, const Request& request) {
   static constexpr std::array<std::string_view, 5> kFields = {"rate", "burst", "count", "period", "for"};
   std::optional<JsonValue> object;
-  if (auto refused = read_object(front, request, kFields, object)) return std::move(*refused);
-  return adjust(front, request, *object, request.parts[0], request.parts[1]);
+  if (auto refused = read_object(shared, request, kFields, object)) return std::move(*refused);
+  return adjust(shared, request, *object, request.parts[0], request.parts[1]);
 }
 
-Outcome adjust_in_body(Front& front, const Request& request) {
+Outcome adjust_in_body(AdminShared& shared, const Request& request) {
   static constexpr std::array<std::string_view, 7> kFields = {"limit", "id", "rate", "burst", "count", "period", "for"};
   std::optional<JsonValue> object;
-  if (auto refused = read_object(front, request, kFields, object)) return std::move(*refused);
+  if (auto refused = read_object(shared, request, kFields, object)) return std::move(*refused);
   auto named = read_named(*object);
   if (auto* reply = std::get_if<Reply>(&named)) return std::move(*reply);
   const auto& [limit, id] = std::get<Named>(named);
-  return adjust(front, request, *object, limit, id);
+  return adjust(shared, request, *object, limit, id);
 }
 
-Outcome unadjust_in_path(Front& front, const Request& request) {
-  return unadjust(front, request, request.parts[0], request.parts[1]);
+Outcome unadjust_in_path(AdminShared& shared, const Request& request) {
+  return unadjust(shared, request, request.parts[0], request.parts[1]);
 }
 
-Outcome unadjust_in_body(Front& front, const Request& request) {
+Outcome unadjust_in_body(AdminShared& shared, const Request& request) {
   static constexpr std::array<std::string_view, 2> kFields = {"limit", "id"};
   std::optional<JsonValue> object;
-  if (auto refused = read_object(front, request, kFields, object)) return std::move(*refused);
+  if (auto refused = read_object(shared, request, kFields, object)) return std::move(*refused);
   auto named = read_named(*object);
   if (auto* reply = std::get_if<Reply>(&named)) return std::move(*reply);
   const auto& [limit, id] = std::get<Named>(named);
-  return unadjust(front, request, limit, id);
+  return unadjust(shared, request, limit, id);
 }
 
 }  // namespace weir::admin

@@ -3,10 +3,10 @@
 #include <string_view>
 
 #include "weir/admin/admin_session.h"
-#include "weir/admin/front_test.h"
+#include "weir/admin/admin_shared_test.h"
 #include "weir/protocol/testing/http_texts.h"
 #include "weir/protocol/testing/session_conformance.h"
-#include "weir/store/memory/memory_roster.h"
+#include "weir/store/memory/memory_bucket_scan.h"
 
 namespace weir {
 namespace {
@@ -15,8 +15,8 @@ namespace {
 admin::Around& around() {
   static const std::unique_ptr<Table> table =
       std::move(*Table::create({.buckets_max = 1000, .names = true, .huge_pages = false}, HashKey{1, 2}));
-  static MemoryRoster roster{*table};
-  static admin::Around around{roster};
+  static MemoryBucketScan bucket_scan{*table};
+  static admin::Around around{bucket_scan};
   around.log.clear();
   return around;
 }

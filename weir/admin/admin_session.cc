@@ -76,7 +76,7 @@ std::optional<Reply> AdminSession::refuse_head(const Found& found) const {
     write_field("Allow", found.allow, reply.fields);
     return reply;
   }
-  return admin::refusal(head, found.route->needs, front_.reloader.current()->settings.admin, front_.loopback);
+  return admin::refusal(head, found.route->needs, shared_.reloader.current()->settings.admin, shared_.loopback);
 }
 
 Outcome AdminSession::call(const Found& found) {
@@ -95,7 +95,7 @@ Outcome AdminSession::call(const Found& found) {
   request.content_type = media_type_of(head.content_type);
   request.content = reader_.content();
   request.peer = peer_;
-  request.now = front_.clock.now();
+  request.now = shared_.clock.now();
   if (!found.route->any_parameters) {
     auto parameters = admin::Parameters::read(head.query, found.route->parameters);
     if (!parameters) {
@@ -104,7 +104,7 @@ Outcome AdminSession::call(const Found& found) {
     }
     request.parameters = std::move(*parameters);
   }
-  return found.route->call(front_, request);
+  return found.route->call(shared_, request);
 }
 
 void AdminSession::handle(Queries& queries, std::string& out) {
@@ -134,7 +134,7 @@ void AdminSession::reply(std::uint64_t sequence, const Result<Answer>& answer, s
 
 // `queries` is null where nothing can be asked: after answers.
 void AdminSession::advance(Queries* queries, std::string& out) {
-  const Now now = front_.clock.now();
+  const Now now = shared_.clock.now();
   std::optional<Outcome> outcome = work_->step(now);
   if (!outcome) {
     next_wake_ = now.time + work_->pause();
@@ -150,18 +150,18 @@ void AdminSession::advance(Queries* queries, std::string& out) {
 // Server-sent events (WHATWG HTML §9.2), until either side ends: so there is no length, and nothing comes after it.
 void AdminSession::begin(const Stream& stream, std::string& out) {
   out += "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: close\r\n";
-  write_date_field(std::chrono::floor<std::chrono::seconds>(front_.clock.now().wall), out);
+  write_date_field(std::chrono::floor<std::chrono::seconds>(shared_.clock.now().wall), out);
   out += "\r\n";
   closing_ = true;
   if (pending_.head_only) return;
   out += ": decisions as they happen\n\n";
   stream_ = stream.queue;
-  last_words_ = front_.clock.now().time;
+  last_words_ = shared_.clock.now().time;
   next_wake_ = last_words_ + kStreamEvery;
 }
 
 void AdminSession::pump(std::string& out) {
-  const Time now = front_.clock.now().time;
+  const Time now = shared_.clock.now().time;
   next_wake_ = now + kStreamEvery;
   if (out.size() >= kStreamBytes) return;  // what the peer does not take waits in the queue, and is dropped there
   const EventQueue::Taken taken = stream_->take(kStreamBytes);
@@ -187,7 +187,7 @@ void AdminSession::wake(Time, Queries& queries, std::string& out) {
 
 void AdminSession::write(const Reply& reply, std::string& out) {
   std::string fields = reply.fields;
-  write_date_field(std::chrono::floor<std::chrono::seconds>(front_.clock.now().wall), fields);
+  write_date_field(std::chrono::floor<std::chrono::seconds>(shared_.clock.now().wall), fields);
   HttpResponse response;
   response.status = reply.status;
   response.content_type = reply.content_type;

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "weir/admin/front.h"
+#include "weir/admin/admin_shared.h"
 #include "weir/admin/router.h"
 #include "weir/admin/work.h"
 #include "weir/protocol/session.h"
@@ -18,8 +18,9 @@ namespace weir {
 
 class AdminSession final : public Session {
  public:
-  // The front outlives the session. `peer` is the caller's address; empty: a UNIX socket.
-  AdminSession(admin::Front& front, std::string_view peer) : front_(front), reader_(front.head), peer_(peer) {}
+  // The shared outlives the session. `peer` is the caller's address; empty: a UNIX socket.
+  AdminSession(admin::AdminShared& shared, std::string_view peer)
+      : shared_(shared), reader_(shared.head), peer_(peer) {}
 
   void at(Now now) noexcept override { now_ = now.time; }
   Result<std::size_t> receive(std::string_view bytes, Queries& queries, std::string& out) override;
@@ -50,7 +51,7 @@ class AdminSession final : public Session {
   void pump(std::string& out);
   void write(const admin::Reply& reply, std::string& out);
 
-  admin::Front& front_;
+  admin::AdminShared& shared_;
   RequestReader reader_;
   std::string peer_;
   Pending pending_;

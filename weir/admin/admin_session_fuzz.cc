@@ -6,26 +6,26 @@
 #include <string_view>
 
 #include "weir/admin/admin_session.h"
-#include "weir/admin/front_test.h"
+#include "weir/admin/admin_shared_test.h"
 #include "weir/base/assert.h"
 
 namespace {
 
-class NoBuckets final : public weir::Roster {
+class NoBuckets final : public weir::BucketScan {
  public:
   void visit(std::string_view, Look, weir::Now, const Visit&, const Done& done) override { done(Step{}); }
   void forget(std::string_view, weir::Now, const Done& done) override { done(Step{}); }
 };
 
 // Returns when the background thread has run everything that was queued.
-void finish_errands(weir::admin::Errands& errands) {
+void finish_errands(weir::admin::BackgroundTasks& background_tasks) {
   std::promise<void> reached;
-  if (errands.run([&reached] { reached.set_value(); })) reached.get_future().wait();
+  if (background_tasks.run([&reached] { reached.set_value(); })) reached.get_future().wait();
 }
 
 std::string talk(std::string_view first, std::string_view second) {
-  NoBuckets roster;
-  weir::admin::Around around(roster);
+  NoBuckets bucket_scan;
+  weir::admin::Around around(bucket_scan);
   weir::AdminSession session(around.front(), "127.0.0.1");
   weir::Queries queries;
   std::string out;
@@ -40,7 +40,7 @@ std::string talk(std::string_view first, std::string_view second) {
       pending.erase(0, *taken);
       for (const weir::Asked& asked : queries.all()) session.reply(asked.sequence, weir::Answer{}, out);
       for (int i = 0; i < 100 && session.working(); ++i) {
-        finish_errands(around.front().errands);
+        finish_errands(around.front().background_tasks);
         queries.clear();
         session.wake(weir::Time{}, queries, out);
         for (const weir::Asked& asked : queries.all()) session.reply(asked.sequence, weir::Answer{}, out);

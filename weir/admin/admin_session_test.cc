@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "weir/admin/desk_test.h"
+#include "weir/admin/admin_client_test.h"
 
 namespace weir::admin {
 namespace {
@@ -16,7 +16,7 @@ std::string bearer(std::string_view token) {
 }
 
 TEST(AdminSession, AnswersProbesToEverybody) {
-  Desk desk(kTokens);
+  AdminClient desk(kTokens);
   EXPECT_EQ(desk.get("/healthz").content, R"({"status":"alive"})");
   EXPECT_EQ(desk.get("/readyz").content, R"({"status":"ready"})");
   EXPECT_EQ(desk.get("/readyz?deep=true").status, 200);
@@ -24,7 +24,7 @@ TEST(AdminSession, AnswersProbesToEverybody) {
 }
 
 TEST(AdminSession, WantsATokenWhereThereAreTokens) {
-  Desk desk(kTokens);
+  AdminClient desk(kTokens);
   for (const std::string_view path : {"/metrics", "/ratelimit/stats", "/ratelimit/clients", "/ratelimit/events"}) {
     EXPECT_EQ(desk.get(path).status, 401) << path;
     EXPECT_EQ(desk.get(path).error(), "unauthorized");
@@ -38,7 +38,7 @@ TEST(AdminSession, WantsATokenWhereThereAreTokens) {
 }
 
 TEST(AdminSession, AWriteWithoutTheWriteTokenChangesNothing) {
-  Desk desk(kTokens);
+  AdminClient desk(kTokens);
   EXPECT_TRUE(desk.allowed("orders", "1", 5));
   EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all?confirm=all", "{}", kJson).status, 401);
   EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all?confirm=all", "{}", bearer("reader")).status, 403);
@@ -53,7 +53,7 @@ TEST(AdminSession, AWriteWithoutTheWriteTokenChangesNothing) {
 }
 
 TEST(AdminSession, WithoutTokensAWriteMustProveThatNoWebPageMadeIt) {
-  Desk desk;
+  AdminClient desk;
   const Told plain = desk.call("POST", "/ratelimit/reset/ip:10.0.0.1", {}, {});
   EXPECT_EQ(plain.status, 415);
   EXPECT_EQ(plain.error(), "unsupported_media_type");
@@ -73,7 +73,7 @@ TEST(AdminSession, WithoutTokensAWriteMustProveThatNoWebPageMadeIt) {
 }
 
 TEST(AdminSession, WithoutTokensReadsEventsAndWritesNeedALoopbackHost) {
-  Desk desk;
+  AdminClient desk;
   const auto status_of = [&](std::string_view line, std::string_view host) {
     AdminSession session(desk.around.front(), "127.0.0.1");
     std::string out;
@@ -92,7 +92,7 @@ TEST(AdminSession, WithoutTokensReadsEventsAndWritesNeedALoopbackHost) {
 }
 
 TEST(AdminSession, IsClosedToTheWorldWhenTokensAreGone) {
-  Desk desk;
+  AdminClient desk;
   desk.around.front().loopback = false;  // as after a reload that took the tokens away
   EXPECT_EQ(desk.get("/ratelimit/stats").status, 401);
   EXPECT_EQ(desk.call("POST", "/ratelimit/reload").status, 401);
@@ -100,7 +100,7 @@ TEST(AdminSession, IsClosedToTheWorldWhenTokensAreGone) {
 }
 
 TEST(AdminSession, SaysWhatAPathTakes) {
-  Desk desk;
+  AdminClient desk;
   const Told wrong = desk.call("DELETE", "/ratelimit/config");
   EXPECT_EQ(wrong.status, 405);
   EXPECT_EQ(wrong.error(), "method_not_allowed");
@@ -116,14 +116,14 @@ TEST(AdminSession, SaysWhatAPathTakes) {
 }
 
 TEST(AdminSession, AnswersHeadWithoutContent) {
-  Desk desk;
+  AdminClient desk;
   const Told told = desk.call("HEAD", "/ratelimit/stats", {}, {});
   EXPECT_EQ(told.status, 200);
   EXPECT_EQ(told.content, "");
 }
 
 TEST(AdminSession, RefusesParametersThatNobodyReads) {
-  Desk desk;
+  AdminClient desk;
   EXPECT_EQ(desk.call("POST", "/ratelimit/reset/1?limti=orders").error(), "unknown_field");
   EXPECT_EQ(desk.get("/ratelimit/clients?limit=orders&limit=orders").error(), "bad_value");
   EXPECT_EQ(desk.get("/ratelimit/clients?prefix=%zz").error(), "bad_value");
@@ -131,7 +131,7 @@ TEST(AdminSession, RefusesParametersThatNobodyReads) {
 }
 
 TEST(AdminSession, TellsAPeerThatTakesTooLong) {
-  Desk desk;
+  AdminClient desk;
   AdminSession session(desk.around.front(), "127.0.0.1");
   Queries queries;
   std::string out;
@@ -145,10 +145,10 @@ TEST(AdminSession, TellsAPeerThatTakesTooLong) {
 }
 
 TEST(AdminSession, StreamsDecisionsAndTellsWhatItDropped) {
-  Desk desk;
+  AdminClient desk;
   AdminSession session(desk.around.front(), "127.0.0.1");
   std::string out;
-  desk.talk(session, Desk::request("GET", "/ratelimit/events?limit=orders&allowed=false"), out);
+  desk.talk(session, AdminClient::request("GET", "/ratelimit/events?limit=orders&allowed=false"), out);
   EXPECT_TRUE(out.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n")) << out;
   EXPECT_FALSE(session.finished());
   ASSERT_NE(session.wake_at(), Time::max());

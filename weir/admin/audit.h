@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "weir/admin/front.h"
+#include "weir/admin/admin_shared.h"
 #include "weir/admin/request.h"
 #include "weir/observe/audit.h"
 
@@ -15,9 +15,9 @@ inline std::string_view caller(const Request& request) noexcept {
 }
 
 // `before` and `after` are JSON; empty: nothing.
-inline void audit(const Front& front, std::string_view who, Wall wall, std::string_view action, std::string_view target,
-                  std::string_view before, std::string_view after) {
-  front.log({wall, who, action, target, before, after});
+inline void audit(const AdminShared& shared, std::string_view who, Wall wall, std::string_view action,
+                  std::string_view target, std::string_view before, std::string_view after) {
+  shared.log({wall, who, action, target, before, after});
 }
 
 }  // namespace weir::admin

@@ -16,13 +16,13 @@ std::optional<JsonValue> find(JsonValue object, std::string_view name) {
 
 }  // namespace
 
-std::optional<Reply> read_object(Front& front, const Request& request, std::span<const std::string_view> known,
+std::optional<Reply> read_object(AdminShared& shared, const Request& request, std::span<const std::string_view> known,
                                  std::optional<JsonValue>& object) {
   if (!request.content_type.empty() && !same_word(request.content_type, "application/json")) {
     return refuse(415, "unsupported_media_type",
                   "the content must be application/json, not " + quote(request.content_type));
   }
-  const Result<JsonValue> value = front.json.read(request.content);
+  const Result<JsonValue> value = shared.json.read(request.content);
   if (!value) return refuse(400, "bad_json", value.error().detail);
   if (!value->is(JsonKind::object)) {
     return refuse(400, "bad_value", "the content must be an object, not " + std::string(name_of(value->kind())));

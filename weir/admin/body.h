@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "weir/admin/front.h"
+#include "weir/admin/admin_shared.h"
 #include "weir/admin/request.h"
 #include "weir/admin/work.h"
 #include "weir/base/text.h"
@@ -14,9 +14,9 @@
 
 namespace weir::admin {
 
-// An object with some of these fields, or the refusal: 415, bad_json, unknown_field, bad_value. Valid until the front's
-// reader reads again.
-std::optional<Reply> read_object(Front& front, const Request& request, std::span<const std::string_view> known,
+// An object with some of these fields, or the refusal: 415, bad_json, unknown_field, bad_value. Valid until the
+// shared's reader reads again.
+std::optional<Reply> read_object(AdminShared& shared, const Request& request, std::span<const std::string_view> known,
                                  std::optional<JsonValue>& object);
 
 // Fields of that object; absent or null: nothing. The Error names the field and the rule.

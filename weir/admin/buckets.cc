@@ -35,8 +35,8 @@ std::vector<std::string_view> tiers_of(const NamedLimit& limit) {
 // not full.
 class ClientView final : public Work {
  public:
-  ClientView(const Front& front, std::shared_ptr<const Policy> policy, Target target, Now now)
-      : policy_(std::move(policy)), clients_(front), target_(std::move(target)) {
+  ClientView(const AdminShared& shared, std::shared_ptr<const Policy> policy, Target target, Now now)
+      : policy_(std::move(policy)), clients_(shared), target_(std::move(target)) {
     const auto in_force = policy_->in_force(*target_.limit, target_.id, clients_.known(), now.wall);
     sourced_ = in_force.source != Source::limit && in_force.source != Source::schedule;
     denied_by_ = policy_->denied_by(*target_.limit, target_.id, clients_.known(), now.wall);
@@ -186,13 +186,13 @@ std::vector<AccessEntry> selectors_of(const std::vector<Target>& targets) {
 // Ends automatic blocks beside a reset; operators' entries stay.
 class Unblocking {
  public:
-  void begin(Errands& errands, std::function<void(const KnownKeeper::Done& done)> change) {
+  void begin(BackgroundTasks& background_tasks, std::function<void(const KnownKeeper::Done& done)> change) {
     const auto finish = [](bool changed, Now) {
       Reply reply;
       reply.content = changed ? "true" : "false";
       return reply;
     };
-    changing_ = std::make_unique<Changing>(errands, std::move(change), finish);
+    changing_ = std::make_unique<Changing>(background_tasks, std::move(change), finish);
   }
   // Nothing to wait for: it is done, or was never begun. `refused` gets the reply if it was not possible.
   bool done(Now now, std::optional<Reply>& refused) {
@@ -226,8 +226,8 @@ class Unblocking {
 
 class Forgetting final : public Work {
  public:
-  Forgetting(Front& front, std::string who, std::shared_ptr<const Policy> policy, std::vector<Target> targets)
-      : front_(front), who_(std::move(who)), policy_(std::move(policy)), targets_(std::move(targets)) {
+  Forgetting(AdminShared& shared, std::string who, std::shared_ptr<const Policy> policy, std::vector<Target> targets)
+      : shared_(shared), who_(std::move(who)), policy_(std::move(policy)), targets_(std::move(targets)) {
     for (const Target& target : targets_) {
       if (target.limit == nullptr) {
         forget(std::string(kOwnPrefix) + target.id, Kind::bucket);
@@ -256,8 +256,9 @@ class Forgetting final : public Work {
   }
 
   void unblock(Wall now) {
-    unblocking_.begin(front_.errands, [&keeper = front_.keeper, selectors = selectors_of(targets_),
-                                       now](const KnownKeeper::Done& done) { keeper.unblock(selectors, now, done); });
+    unblocking_.begin(shared_.background_tasks,
+                      [&keeper = shared_.keeper, selectors = selectors_of(targets_),
+                       now](const KnownKeeper::Done& done) { keeper.unblock(selectors, now, done); });
   }
 
   std::optional<Outcome> step(Now now) override {
@@ -270,7 +271,7 @@ class Forgetting final : public Work {
     Reply reply = unblocking_.reply(forgotten_);
     std::string before;
     JsonWriter(before).begin_object().key("buckets").number(static_cast<std::int64_t>(forgotten_)).end_object();
-    audit(front_, who_, now.wall, "reset", whom, before, R"({"buckets":0})");
+    audit(shared_, who_, now.wall, "reset", whom, before, R"({"buckets":0})");
     return reply;
   }
   Duration pause() const noexcept override { return unblocking_.pause(); }
@@ -286,7 +287,7 @@ class Forgetting final : public Work {
     queries_.push_back(query);
   }
 
-  Front& front_;
+  AdminShared& shared_;
   std::string who_;
   std::shared_ptr<const Policy> policy_;
   std::vector<Target> targets_;
@@ -300,12 +301,11 @@ class Forgetting final : public Work {
 // Everything, a part at a time: requests go on in between.
 class ForgettingAll final : public Work {
  public:
-  ForgettingAll(Front& front, const Request& request, bool unblock)
-      : front_(front), who_(caller(request)), progress_(std::make_shared<Progress>()) {
+  ForgettingAll(AdminShared& shared, const Request& request, bool unblock)
+      : shared_(shared), who_(caller(request)), progress_(std::make_shared<Progress>()) {
     if (!unblock) return;
-    unblocking_.begin(front.errands, [&keeper = front.keeper, wall = request.now.wall](const KnownKeeper::Done& done) {
-      keeper.unblock_all(wall, done);
-    });
+    unblocking_.begin(shared.background_tasks, [&keeper = shared.keeper, wall = request.now.wall](
+                                                   const KnownKeeper::Done& done) { keeper.unblock_all(wall, done); });
   }
 
   std::optional<Outcome> step(Now now) override {
@@ -315,7 +315,7 @@ class ForgettingAll final : public Work {
     if (progress_->waiting) return {};
     if (!progress_->over && !progress_->error) {
       progress_->waiting = true;
-      front_.roster.forget(progress_->cursor, now, [progress = progress_](const Result<Roster::Step>& step) {
+      shared_.bucket_scan.forget(progress_->cursor, now, [progress = progress_](const Result<BucketScan::Step>& step) {
         progress->waiting = false;
         if (!step) {
           progress->error = step.error();
@@ -332,7 +332,7 @@ class ForgettingAll final : public Work {
     const auto forgotten = static_cast<std::int64_t>(progress_->forgotten);
     std::string before;
     JsonWriter(before).begin_object().key("buckets").number(forgotten).end_object();
-    audit(front_, who_, now.wall, "reset", "all", before, R"({"buckets":0})");
+    audit(shared_, who_, now.wall, "reset", "all", before, R"({"buckets":0})");
     return unblocking_.reply(progress_->forgotten);
   }
   Duration pause() const noexcept override {
@@ -348,7 +348,7 @@ class ForgettingAll final : public Work {
     bool over = false;
   };
 
-  Front& front_;
+  AdminShared& shared_;
   std::string who_;
   std::shared_ptr<Progress> progress_;
   Unblocking unblocking_;
@@ -362,9 +362,9 @@ struct Resetting {
   bool block = false;  // lift automatic blocks, too
 };
 
-Outcome forget(Front& front, std::string who, std::shared_ptr<const Policy> policy, std::vector<Target> targets,
+Outcome forget(AdminShared& shared, std::string who, std::shared_ptr<const Policy> policy, std::vector<Target> targets,
                bool block, Wall wall) {
-  auto work = std::make_unique<Forgetting>(front, std::move(who), std::move(policy), std::move(targets));
+  auto work = std::make_unique<Forgetting>(shared, std::move(who), std::move(policy), std::move(targets));
   if (!work->too_many()) {
     if (block) work->unblock(wall);
     return work;
@@ -374,62 +374,62 @@ Outcome forget(Front& front, std::string who, std::shared_ptr<const Policy> poli
                     " buckets; name one limit with ?limit=");
 }
 
-Outcome reset(Front& front, const Request& request, const Resetting& asked) {
+Outcome reset(AdminShared& shared, const Request& request, const Resetting& asked) {
   const auto& [id, limit, confirm, block] = asked;
   if (id == "all" && limit.empty()) {
     if (confirm != "all") return refuse(400, "bad_value", "a reset of all buckets needs ?confirm=all");
-    return std::make_unique<ForgettingAll>(front, request, block);
+    return std::make_unique<ForgettingAll>(shared, request, block);
   }
-  std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  std::shared_ptr<const Policy> policy = shared.reloader.policy().current();
   std::string who(caller(request));
   const Wall wall = request.now.wall;
   if (auto named = named_by_handle(*policy, id, limit)) {
     const NamedLimit* const one = named->limit;
-    return find_key(front, policy, std::move(*named), request.now,
-                    [&front, policy, one, who, wall, unblock = asked.block](const KnownKey& key) {
-                      if (one != nullptr) return forget(front, who, policy, {{one, key.id}}, unblock, wall);
+    return find_key(shared, policy, std::move(*named), request.now,
+                    [&shared, policy, one, who, wall, unblock = asked.block](const KnownKey& key) {
+                      if (one != nullptr) return forget(shared, who, policy, {{one, key.id}}, unblock, wall);
                       auto targets = targets_of(*policy, "apikey:" + key.id, {});
                       if (auto* reply = std::get_if<Reply>(&targets)) return Outcome(std::move(*reply));
-                      return forget(front, who, policy, std::get<std::vector<Target>>(std::move(targets)), unblock,
+                      return forget(shared, who, policy, std::get<std::vector<Target>>(std::move(targets)), unblock,
                                     wall);
                     });
   }
   auto targets = targets_of(*policy, id, limit);
   if (auto* reply = std::get_if<Reply>(&targets)) return std::move(*reply);
-  return forget(front, std::move(who), std::move(policy), std::get<std::vector<Target>>(std::move(targets)), block,
+  return forget(shared, std::move(who), std::move(policy), std::get<std::vector<Target>>(std::move(targets)), block,
                 wall);
 }
 
 }  // namespace
 
-Outcome show_client(Front& front, const Request& request) {
-  std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+Outcome show_client(AdminShared& shared, const Request& request) {
+  std::shared_ptr<const Policy> policy = shared.reloader.policy().current();
   if (auto named = named_by_handle(*policy, request.parts[1], request.parts[0]); named && named->limit != nullptr) {
     const NamedLimit* const limit = named->limit;
-    return find_key(front, policy, std::move(*named), request.now,
-                    [&front, policy, limit, now = request.now](const KnownKey& key) -> Outcome {
-                      return std::make_unique<ClientView>(front, policy, Target{limit, key.id}, now);
+    return find_key(shared, policy, std::move(*named), request.now,
+                    [&shared, policy, limit, now = request.now](const KnownKey& key) -> Outcome {
+                      return std::make_unique<ClientView>(shared, policy, Target{limit, key.id}, now);
                     });
   }
   auto target = target_of(*policy, request.parts[0], request.parts[1]);
   if (auto* reply = std::get_if<Reply>(&target)) return std::move(*reply);
-  return std::make_unique<ClientView>(front, std::move(policy), std::get<Target>(std::move(target)), request.now);
+  return std::make_unique<ClientView>(shared, std::move(policy), std::get<Target>(std::move(target)), request.now);
 }
 
-Outcome reset_in_path(Front& front, const Request& request) {
+Outcome reset_in_path(AdminShared& shared, const Request& request) {
   const Parameters& given = request.parameters;
   const std::string_view block = given["block"];
   if (given.has("block") && block != "true" && block != "false") {
     return refuse(400, "bad_value", "block " + quote(block) + " must be true or false");
   }
-  return reset(front, request,
+  return reset(shared, request,
                {request.parts[0], std::string(given["limit"]), std::string(given["confirm"]), block == "true"});
 }
 
-Outcome reset_in_body(Front& front, const Request& request) {
+Outcome reset_in_body(AdminShared& shared, const Request& request) {
   static constexpr std::array<std::string_view, 4> kFields = {"id", "limit", "confirm", "block"};
   std::optional<JsonValue> object;
-  if (auto refused = read_object(front, request, kFields, object)) return std::move(*refused);
+  if (auto refused = read_object(shared, request, kFields, object)) return std::move(*refused);
   std::array<std::string, 3> texts;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     auto text = text_field(*object, kFields[i]);
@@ -439,7 +439,7 @@ Outcome reset_in_body(Front& front, const Request& request) {
   if (texts[0].empty()) return refuse(400, "bad_value", "id is missing: whose buckets to reset");
   const auto block = object->find("block");
   if (block && !block->is(JsonKind::boolean)) return refuse(400, "bad_value", "block must be true or false");
-  return reset(front, request, {texts[0], texts[1], texts[2], block && block->boolean()});
+  return reset(shared, request, {texts[0], texts[1], texts[2], block && block->boolean()});
 }
 
 }  // namespace weir::admin

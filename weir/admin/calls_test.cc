@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "weir/admin/desk_test.h"
+#include "weir/admin/admin_client_test.h"
 #include "weir/identify/handle.h"
 
 namespace weir::admin {
@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 TEST(Stats, CountsRequestsAndActiveBuckets) {
-  Desk desk;
+  AdminClient desk;
   EXPECT_TRUE(desk.allowed("orders", "1", 5));
   EXPECT_FALSE(desk.allowed("orders", "1"));
   EXPECT_TRUE(desk.allowed("orders", "2"));
@@ -31,7 +31,7 @@ TEST(Stats, CountsRequestsAndActiveBuckets) {
 
 // Whoever lists cannot know the override of a hashed id, so its numbers are not those in force.
 TEST(Clients, AListOverAHashedLimitWithAnOverrideChangesNothing) {
-  Desk desk;
+  AdminClient desk;
   const std::string_view yaml =
       "limits: {login: {rate: 3/s, hashed: true}}\n"
       "overrides: {'login:slow': {burst: 3, count: 3, period: 1h}}\n";
@@ -51,7 +51,7 @@ TEST(Clients, AListOverAHashedLimitWithAnOverrideChangesNothing) {
 }
 
 TEST(Metrics, TellHowManyClientsAreActive) {
-  Desk desk;
+  AdminClient desk;
   for (const std::string_view id : {"1", "2", "3"}) desk.ask("orders", id);
   const std::string text = desk.get("/metrics").content;
   EXPECT_NE(text.find("weir_rate_limit_active_clients{limit=\"orders\",limiter_type=\"\"} 3\n"), text.npos) << text;
@@ -59,7 +59,7 @@ TEST(Metrics, TellHowManyClientsAreActive) {
 }
 
 TEST(Metrics, HaveEveryConfiguredLimitAtZeroFromTheStart) {
-  Desk desk;
+  AdminClient desk;
   const std::string text = desk.get("/metrics").content;
   for (const std::string_view series :
        {R"(weir_rate_limit_requests_total{limit="per-ip",limiter_type="ip",status="allowed"} 0)",
@@ -72,15 +72,15 @@ TEST(Metrics, HaveEveryConfiguredLimitAtZeroFromTheStart) {
 }
 
 // A store that was asked and never answers, as a Redis that is stopped.
-class SilentRoster final : public Roster {
+class SilentBucketScan final : public BucketScan {
  public:
   void visit(std::string_view, Look, Now, const Visit&, const Done&) override {}
   void forget(std::string_view, Now, const Done&) override {}
 };
 
 TEST(Stats, DoNotWaitForAStoreThatHangs) {
-  SilentRoster roster;
-  Around around(roster);
+  SilentBucketScan bucket_scan;
+  Around around(bucket_scan);
   for (const auto call : {stats, metrics}) {
     const Outcome outcome = call(around.front(), Request{});
     Work& work = *std::get<std::unique_ptr<Work>>(outcome);
@@ -99,7 +99,7 @@ TEST(Stats, DoNotWaitForAStoreThatHangs) {
 }
 
 TEST(Client, BlockedAndUnlimitedOnesHaveNoNumbers) {
-  Desk desk;
+  AdminClient desk;
   const json blocked = desk.get("/ratelimit/clients/orders/bad").json();
   EXPECT_EQ(blocked["source"], "override");
   EXPECT_EQ(blocked["remaining"], 0);
@@ -110,7 +110,7 @@ TEST(Client, BlockedAndUnlimitedOnesHaveNoNumbers) {
 }
 
 TEST(Clients, ShowsBucketsAsOfNowWithTheirNumbersAndWhy) {
-  Desk desk;
+  AdminClient desk;
   desk.ask("orders", "vip");
   EXPECT_TRUE(desk.allowed("orders", "1", 5));
   EXPECT_FALSE(desk.allowed("orders", "1"));
@@ -126,7 +126,7 @@ TEST(Clients, ShowsBucketsAsOfNowWithTheirNumbersAndWhy) {
 }
 
 TEST(Clients, ComesInPagesThatMissNobody) {
-  Desk desk;
+  AdminClient desk;
   for (int i = 0; i < 50; ++i) {
     for (int j = 0; j <= i % 3; ++j) desk.ask("per-ip", "10.0.0." + std::to_string(i));
   }
@@ -154,7 +154,7 @@ TEST(Clients, ComesInPagesThatMissNobody) {
 }
 
 TEST(Clients, FiltersByLimitAndPrefix) {
-  Desk desk;
+  AdminClient desk;
   desk.ask("per-ip", "10.0.0.1");
   desk.ask("per-ip", "192.0.2.1");
   desk.ask("orders", "10");
@@ -171,7 +171,7 @@ TEST(Clients, FiltersByLimitAndPrefix) {
 }
 
 TEST(Clients, NeverShowsAnApiKeyInFull) {
-  Desk desk;
+  AdminClient desk;
   desk.ask("per-apikey", "key-abc-123");
   for (const std::string_view path :
        {"/ratelimit/clients", "/ratelimit/top", "/ratelimit/clients/per-apikey/key-abc-123"}) {
@@ -185,7 +185,7 @@ TEST(Clients, NeverShowsAnApiKeyInFull) {
 }
 
 TEST(Client, ShowsOneBucketWithItsLastDenials) {
-  Desk desk;
+  AdminClient desk;
   EXPECT_TRUE(desk.allowed("orders", "1", 5));
   EXPECT_FALSE(desk.allowed("orders", "1"));
   const json client = desk.get("/ratelimit/clients/orders/1").json();
@@ -205,7 +205,7 @@ TEST(Client, ShowsOneBucketWithItsLastDenials) {
 }
 
 TEST(Client, ShowsALimitsRateAndQuotaTogether) {
-  Desk desk("  orders:both: {burst: 9, count: 9, period: 1h, quota: 20/day}\n");
+  AdminClient desk("  orders:both: {burst: 9, count: 9, period: 1h, quota: 20/day}\n");
   EXPECT_TRUE(desk.allowed("orders", "both", 2));
   desk.around.clock().advance(std::chrono::minutes{20});
   const json client = desk.get("/ratelimit/clients/orders/both").json();
@@ -220,7 +220,7 @@ TEST(Client, ShowsALimitsRateAndQuotaTogether) {
 }
 
 TEST(Client, ShowsABlock) {
-  Desk desk;
+  AdminClient desk;
   EXPECT_TRUE(desk.get("/ratelimit/clients/orders/vip").json()["block"].is_null());
   AccessEntry entry;
   entry.ip = *IpPrefix::parse("10.0.0.9");
@@ -237,7 +237,7 @@ TEST(Client, ShowsABlock) {
 }
 
 TEST(Top, CountsShadowDenialsSeparately) {
-  Desk desk;
+  AdminClient desk;
   Answer answer;
   answer.verdict.all.push_back({false, 10, 0, {}, {}});
   answer.labels[0].limit = "orders";
@@ -255,7 +255,7 @@ TEST(Top, CountsShadowDenialsSeparately) {
 }
 
 TEST(Top, NamesTheHeaviest) {
-  Desk desk;
+  AdminClient desk;
   for (int i = 0; i < 7; ++i) desk.ask("orders", "busy");
   desk.ask("per-ip", "10.0.0.1");
   EXPECT_EQ(desk.get("/ratelimit/top?n=1").json(),
@@ -266,7 +266,7 @@ TEST(Top, NamesTheHeaviest) {
 }
 
 TEST(Reset, IsSeenByTheVeryNextRequest) {
-  Desk desk;
+  AdminClient desk;
   for (const std::string_view id : {"10.0.0.1", "10.0.0.2"}) EXPECT_TRUE(desk.allowed("per-ip", id, 10));
   EXPECT_TRUE(desk.allowed("orders", "10.0.0.1", 5));
   EXPECT_EQ(desk.call("POST", "/ratelimit/reset/ip:10.0.0.1").content, R"({"reset":1})");
@@ -284,7 +284,7 @@ TEST(Reset, IsSeenByTheVeryNextRequest) {
 }
 
 TEST(Reset, ForgetsAQuotaToo) {
-  Desk desk;
+  AdminClient desk;
   EXPECT_TRUE(desk.allowed("monthly", "acme", 100));
   EXPECT_FALSE(desk.allowed("monthly", "acme"));
   EXPECT_EQ(desk.call("POST", "/ratelimit/reset/monthly:acme").content, R"({"reset":1})");
@@ -292,7 +292,7 @@ TEST(Reset, ForgetsAQuotaToo) {
 }
 
 TEST(Reset, OfAllNeedsToBeMeant) {
-  Desk desk;
+  AdminClient desk;
   for (int i = 0; i < 3000; ++i) desk.ask("orders", std::to_string(i), 5);
   EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all").error(), "bad_value");
   EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all?confirm=yes").error(), "bad_value");

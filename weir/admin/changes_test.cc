@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "weir/admin/admin_client_test.h"
 #include "weir/admin/calls.h"
-#include "weir/admin/desk_test.h"
 #include "weir/identify/handle.h"
 
 namespace weir::admin {
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 TEST(Adjust, DoesNotPretendToChangeAQuota) {
-  Desk desk;
+  AdminClient desk;
   const Told told = desk.call("PUT", "/ratelimit/adjust/monthly/1", R"({"rate":"1/h","burst":500})");
   EXPECT_EQ(told.status, 400);
   EXPECT_EQ(told.error(), "bad_value");
@@ -30,7 +30,7 @@ TEST(Adjust, DoesNotPretendToChangeAQuota) {
 }
 
 TEST(Adjust, IsSeenByTheVeryNextRequestAndOutlivesItsBucket) {
-  Desk desk;
+  AdminClient desk;
   EXPECT_TRUE(desk.allowed("orders", "1", 5));
   EXPECT_FALSE(desk.allowed("orders", "1"));
   const Told told = desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"rate":"200/s","burst":50,"for":"2h"})");
@@ -57,7 +57,7 @@ TEST(Adjust, IsSeenByTheVeryNextRequestAndOutlivesItsBucket) {
 }
 
 TEST(Adjust, EndsToTheMillisecond) {
-  Desk desk;
+  AdminClient desk;
   desk.around.clock().advance(370ms + 1us);
   const json adjusted = desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50,"for":"100ms"})").json();
   EXPECT_EQ(adjusted["expires"], "2023-11-14T22:13:20.471Z") << "never early";
@@ -68,7 +68,7 @@ TEST(Adjust, EndsToTheMillisecond) {
 }
 
 TEST(Adjust, ChangesOnlyWhatItSays) {
-  Desk desk;
+  AdminClient desk;
   const json adjusted = desk.call("PUT", "/ratelimit/adjust/per-ip/ip:10.0.0.1", R"({"burst":3})").json();
   EXPECT_EQ(adjusted["id"], "10.0.0.1");
   EXPECT_EQ(adjusted["burst"], 3);
@@ -80,7 +80,7 @@ TEST(Adjust, ChangesOnlyWhatItSays) {
 }
 
 TEST(Adjust, IsTakenBackAndAudited) {
-  Desk desk;
+  AdminClient desk;
   EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50})").status, 200);
   EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":60})").status, 200);
   EXPECT_EQ(desk.call("DELETE", "/ratelimit/adjust/orders/1").status, 200);
@@ -95,7 +95,7 @@ TEST(Adjust, IsTakenBackAndAudited) {
 }
 
 TEST(Adjust, RefusesWhatMakesNoSense) {
-  Desk desk;
+  AdminClient desk;
   const auto refused = [&](std::string_view content) {
     return desk.call("PUT", "/ratelimit/adjust/orders/1", content).error();
   };
@@ -120,7 +120,7 @@ TEST(Adjust, RefusesWhatMakesNoSense) {
 }
 
 TEST(Adjust, RefusesAWindowThatRedisCannotHold) {
-  Desk desk("store: redis\n");
+  AdminClient desk("store: redis\n");
   // A token every 12 minutes.
   EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":12480})").error(), "");
   const Told told = desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":12481})");
@@ -129,7 +129,7 @@ TEST(Adjust, RefusesAWindowThatRedisCannotHold) {
 }
 
 TEST(Adjust, AnIdMayBeginWithItsLimitsName) {
-  Desk desk;
+  AdminClient desk;
   EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/orders:x", R"({"burst":50})").json()["id"], "orders:x");
   EXPECT_FALSE(desk.allowed("orders", "x", 50)) << "somebody else";
   EXPECT_TRUE(desk.allowed("orders", "orders:x", 50));
@@ -137,7 +137,7 @@ TEST(Adjust, AnIdMayBeginWithItsLimitsName) {
 }
 
 TEST(Reset, OfOneClientLeavesTheBucketOfAllAlone) {
-  Desk desk;
+  AdminClient desk;
   const std::string_view yaml =
       "limits:\n  orders: {burst: 3, count: 1, period: 1h}\n  everybody: {key: global, burst: 3, count: 1, period: "
       "1h}\n";
@@ -152,7 +152,7 @@ TEST(Reset, OfOneClientLeavesTheBucketOfAllAlone) {
 }
 
 TEST(Adjust, OfALimitThatIsGoneShowsNoKey) {
-  Desk desk;
+  AdminClient desk;
   EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/per-apikey/mysecretkey", R"({"burst":50})").status, 200);
   EXPECT_EQ(desk.call("POST", "/ratelimit/access/deny", R"({"limit":"per-apikey","id":"mysecretkey"})").status, 200);
   const std::string_view yaml = "limits:\n  orders: {burst: 2, count: 2, period: 1h, number: 6}\n";
@@ -165,7 +165,7 @@ TEST(Adjust, OfALimitThatIsGoneShowsNoKey) {
 }
 
 TEST(Access, DeniesAtOnceAndForgetsAgain) {
-  Desk desk;
+  AdminClient desk;
   const Told told = desk.call("POST", "/ratelimit/access/deny", R"({"ip":"10.0.0.0/24","reason":"abuse","for":"1h"})");
   EXPECT_EQ(told.status, 200) << told.content;
   EXPECT_FALSE(desk.allowed("per-ip", "10.0.0.7"));
@@ -180,7 +180,7 @@ TEST(Access, DeniesAtOnceAndForgetsAgain) {
 }
 
 TEST(Access, AllowsWithoutTakingATokenAndShowsHandles) {
-  Desk desk;
+  AdminClient desk;
   EXPECT_EQ(desk.call("POST", "/ratelimit/access/allow", R"({"limit":"orders","id":"1"})").status, 200);
   EXPECT_EQ(desk.call("POST", "/ratelimit/access/allow", R"({"apikey":"key-abc-123"})").status, 200);
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(desk.allowed("orders", "1", 5));
@@ -193,7 +193,7 @@ TEST(Access, AllowsWithoutTakingATokenAndShowsHandles) {
 }
 
 TEST(Access, EndsToTheMillisecond) {
-  Desk desk;
+  AdminClient desk;
   desk.around.clock().advance(370ms);
   const Told told = desk.call("POST", "/ratelimit/access/deny", R"({"limit":"orders","id":"1","for":"1s"})");
   EXPECT_EQ(told.json()["entries"][0]["expires"], "2023-11-14T22:13:21.370Z");
@@ -207,7 +207,7 @@ TEST(Access, EndsToTheMillisecond) {
 }
 
 TEST(Access, NobodyDeniesHisOwnAddress) {
-  Desk desk;
+  AdminClient desk;
   for (const std::string_view ip : {"127.0.0.1", "127.0.0.0/8", "0.0.0.0/0"}) {
     const Told told = desk.call("POST", "/ratelimit/access/deny", R"({"ip":")" + std::string(ip) + "\"}");
     EXPECT_EQ(told.status, 409) << told.content;
@@ -219,7 +219,7 @@ TEST(Access, NobodyDeniesHisOwnAddress) {
 }
 
 TEST(Access, RefusesWhatMakesNoSense) {
-  Desk desk;
+  AdminClient desk;
   const auto refused = [&](std::string_view content) {
     return desk.call("POST", "/ratelimit/access/deny", content).error();
   };
@@ -240,7 +240,7 @@ TEST(Access, RefusesWhatMakesNoSense) {
 }
 
 TEST(Config, MergesNumbersAtOnceAndShowsWhoSaidSo) {
-  Desk desk;
+  AdminClient desk;
   EXPECT_TRUE(desk.allowed("orders", "1", 5));
   EXPECT_FALSE(desk.allowed("orders", "1"));
   const Told told = desk.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"burst":7}}})");
@@ -269,7 +269,7 @@ TEST(Config, MergesNumbersAtOnceAndShowsWhoSaidSo) {
 }
 
 TEST(Config, ReplacesThePolicyWithYaml) {
-  Desk desk;
+  AdminClient desk;
   const std::string_view yaml = "limits:\n  orders: {burst: 2, count: 2, period: 1h, number: 6}\n";
   const Told told = desk.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n");
   EXPECT_EQ(told.status, 200) << told.content;
@@ -278,7 +278,7 @@ TEST(Config, ReplacesThePolicyWithYaml) {
 }
 
 TEST(Config, AnotherPolicyKeepsWhatItDoesNotSay) {
-  Desk desk("failure_policy: failClosed\nheaders: {reset: delta}\n");
+  AdminClient desk("failure_policy: failClosed\nheaders: {reset: delta}\n");
   const std::string_view yaml = "limits:\n  orders: {burst: 2, count: 2, period: 1h, number: 6}\n";
   EXPECT_EQ(desk.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n").status, 200);
   std::map<std::string, std::string> values;
@@ -289,7 +289,7 @@ TEST(Config, AnotherPolicyKeepsWhatItDoesNotSay) {
 }
 
 TEST(Config, ABadOneChangesNothing) {
-  Desk desk;
+  AdminClient desk;
   EXPECT_EQ(desk.call("PUT", "/ratelimit/config", "{").error(), "bad_json");
   EXPECT_EQ(desk.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"burst":0}}})").error(), "bad_value");
   EXPECT_EQ(desk.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"brust":1}}})").error(), "bad_value");
@@ -304,7 +304,7 @@ TEST(Config, ABadOneChangesNothing) {
 }
 
 TEST(Config, HidesSecrets) {
-  Desk desk("admin: {read_token: reader-secret, write_token: writer-secret}\n");
+  AdminClient desk("admin: {read_token: reader-secret, write_token: writer-secret}\n");
   const Told told = desk.call("GET", "/ratelimit/config", {}, "Authorization: Bearer reader-secret\r\n");
   EXPECT_EQ(told.status, 200);
   EXPECT_EQ(told.content.find("-secret"), std::string::npos);
@@ -326,7 +326,7 @@ class SlowDisk final : public KnownArchive {
 
 TEST(Changes, NoLoopWaitsForTheDiskOfAnAdjustmentOrAnAccessEntry) {
   SlowDisk disk;
-  Desk desk({}, &disk);
+  AdminClient desk({}, &disk);
   std::unique_lock held(disk.gate);
   AdminSession adjusting(desk.around.front(), "127.0.0.1");
   AdminSession denying(desk.around.front(), "127.0.0.1");
@@ -336,11 +336,11 @@ TEST(Changes, NoLoopWaitsForTheDiskOfAnAdjustmentOrAnAccessEntry) {
   std::string listed;
   const std::string type = "Content-Type: application/json\r\n";
   Queries queries;
-  ASSERT_TRUE(adjusting.receive(Desk::request("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50})", type), queries,
-                                adjusted));
-  ASSERT_TRUE(
-      denying.receive(Desk::request("POST", "/ratelimit/access/deny", R"({"ip":"10.9.9.9"})", type), queries, denied));
-  ASSERT_TRUE(listing.receive(Desk::request("GET", "/ratelimit/access/deny"), queries, listed));
+  ASSERT_TRUE(adjusting.receive(AdminClient::request("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50})", type),
+                                queries, adjusted));
+  ASSERT_TRUE(denying.receive(AdminClient::request("POST", "/ratelimit/access/deny", R"({"ip":"10.9.9.9"})", type),
+                              queries, denied));
+  ASSERT_TRUE(listing.receive(AdminClient::request("GET", "/ratelimit/access/deny"), queries, listed));
   EXPECT_TRUE(desk.allowed("orders", "2")) << "requests go on";
   EXPECT_EQ(adjusted + denied, "") << "nobody is told before the disk has it";
   EXPECT_TRUE(adjusting.working());
@@ -356,8 +356,8 @@ TEST(Changes, NoLoopWaitsForTheDiskOfAnAdjustmentOrAnAccessEntry) {
   EXPECT_EQ(disk.saved, 2);
 }
 
-TEST(Errands, RunOneAfterAnotherAndAreBounded) {
-  Errands errands;
+TEST(BackgroundTasks, RunOneAfterAnotherAndAreBounded) {
+  BackgroundTasks background_tasks;
   std::mutex gate;
   std::atomic<int> ran{0};
   std::unique_lock held(gate);
@@ -366,10 +366,10 @@ TEST(Errands, RunOneAfterAnotherAndAreBounded) {
     ++ran;
   };
   std::size_t taken = 0;
-  while (taken <= bounds::errands_max && errands.run(wait)) ++taken;
-  EXPECT_GE(taken, bounds::errands_max) << "one may be under way already";
-  while (errands.run(wait)) ++taken;
-  EXPECT_LE(taken, bounds::errands_max + 1);
+  while (taken <= bounds::background_tasks_max && background_tasks.run(wait)) ++taken;
+  EXPECT_GE(taken, bounds::background_tasks_max) << "one may be under way already";
+  while (background_tasks.run(wait)) ++taken;
+  EXPECT_LE(taken, bounds::background_tasks_max + 1);
   held.unlock();
   while (ran < static_cast<int>(taken)) std::this_thread::yield();
 }

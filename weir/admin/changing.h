@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "weir/admin/errands.h"
+#include "weir/admin/background_tasks.h"
 #include "weir/admin/work.h"
 #include "weir/known/known_keeper.h"
 
@@ -16,12 +16,12 @@ namespace weir::admin {
 
 class Changing final : public Work {
  public:
-  // `change` begins in the errands' thread. `finish` makes the reply when the change was made: whether there was
-  // something to change.
-  Changing(Errands& errands, std::function<void(const KnownKeeper::Done& done)> change,
+  // `change` begins in the background_tasks' thread. `finish` makes the reply when the change was made: whether there
+  // was something to change.
+  Changing(BackgroundTasks& background_tasks, std::function<void(const KnownKeeper::Done& done)> change,
            std::function<Reply(bool changed, Now now)> finish)
       : finish_(std::move(finish)) {
-    accepted_ = errands.run([change = std::move(change), progress = progress_] {
+    accepted_ = background_tasks.run([change = std::move(change), progress = progress_] {
       change([progress](const Result<bool>& changed) {
         const std::lock_guard lock(progress->mutex);
         progress->changed = changed;

@@ -9,9 +9,9 @@
 namespace weir::admin {
 namespace {
 
-std::vector<const LoopClients*> clients_of(const Front& front) {
+std::vector<const LoopClients*> clients_of(const AdminShared& shared) {
   std::vector<const LoopClients*> all;
-  for (const LoopMetrics* loop : front.loops()) all.push_back(&loop->clients);
+  for (const LoopMetrics* loop : shared.loops()) all.push_back(&loop->clients);
   return all;
 }
 
@@ -36,13 +36,13 @@ std::optional<Quota> quota_of(const Policy& policy, const Known& known, const Bu
   return quota_at(limit.quota->size, limit.quota->calendar, limit.zone, now.wall);
 }
 
-Clients::Clients(const Front& front)
-    : owners_(front.reloader.policy().current()),
-      known_(front.keeper.known().current()),
-      published_(front.reloader.policy().since()),
-      clock_(front.clock),
-      tracked_(tracked_clients(clients_of(front))),
-      shared_(front.reloader.current()->settings.store == config::StoreKind::redis) {}
+Clients::Clients(const AdminShared& shared)
+    : owners_(shared.reloader.policy().current()),
+      known_(shared.keeper.known().current()),
+      published_(shared.reloader.policy().since()),
+      clock_(shared.clock),
+      tracked_(tracked_clients(clients_of(shared))),
+      shared_(shared.reloader.current()->settings.store == config::StoreKind::redis) {}
 
 std::optional<ClientRow> Clients::row(const StoredBucket& bucket, Now now) const {
   const auto owner = owners_.find(bucket.key.text);

@@ -7,11 +7,11 @@
 #include <string>
 #include <unordered_map>
 
+#include "weir/admin/admin_shared.h"
 #include "weir/admin/bucket_owner.h"
-#include "weir/admin/front.h"
 #include "weir/core/decision.h"
 #include "weir/observe/clients.h"
-#include "weir/store/roster.h"
+#include "weir/store/bucket_scan.h"
 
 namespace weir::admin {
 
@@ -40,7 +40,7 @@ struct ClientRow {
 // What is known of all clients at one moment.
 class Clients {
  public:
-  explicit Clients(const Front& front);
+  explicit Clients(const AdminShared& shared);
 
   // Nothing: a bucket of a limit that is gone, or without a key.
   std::optional<ClientRow> row(const StoredBucket& bucket, Now now) const;

@@ -61,8 +61,8 @@ Rank rank_of(const ClientRow& row, std::string_view key, Sort sort) {
 
 class ClientList final : public Collector {
  public:
-  ClientList(const Front& front, Listing listing, std::optional<Rank> behind)
-      : clients_(front), listing_(std::move(listing)), behind_(behind) {}
+  ClientList(const AdminShared& shared, Listing listing, std::optional<Rank> behind)
+      : clients_(shared), listing_(std::move(listing)), behind_(behind) {}
 
   bool take(const StoredBucket& bucket, Now now) override {
     const auto row = clients_.row(bucket, now);
@@ -131,13 +131,13 @@ Reply bad_value(std::string_view sentence) {
 
 }  // namespace
 
-Outcome list_clients(Front& front, const Request& request) {
+Outcome list_clients(AdminShared& shared, const Request& request) {
   const Parameters& given = request.parameters;
   Listing listing;
   listing.limit = given["limit"];
   listing.prefix = given["prefix"];
-  if (!listing.limit.empty() && front.reloader.policy().current()->find(listing.limit) == nullptr) {
-    return refuse(404, "unknown_limit", front.reloader.policy().current()->unknown_limit(listing.limit).detail);
+  if (!listing.limit.empty() && shared.reloader.policy().current()->find(listing.limit) == nullptr) {
+    return refuse(404, "unknown_limit", shared.reloader.policy().current()->unknown_limit(listing.limit).detail);
   }
   const std::optional<Sort> sort = read_sort(given["sort"]);
   if (!sort) return bad_value("sort " + quote(given["sort"]) + " must be denied, requests or remaining");
@@ -152,19 +152,19 @@ Outcome list_clients(Front& front, const Request& request) {
     if (!behind) return bad_value("the cursor is not one that this list gave");
     cursor.clear();
   }
-  return std::make_unique<Scan>(front.roster, Roster::Look::states,
-                                std::make_unique<ClientList>(front, std::move(listing), behind), std::move(cursor));
+  return std::make_unique<Scan>(shared.bucket_scan, BucketScan::Look::states,
+                                std::make_unique<ClientList>(shared, std::move(listing), behind), std::move(cursor));
 }
 
-Outcome top(Front& front, const Request& request) {
+Outcome top(AdminShared& shared, const Request& request) {
   const std::string_view by = request.parameters.has("by") ? request.parameters["by"] : "requests";
   const std::optional<TopBy> which = read_by(by);
   if (!which) return bad_value("by " + quote(by) + " must be requests, denied or shadow_denied");
   const auto count = request.parameters.number("n", 10, 1, bounds::admin_page_max);
   if (!count) return bad_value(count.error().detail);
-  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+  const std::shared_ptr<const Policy> policy = shared.reloader.policy().current();
   std::vector<const LoopClients*> loops;
-  for (const LoopMetrics* loop : front.loops()) loops.push_back(&loop->clients);
+  for (const LoopMetrics* loop : shared.loops()) loops.push_back(&loop->clients);
   Reply reply;
   JsonWriter json(reply.content);
   json.begin_object().key("by").string(by).key("clients").begin_array();

@@ -1,5 +1,5 @@
 // The configuration at run time: GET and PUT /ratelimit/config, POST /ratelimit/reload. Reading a configuration may
-// take a second, so it is an errand, and the loop goes on.
+// take a second, so it is an task, and the loop goes on.
 #include <atomic>
 
 #include "weir/admin/audit.h"
@@ -40,21 +40,22 @@ class Reconfiguring final : public Work {
  public:
   using Attempt = std::function<Reloader::Report(Reloader&)>;
 
-  Reconfiguring(Front& front, const Request& request, std::string action, Attempt attempt)
-      : front_(front), who_(caller(request)), action_(std::move(action)), progress_(std::make_shared<Progress>()) {
-    accepted_ = front.errands.run([progress = progress_, &reloader = front.reloader, attempt = std::move(attempt)] {
-      progress->before = reloader.version();
-      progress->report = attempt(reloader);
-      progress->after = reloader.version();
-      progress->done.store(true, std::memory_order_release);
-    });
+  Reconfiguring(AdminShared& shared, const Request& request, std::string action, Attempt attempt)
+      : shared_(shared), who_(caller(request)), action_(std::move(action)), progress_(std::make_shared<Progress>()) {
+    accepted_ =
+        shared.background_tasks.run([progress = progress_, &reloader = shared.reloader, attempt = std::move(attempt)] {
+          progress->before = reloader.version();
+          progress->report = attempt(reloader);
+          progress->after = reloader.version();
+          progress->done.store(true, std::memory_order_release);
+        });
   }
 
   std::optional<Outcome> step(Now now) override {
     if (!accepted_) return refuse(503, "unavailable", "too many reloads are waiting; try again later");
     if (!progress_->done.load(std::memory_order_acquire)) return {};
     if (!progress_->report.ok()) return refuse(400, "bad_value", sentences(progress_->report.problems));
-    audit(front_, who_, now.wall, action_, {}, version_text(progress_->before, {}),
+    audit(shared_, who_, now.wall, action_, {}, version_text(progress_->before, {}),
           version_text(progress_->after, progress_->report.changes));
     Reply reply;
     JsonWriter json(reply.content);
@@ -76,7 +77,7 @@ class Reconfiguring final : public Work {
     std::atomic<bool> done{false};  // after everything else was written
   };
 
-  Front& front_;
+  AdminShared& shared_;
   std::string who_;
   std::string action_;
   std::shared_ptr<Progress> progress_;
@@ -99,27 +100,28 @@ Reply write_config(const Reloader& reloader) {
 
 }  // namespace
 
-Outcome show_config(Front& front, const Request&) {
-  return std::make_unique<Writing>(front.errands, [&reloader = front.reloader] { return write_config(reloader); });
+Outcome show_config(AdminShared& shared, const Request&) {
+  return std::make_unique<Writing>(shared.background_tasks,
+                                   [&reloader = shared.reloader] { return write_config(reloader); });
 }
 
-Outcome change_config(Front& front, const Request& request) {
+Outcome change_config(AdminShared& shared, const Request& request) {
   config::Amendment amendment;
   if (same_word(request.content_type, "application/yaml")) {
     amendment.kind = config::Amendment::Kind::replace;
   } else if (request.content_type.empty() || same_word(request.content_type, "application/json")) {
-    if (const auto read = front.json.read(request.content); !read) return refuse(400, "bad_json", read.error().detail);
+    if (const auto read = shared.json.read(request.content); !read) return refuse(400, "bad_json", read.error().detail);
   } else {
     return refuse(415, "unsupported_media_type",
                   "the content must be application/json or application/yaml, not " + quote(request.content_type));
   }
   amendment.text = std::string(request.content);
-  return std::make_unique<Reconfiguring>(front, request, "config",
+  return std::make_unique<Reconfiguring>(shared, request, "config",
                                          [amendment](Reloader& reloader) { return reloader.amend(amendment); });
 }
 
-Outcome reload(Front& front, const Request& request) {
-  return std::make_unique<Reconfiguring>(front, request, "reload",
+Outcome reload(AdminShared& shared, const Request& request) {
+  return std::make_unique<Reconfiguring>(shared, request, "reload",
                                          [](Reloader& reloader) { return reloader.reload(); });
 }
 

@@ -4,13 +4,13 @@
 
 namespace weir::admin {
 
-Outcome watch_events(Front& front, const Request& request) {
+Outcome watch_events(AdminShared& shared, const Request& request) {
   constexpr std::size_t kSampleMax = 1'000'000;
   const Parameters& given = request.parameters;
   EventFilter filter;
   filter.limit = given["limit"];
-  if (!filter.limit.empty() && front.reloader.policy().current()->find(filter.limit) == nullptr) {
-    return refuse(404, "unknown_limit", front.reloader.policy().current()->unknown_limit(filter.limit).detail);
+  if (!filter.limit.empty() && shared.reloader.policy().current()->find(filter.limit) == nullptr) {
+    return refuse(404, "unknown_limit", shared.reloader.policy().current()->unknown_limit(filter.limit).detail);
   }
   const std::string_view allowed = given["allowed"];
   if (given.has("allowed")) {
@@ -23,7 +23,7 @@ Outcome watch_events(Front& front, const Request& request) {
   if (!sample) return refuse(400, "bad_value", sample.error().detail);
   filter.sample = static_cast<std::uint32_t>(*sample);
   if (request.method == "HEAD") return Stream{};
-  auto queue = front.events.subscribe(std::move(filter));
+  auto queue = shared.events.subscribe(std::move(filter));
   if (!queue) return refuse(503, "unavailable", queue.error().detail);
   return Stream{std::move(*queue)};
 }

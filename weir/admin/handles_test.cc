@@ -1,7 +1,7 @@
 // API keys by their handles: shown everywhere, accepted wherever a key is.
 #include <gtest/gtest.h>
 
-#include "weir/admin/desk_test.h"
+#include "weir/admin/admin_client_test.h"
 #include "weir/identify/digest.h"
 #include "weir/identify/handle.h"
 
@@ -39,7 +39,7 @@ std::string body(std::initializer_list<std::pair<std::string, json>> fields) {
 }
 
 TEST(Handles, TellKeysApartInEveryListAndEvent) {
-  Desk desk;
+  AdminClient desk;
   auto watching = *desk.around.events().subscribe({});
   desk.ask("per-apikey", kKey);
   desk.ask("per-apikey", kOther);
@@ -55,7 +55,7 @@ TEST(Handles, TellKeysApartInEveryListAndEvent) {
 }
 
 TEST(Handles, AreWhatAPrefixSearchMatches) {
-  Desk desk;
+  AdminClient desk;
   desk.ask("per-apikey", kKey);
   const auto found = [&](std::string_view prefix) {
     return desk.get("/ratelimit/clients?prefix=" + escaped(prefix)).json()["clients"].size();
@@ -67,7 +67,7 @@ TEST(Handles, AreWhatAPrefixSearchMatches) {
 }
 
 TEST(Handles, ResetAndShowTheKeyTheyMean) {
-  Desk desk;
+  AdminClient desk;
   for (const std::string& target :
        {"/ratelimit/reset/apikey:" + escaped(handle()), "/ratelimit/reset/" + escaped(handle()),
         "/ratelimit/reset/per-apikey:" + escaped(handle()),
@@ -85,7 +85,7 @@ TEST(Handles, ResetAndShowTheKeyTheyMean) {
 }
 
 TEST(Handles, OrWholeKeysComeInABody) {
-  Desk desk;
+  AdminClient desk;
   for (const std::string& id : {"apikey:" + std::string(kKey), "apikey:" + handle(), handle(), std::string(kKey)}) {
     desk.ask("per-apikey", kKey, 10);
     EXPECT_EQ(desk.call("POST", "/ratelimit/reset", body({{"id", id}})).content, R"({"reset":1})") << id;
@@ -101,7 +101,7 @@ TEST(Handles, OrWholeKeysComeInABody) {
 }
 
 TEST(Handles, AdjustByPathAndBodyAndStoreTheFullHash) {
-  Desk desk;
+  AdminClient desk;
   desk.ask("per-apikey", kKey);
   const Told told = desk.call("PUT", "/ratelimit/adjust/per-apikey/" + escaped(handle()), body({{"burst", 50}}));
   ASSERT_EQ(told.status, 200) << told.content;
@@ -132,7 +132,7 @@ TEST(Handles, AdjustByPathAndBodyAndStoreTheFullHash) {
 }
 
 TEST(Handles, AllowAndDenyAndStoreTheFullHash) {
-  Desk desk;
+  AdminClient desk;
   desk.ask("per-apikey", kKey);
   ASSERT_EQ(desk.call("POST", "/ratelimit/access/deny", body({{"apikey", handle()}, {"reason", "abuse"}})).status, 200);
   const std::vector<AccessEntry> stored = desk.around.keeper().entries(AccessEntry::List::deny, desk.now().wall);
@@ -157,7 +157,7 @@ TEST(Handles, AllowAndDenyAndStoreTheFullHash) {
 }
 
 TEST(Handles, LiftAnAutomaticBlockOfTheKey) {
-  Desk desk;
+  AdminClient desk;
   AccessEntry block;
   block.apikey = kKey;
   block.expires = desk.now().wall + std::chrono::minutes{10};
@@ -168,7 +168,7 @@ TEST(Handles, LiftAnAutomaticBlockOfTheKey) {
 }
 
 TEST(Handles, OfNobodyAreNotFoundAndOfSeveralAConflict) {
-  Desk desk;
+  AdminClient desk;
   EXPECT_EQ(desk.call("POST", "/ratelimit/reset", body({{"id", handle()}})).status, 404);
   EXPECT_EQ(desk.call("POST", "/ratelimit/access/deny", body({{"apikey", handle()}})).status, 404);
   EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/per-apikey/" + escaped(handle()), body({{"burst", 50}})).status, 404);
@@ -195,14 +195,14 @@ TEST(Handles, OfNobodyAreNotFoundAndOfSeveralAConflict) {
 }
 
 TEST(Handles, AreFoundAmongMoreClientsThanAreTracked) {
-  Desk desk;
+  AdminClient desk;
   desk.ask("per-apikey", kKey, 10);
   for (int i = 0; i < 5000; ++i) desk.ask("per-apikey", "key-of-somebody-else-" + std::to_string(i), 2);
   EXPECT_EQ(desk.call("POST", "/ratelimit/reset", body({{"id", handle()}})).content, R"({"reset":1})");
 }
 
 TEST(Handles, OfShortKeysShowNothingOfTheKey) {
-  Desk desk;
+  AdminClient desk;
   desk.ask("per-apikey", "short");
   const json client = desk.get("/ratelimit/clients").json()["clients"][0];
   EXPECT_EQ(client["id"], "…#" + hashed_id("key", "short").substr(0, 12));

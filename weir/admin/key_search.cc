@@ -18,18 +18,18 @@ constexpr std::size_t kMatchesMax = 16;
 
 class KeySearch final : public Collector {
  public:
-  KeySearch(const Front& front, std::shared_ptr<const Policy> policy, NamedByHandle named, Now now,
+  KeySearch(const AdminShared& shared, std::shared_ptr<const Policy> policy, NamedByHandle named, Now now,
             std::function<Outcome(const KnownKey&)> then)
       : policy_(policy), owners_(std::move(policy)), named_(std::move(named)), then_(std::move(then)) {
     whole_ = is_handle(named_.handle);
     start_ = whole_ ? shown_start(named_.handle) : std::string_view{};
     std::vector<const LoopClients*> loops;
-    for (const LoopMetrics* loop : front.loops()) loops.push_back(&loop->clients);
+    for (const LoopMetrics* loop : shared.loops()) loops.push_back(&loop->clients);
     for (const auto& [bucket, client] : tracked_clients(loops)) consider(policy_->find(client.limit), client.id);
-    for (const Adjustment& one : front.keeper.adjustments(now.wall)) consider(policy_->find(one.limit), one.id);
+    for (const Adjustment& one : shared.keeper.adjustments(now.wall)) consider(policy_->find(one.limit), one.id);
     for (const AccessEntry& entry : policy_->access().entries()) consider(entry);
     for (const auto list : {AccessEntry::List::allow, AccessEntry::List::deny}) {
-      for (const AccessEntry& entry : front.keeper.entries(list, now.wall)) consider(entry);
+      for (const AccessEntry& entry : shared.keeper.entries(list, now.wall)) consider(entry);
     }
   }
 
@@ -127,11 +127,11 @@ std::optional<NamedByHandle> named_by_handle(const Policy& policy, std::string_v
   return NamedByHandle{named, std::string(id)};
 }
 
-std::unique_ptr<Work> find_key(Front& front, std::shared_ptr<const Policy> policy, NamedByHandle named, Now now,
+std::unique_ptr<Work> find_key(AdminShared& shared, std::shared_ptr<const Policy> policy, NamedByHandle named, Now now,
                                std::function<Outcome(const KnownKey&)> then) {
   return std::make_unique<Scan>(
-      front.roster, Roster::Look::keys,
-      std::make_unique<KeySearch>(front, std::move(policy), std::move(named), now, std::move(then)), std::string());
+      shared.bucket_scan, BucketScan::Look::keys,
+      std::make_unique<KeySearch>(shared, std::move(policy), std::move(named), now, std::move(then)), std::string());
 }
 
 }  // namespace weir::admin

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "weir/admin/front.h"
+#include "weir/admin/admin_shared.h"
 #include "weir/admin/work.h"
 #include "weir/policy/policy.h"
 
@@ -31,7 +31,7 @@ std::optional<NamedByHandle> named_by_handle(const Policy& policy, std::string_v
 
 // Searches, then goes on with what `then` returns for the one key that the handle means. No such key is 404, several
 // are 409 with their full handles.
-std::unique_ptr<Work> find_key(Front& front, std::shared_ptr<const Policy> policy, NamedByHandle named, Now now,
+std::unique_ptr<Work> find_key(AdminShared& shared, std::shared_ptr<const Policy> policy, NamedByHandle named, Now now,
                                std::function<Outcome(const KnownKey&)> then);
 
 }  // namespace weir::admin

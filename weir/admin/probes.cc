@@ -28,20 +28,20 @@ class DeepProbe final : public Work {
 
 }  // namespace
 
-Outcome healthz(Front&, const Request&) {
+Outcome healthz(AdminShared&, const Request&) {
   return tell(true, "alive", {});
 }
 
-Outcome readyz(Front& front, const Request& request) {
-  const Health& health = front.health;
+Outcome readyz(AdminShared& shared, const Request& request) {
+  const Health& health = shared.health;
   const bool deep = health.store_up && query_value(request.query, "deep") == "true";
   if (!deep || !health.ready) return tell(health.ready, "ready", "not ready");
   if (!health.store_up()) return tell(false, {}, "store unavailable");
   return std::make_unique<DeepProbe>();
 }
 
-Outcome startz(Front& front, const Request&) {
-  return tell(front.health.started, "started", "starting");
+Outcome startz(AdminShared& shared, const Request&) {
+  return tell(shared.health.started, "started", "starting");
 }
 
 }  // namespace weir::admin

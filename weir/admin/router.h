@@ -13,14 +13,14 @@
 
 namespace weir::admin {
 
-struct Front;
+struct AdminShared;
 
 // A pattern's segments are words, or "{}": one segment, or as the last one everything that is left, slashes included.
 struct Route {
   std::string_view method;
   std::string_view pattern;
   Needs needs = Needs::read;
-  Outcome (*call)(Front& front, const Request& request) = nullptr;
+  Outcome (*call)(AdminShared& shared, const Request& request) = nullptr;
   std::span<const std::string_view> parameters;
   bool any_parameters = false;  // of calls that others made up: probes and /metrics
 };

@@ -13,8 +13,8 @@ constexpr std::chrono::microseconds kMoment{500};
 
 }  // namespace
 
-Scan::Scan(Roster& roster, Roster::Look look, std::unique_ptr<Collector> collector, std::string cursor)
-    : roster_(roster), look_(look), progress_(std::make_shared<Progress>()) {
+Scan::Scan(BucketScan& bucket_scan, BucketScan::Look look, std::unique_ptr<Collector> collector, std::string cursor)
+    : bucket_scan_(bucket_scan), look_(look), progress_(std::make_shared<Progress>()) {
   progress_->collector = std::move(collector);
   progress_->cursor = std::move(cursor);
 }
@@ -31,13 +31,13 @@ void Scan::visit(Now now) {
   progress_->asked = now.time;
   const std::shared_ptr<Progress> progress = progress_;
   const auto filled = std::make_shared<bool>(false);
-  roster_.visit(
+  bucket_scan_.visit(
       progress->cursor, look_, now,
       [progress, filled, now](const StoredBucket& bucket) {
         *filled = !progress->collector->take(bucket, now) || *filled;
         return !*filled;
       },
-      [progress, filled](const Result<Roster::Step>& step) {
+      [progress, filled](const Result<BucketScan::Step>& step) {
         progress->waiting = false;
         if (!step) {
           progress->error = step.error();

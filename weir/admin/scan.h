@@ -6,7 +6,7 @@
 #include <string>
 
 #include "weir/admin/work.h"
-#include "weir/store/roster.h"
+#include "weir/store/bucket_scan.h"
 
 namespace weir::admin {
 
@@ -29,8 +29,8 @@ class Collector {
 
 class Scan final : public Work {
  public:
-  // The roster outlives it.
-  Scan(Roster& roster, Roster::Look look, std::unique_ptr<Collector> collector, std::string cursor);
+  // The bucket_scan outlives it.
+  Scan(BucketScan& bucket_scan, BucketScan::Look look, std::unique_ptr<Collector> collector, std::string cursor);
   std::optional<Outcome> step(Now now) override;
   Duration pause() const noexcept override;
 
@@ -47,8 +47,8 @@ class Scan final : public Work {
 
   void visit(Now now);
 
-  Roster& roster_;
-  Roster::Look look_;
+  BucketScan& bucket_scan_;
+  BucketScan::Look look_;
   std::shared_ptr<Progress> progress_;
 };
 

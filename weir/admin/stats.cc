@@ -20,12 +20,12 @@ constexpr std::uint64_t kSteps = 1024;
 
 using Active = std::map<std::string, std::uint64_t>;
 // `active` is null if nobody knows.
-using Answering = Reply (*)(Front& front, const Active* active);
+using Answering = Reply (*)(AdminShared& shared, const Active* active);
 
 class Census final : public Collector {
  public:
-  Census(Front& front, Answering answering)
-      : front_(front), answering_(answering), owners_(front.reloader.policy().current()) {
+  Census(AdminShared& shared, Answering answering)
+      : shared_(shared), answering_(answering), owners_(shared.reloader.policy().current()) {
     for (const NamedLimit& limit : owners_.policy().limits()) active_.emplace(limit.name, 0);
   }
 
@@ -43,11 +43,11 @@ class Census final : public Collector {
     return true;
   }
 
-  Outcome reply(const std::string&) override { return answering_(front_, &active_); }
-  std::optional<Reply> reply_without() override { return answering_(front_, nullptr); }
+  Outcome reply(const std::string&) override { return answering_(shared_, &active_); }
+  std::optional<Reply> reply_without() override { return answering_(shared_, nullptr); }
 
  private:
-  Front& front_;
+  AdminShared& shared_;
   Answering answering_;
   BucketOwners owners_;
   Active active_;
@@ -99,10 +99,10 @@ void write_limits(JsonWriter& json, const std::map<std::string, Sums>& limits, c
   json.end_array();
 }
 
-Reply write_stats(Front& front, const Active* active) {
-  const std::vector<const LoopMetrics*> loops = front.loops();
+Reply write_stats(AdminShared& shared, const Active* active) {
+  const std::vector<const LoopMetrics*> loops = shared.loops();
   std::map<std::string, Sums> limits;
-  for (const NamedLimit& limit : front.reloader.policy().current()->limits()) limits.try_emplace(limit.name);
+  for (const NamedLimit& limit : shared.reloader.policy().current()->limits()) limits.try_emplace(limit.name);
   for (const auto& [name, count] : active == nullptr ? Active() : *active) limits.try_emplace(name);
   std::uint64_t requests = 0;
   std::uint64_t denied = 0;
@@ -122,11 +122,11 @@ Reply write_stats(Front& front, const Active* active) {
       shadow_denied += counters.shadow_denied.value();
     });
   }
-  const Gauges gauges = front.gauges();
+  const Gauges gauges = shared.gauges();
   Reply reply;
   JsonWriter json(reply.content);
   json.begin_object().key("uptime_seconds").number(print_seconds(gauges.uptime));
-  json.key("policy_version").number(whole(front.reloader.version() + 1));
+  json.key("policy_version").number(whole(shared.reloader.version() + 1));
   json.key("store").begin_object().key("kind").string(gauges.store).key("up").boolean(gauges.store_up).end_object();
   json.key("totals").begin_object().key("requests").number(whole(requests));
   json.key("allowed").number(whole(requests - std::min(requests, denied + allow_listed)));
@@ -140,9 +140,9 @@ Reply write_stats(Front& front, const Active* active) {
   return reply;
 }
 
-Reply write_metrics(Front& front, const Active* active) {
-  Gauges gauges = front.gauges();
-  const std::shared_ptr<const Policy> policy = front.reloader.policy().current();
+Reply write_metrics(AdminShared& shared, const Active* active) {
+  Gauges gauges = shared.gauges();
+  const std::shared_ptr<const Policy> policy = shared.reloader.policy().current();
   for (const NamedLimit& limit : policy->limits()) gauges.limits.push_back({limit.name, limit.limiter_type});
   for (const auto& [name, count] : active == nullptr ? Active() : *active) {
     const NamedLimit* const limit = policy->find(name);
@@ -150,20 +150,20 @@ Reply write_metrics(Front& front, const Active* active) {
   }
   Reply reply;
   reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  reply.content = exposition(front.loops(), gauges);
+  reply.content = exposition(shared.loops(), gauges);
   return reply;
 }
 
 }  // namespace
 
-Outcome stats(Front& front, const Request&) {
-  return std::make_unique<Scan>(front.roster, Roster::Look::keys, std::make_unique<Census>(front, write_stats),
-                                std::string());
+Outcome stats(AdminShared& shared, const Request&) {
+  return std::make_unique<Scan>(shared.bucket_scan, BucketScan::Look::keys,
+                                std::make_unique<Census>(shared, write_stats), std::string());
 }
 
-Outcome metrics(Front& front, const Request&) {
-  return std::make_unique<Scan>(front.roster, Roster::Look::keys, std::make_unique<Census>(front, write_metrics),
-                                std::string());
+Outcome metrics(AdminShared& shared, const Request&) {
+  return std::make_unique<Scan>(shared.bucket_scan, BucketScan::Look::keys,
+                                std::make_unique<Census>(shared, write_metrics), std::string());
 }
 
 }  // namespace weir::admin

@@ -7,16 +7,16 @@
 #include <optional>
 #include <utility>
 
-#include "weir/admin/errands.h"
+#include "weir/admin/background_tasks.h"
 #include "weir/admin/work.h"
 
 namespace weir::admin {
 
 class Writing final : public Work {
  public:
-  // `write` runs in the errands' thread and must hold on to what it reads.
-  Writing(Errands& errands, std::function<Reply()> write) {
-    accepted_ = errands.run([progress = progress_, write = std::move(write)] {
+  // `write` runs in the background_tasks' thread and must hold on to what it reads.
+  Writing(BackgroundTasks& background_tasks, std::function<Reply()> write) {
+    accepted_ = background_tasks.run([progress = progress_, write = std::move(write)] {
       progress->reply = write();
       progress->done.store(true, std::memory_order_release);
     });

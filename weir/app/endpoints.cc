@@ -20,13 +20,13 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
 
 // Each of these makes, for one loop, what its sessions share, and then the sessions.
 
-Sessions admin_sessions(bool loopback, Surroundings& around, Loop& loop) {
-  const std::shared_ptr<admin::Front> front = around.admin(loop);
-  front->loopback = loopback;
-  return [front](std::string_view peer) { return std::make_unique<AdminSession>(*front, peer); };
+Sessions admin_sessions(bool loopback, ServerServices& around, Loop& loop) {
+  const std::shared_ptr<admin::AdminShared> shared = around.admin(loop);
+  shared->loopback = loopback;
+  return [shared](std::string_view peer) { return std::make_unique<AdminSession>(*shared, peer); };
 }
 
-Sessions resp_sessions(std::size_t index, Surroundings& around) {
+Sessions resp_sessions(std::size_t index, ServerServices& around) {
   auto options = std::make_shared<RespOptions>();
   options->log = around.requests;
   return [options, index, &around](std::string_view peer) {
@@ -38,16 +38,16 @@ Sessions resp_sessions(std::size_t index, Surroundings& around) {
   };
 }
 
-Sessions http_sessions(std::size_t index, Surroundings& around) {
-  auto front = std::make_shared<HttpFront>(around.health, around.http, index);
-  front->log = around.requests;
+Sessions http_sessions(std::size_t index, ServerServices& around) {
+  auto shared = std::make_shared<HttpShared>(around.health, around.http, index);
+  shared->log = around.requests;
   // Whoever reaches a UNIX socket is on this machine.
-  return [front](std::string_view peer) {
-    return std::make_unique<HttpSession>(*front, peer.empty() ? "127.0.0.1" : peer);
+  return [shared](std::string_view peer) {
+    return std::make_unique<HttpSession>(*shared, peer.empty() ? "127.0.0.1" : peer);
   };
 }
 
-Result<std::unique_ptr<TlsServer>> listener_tls(const config::Listener& listener, const Surroundings& around) {
+Result<std::unique_ptr<TlsServer>> listener_tls(const config::Listener& listener, const ServerServices& around) {
   const auto beside = [&](const std::string& file) { return (std::filesystem::path(around.folder) / file).string(); };
   TlsServer::Options options;
   for (const config::Tls& files : listener.tls) options.certificates.push_back({beside(files.cert), beside(files.key)});
@@ -60,7 +60,7 @@ Result<std::unique_ptr<TlsServer>> listener_tls(const config::Listener& listener
   return TlsServer::make(std::move(options));
 }
 
-Result<Endpoint> make_endpoint(const config::Listener& listener, std::size_t index, Surroundings& around) {
+Result<Endpoint> make_endpoint(const config::Listener& listener, std::size_t index, ServerServices& around) {
   auto address = Address::parse(listener.address);
   if (!address) return address.error();
   Endpoint endpoint;
@@ -72,14 +72,14 @@ Result<Endpoint> make_endpoint(const config::Listener& listener, std::size_t ind
     endpoint.tls = std::move(*tls);
   }
   if (has(listener.speak, "admin")) {
-    endpoint.speak = Speak::admin;
+    endpoint.protocol = Protocol::admin;
     const bool loopback = endpoint.address.is_loopback();
     endpoint.sessions = [loopback, &around](Loop& loop) { return admin_sessions(loopback, around, loop); };
   } else if (has(listener.speak, "resp")) {
-    endpoint.speak = Speak::resp;
+    endpoint.protocol = Protocol::resp;
     endpoint.sessions = [&around, index](Loop&) { return resp_sessions(index, around); };
   } else {
-    endpoint.speak = Speak::http;
+    endpoint.protocol = Protocol::http;
     endpoint.sessions = [&around, index](Loop&) { return http_sessions(index, around); };
   }
   return endpoint;
@@ -87,7 +87,7 @@ Result<Endpoint> make_endpoint(const config::Listener& listener, std::size_t ind
 
 }  // namespace
 
-Result<std::vector<Endpoint>> make_endpoints(const config::Settings& settings, Surroundings& around) {
+Result<std::vector<Endpoint>> make_endpoints(const config::Settings& settings, ServerServices& around) {
   std::vector<Endpoint> all;
   const int inherited = inherited_sockets();
   for (const config::Listener& listener : settings.listen) {

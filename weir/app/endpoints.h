@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weir/admin/front.h"
+#include "weir/admin/admin_shared.h"
 #include "weir/base/log.h"
 #include "weir/base/published.h"
 #include "weir/base/result.h"
@@ -21,7 +21,7 @@
 namespace weir::app {
 
 // What sessions need to know of the process around them. Outlives the server.
-struct Surroundings {
+struct ServerServices {
   const Health& health;
   const Published<HttpOptions>& http;
   // Where the configuration lies: the files that it names are found from there.
@@ -31,13 +31,13 @@ struct Surroundings {
   // The settings in force. Called in any thread, once the server runs.
   std::function<std::shared_ptr<const config::Loaded>()> current;
   // What the admin API of one loop can see and do.
-  std::function<std::shared_ptr<admin::Front>(Loop& loop)> admin;
+  std::function<std::shared_ptr<admin::AdminShared>(Loop& loop)> admin;
   std::atomic<std::uint64_t> next_client{1};  // CLIENT ID of RESP connections
   Log* requests = nullptr;                    // gets bad requests, at debug
 };
 
 // In the order of the listeners. The Error names the address and what is wrong with it.
-Result<std::vector<Endpoint>> make_endpoints(const config::Settings& settings, Surroundings& around);
+Result<std::vector<Endpoint>> make_endpoints(const config::Settings& settings, ServerServices& around);
 
 // What HTTP answers look like, as the configuration says.
 HttpOptions http_options(const config::Settings& settings);

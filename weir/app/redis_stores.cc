@@ -88,12 +88,12 @@ std::unique_ptr<Store> RedisStores::store(Loop& loop, Table& fallback, const Clo
                                          clock);
 }
 
-Result<std::unique_ptr<RedisDesk>> RedisStores::desk() const {
+Result<std::unique_ptr<RedisAdmin>> RedisStores::desk() const {
   redis::RedisStore::Options options = options_;
   options.pool_size = 1;
   // An operator may wait longer than a request.
   options.link.timeout = std::max<Duration>(settings_.timeout, std::chrono::seconds{1});
-  return RedisDesk::make(std::move(options), topology());
+  return RedisAdmin::make(std::move(options), topology());
 }
 
 // The other loops find out by a probe, before one of their clients has to wait.

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weir/app/redis_desk.h"
+#include "weir/app/redis_admin.h"
 #include "weir/base/clock.h"
 #include "weir/base/result.h"
 #include "weir/config/problem.h"
@@ -17,7 +17,7 @@
 #include "weir/observe/metrics.h"
 #include "weir/policy/policy.h"
 #include "weir/redis/health.h"
-#include "weir/redis/scout.h"
+#include "weir/redis/topology_probe.h"
 #include "weir/store/failover/failover_store.h"
 #include "weir/store/memory/table.h"
 #include "weir/store/redis/leasing_store.h"
@@ -38,7 +38,7 @@ class RedisStores {
   std::unique_ptr<Store> store(Loop& loop, Table& fallback, const Clock& clock);
 
   // For what is not on the way of requests. The stores must outlive it.
-  Result<std::unique_ptr<RedisDesk>> desk() const;
+  Result<std::unique_ptr<RedisAdmin>> desk() const;
 
   bool is_up() const noexcept { return health_.is_up(); }
   // The configured failure_policy, for the log.

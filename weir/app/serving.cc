@@ -22,7 +22,7 @@
 #include "weir/base/siphash.h"
 #include "weir/base/text.h"
 #include "weir/cli/configuration.h"
-#include "weir/store/memory/memory_roster.h"
+#include "weir/store/memory/memory_bucket_scan.h"
 #include "weir/store/memory/memory_store.h"
 #include "weir/store/memory/snapshot.h"
 
@@ -95,7 +95,7 @@ Serving::Serving(cli::ServerStart start, cli::Console& console)
               std::filesystem::path(path_).parent_path().string(),
               [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); },
               [this] { return reloader_->current(); },
-              [this](Loop& loop) { return admin_front(loop); }} {}
+              [this](Loop& loop) { return admin_shared(loop); }} {}
 
 cli::Exit Serving::run() {
   if (const cli::Exit failed = start(); failed != cli::kOk) {
@@ -115,8 +115,8 @@ cli::Exit Serving::run() {
   (void)!eventfd_write(wakeup_.fd(), 1);
   maintenance.join();
   control_thread.join();
-  errands_.reset();
-  if (desk_ != nullptr) desk_->stop();
+  background_tasks_.reset();
+  if (redis_admin_ != nullptr) redis_admin_->stop();
   server_.reset();
   hand_over();
   close_state();
@@ -160,7 +160,7 @@ cli::Exit Serving::start() {
                         .clock = *clock_});
   reloader_->on_change([this](const config::Loaded& now) { apply(now); });
   state_.table->keep_idle(cli::longest_idle(*reloader_->policy().current()));
-  errands_ = std::make_unique<admin::Errands>();
+  background_tasks_ = std::make_unique<admin::BackgroundTasks>();
   if (auto started = start_server(std::move(*endpoints)); !started) return fail(started.error());
   return cli::kOk;
 }
@@ -207,16 +207,16 @@ Result<void> Serving::open_redis(const config::Settings& settings) {
   if (!stores) return stores.error();
   redis_ = std::move(*stores);
   health_.store_up = [this] { return redis_->is_up(); };
-  auto desk = redis_->desk();
-  if (!desk) return desk.error();
-  desk_ = std::move(*desk);
+  auto redis_admin = redis_->desk();
+  if (!redis_admin) return redis_admin.error();
+  redis_admin_ = std::move(*redis_admin);
   auto table = Table::create({.buckets_max = static_cast<std::uint64_t>(settings.redis.fallback_buckets)});
   if (!table) return table.error();
   state_.table = std::move(*table);
   clock_ = std::make_unique<BootClock>();
   started_ = clock_->time();
   redis_->set_failure_policy(print(settings.failure_policy));
-  if (const auto found = desk_->wait_for_hash_key(kKnownPatience)) use_hash_key(*found);
+  if (const auto found = redis_admin_->wait_for_hash_key(kKnownPatience)) use_hash_key(*found);
   hash_key_asked_ = started_;
   return {};
 }
@@ -238,7 +238,7 @@ Result<void> Serving::open_table(const config::Settings& settings) {
     log_.write(state_.forgetful ? LogLevel::warn : LogLevel::info, sentence);
   }
   clock_ = std::make_unique<BootClock>(state_.boot_offset);
-  rosters_.push_back(std::make_unique<MemoryRoster>(*state_.table));
+  bucket_scans_.push_back(std::make_unique<MemoryBucketScan>(*state_.table));
   started_ = clock_->time();
   last_snapshot_ = started_;
   return {};
@@ -250,11 +250,11 @@ Result<void> Serving::open_known(const config::State& state) {
   if (!beside.empty()) known_file_ = std::make_unique<KnownFile>(beside + ".known", say);
   keeper_ = std::make_unique<KnownKeeper>(known_file_.get(), say, clock_.get());
   watch_ = std::make_unique<DenialWatch>(*keeper_);
-  if (auto loaded = keeper_->load(clock_->wall()); !loaded || desk_ == nullptr) return loaded;
+  if (auto loaded = keeper_->load(clock_->wall()); !loaded || redis_admin_ == nullptr) return loaded;
   const Duration left = kKnownPatience - (clock_->time() - started_);
   const auto write = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); };
   // At most that: a clock that a test has set back between the two readings would make it longer.
-  if (!desk_->share(*keeper_, write, std::clamp(left, Duration::zero(), Duration{kKnownPatience}))) {
+  if (!redis_admin_->share(*keeper_, write, std::clamp(left, Duration::zero(), Duration{kKnownPatience}))) {
     say("Redis could not be asked for adjustments and access lists: they will be in force when it can");
   }
   return {};
@@ -354,14 +354,14 @@ void Serving::announce() {
   notify("READY=1");
 }
 
-std::shared_ptr<admin::Front> Serving::admin_front(Loop& loop) {
-  if (desk_ != nullptr) rosters_.push_back(desk_->roster(loop));
-  return std::make_shared<admin::Front>(
-      admin::Front{*reloader_, *keeper_, *rosters_.back(), events_, *errands_, health_, *clock_,
-                   [this] { return server_->metrics(); }, [this] { return gauges(); },
-                   [this](const AuditEntry& entry) {
-                     log_.always(LogLevel::info, audit_line(entry), "audit", audit_fields(entry));
-                   }});
+std::shared_ptr<admin::AdminShared> Serving::admin_shared(Loop& loop) {
+  if (redis_admin_ != nullptr) bucket_scans_.push_back(redis_admin_->bucket_scan(loop));
+  return std::make_shared<admin::AdminShared>(
+      admin::AdminShared{*reloader_, *keeper_, *bucket_scans_.back(), events_, *background_tasks_, health_, *clock_,
+                         [this] { return server_->metrics(); }, [this] { return gauges(); },
+                         [this](const AuditEntry& entry) {
+                           log_.always(LogLevel::info, audit_line(entry), "audit", audit_fields(entry));
+                         }});
 }
 
 Gauges Serving::gauges() const {

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "weir/admin/errands.h"
-#include "weir/admin/front.h"
+#include "weir/admin/admin_shared.h"
+#include "weir/admin/background_tasks.h"
 #include "weir/app/endpoints.h"
-#include "weir/app/redis_desk.h"
+#include "weir/app/redis_admin.h"
 #include "weir/app/redis_stores.h"
 #include "weir/base/clock.h"
 #include "weir/base/log.h"
@@ -33,9 +33,9 @@
 #include "weir/server/denial_watch.h"
 #include "weir/server/reload.h"
 #include "weir/server/server.h"
+#include "weir/store/bucket_scan.h"
 #include "weir/store/memory/state.h"
 #include "weir/store/memory/state_lock.h"
-#include "weir/store/roster.h"
 
 namespace weir::app {
 
@@ -62,7 +62,7 @@ class Serving {
   void warn_of_orphans(const Policy& policy);
   Result<void> start_server(std::vector<Endpoint> endpoints);
   void announce();
-  std::shared_ptr<admin::Front> admin_front(Loop& loop);
+  std::shared_ptr<admin::AdminShared> admin_shared(Loop& loop);
   Gauges gauges() const;
   void control();
   void watch_files();
@@ -89,8 +89,9 @@ class Serving {
   bool handed_over_ = false;  // to the next process, or to nobody; while serving only maintain() touches it
   OpenState state_;           // with `store: redis`, of the buckets that inMemoryFallback needs
   std::unique_ptr<BootClock> clock_;
-  std::vector<std::unique_ptr<Roster>> rosters_;  // of Redis one per admin listener and loop; of memory one for all
-  std::unique_ptr<RedisStores> redis_;            // null: buckets live in memory
+  std::vector<std::unique_ptr<BucketScan>>
+      bucket_scans_;                    // of Redis one per admin listener and loop; of memory one for all
+  std::unique_ptr<RedisStores> redis_;  // null: buckets live in memory
   Time started_{};
   std::atomic<Time> last_snapshot_{};  // that was written, or the start
   std::atomic<std::uint64_t> snapshot_failures_{0};
@@ -100,14 +101,14 @@ class Serving {
   std::unique_ptr<KnownKeeper> keeper_;
   std::unique_ptr<DenialWatch> watch_;
   std::size_t orphans_ = 0;  // adjustments and access entries that the log said match nobody; by one reload at a time
-  std::unique_ptr<RedisDesk> desk_;  // null: buckets live in memory
+  std::unique_ptr<RedisAdmin> redis_admin_;  // null: buckets live in memory
   std::unique_ptr<Reloader> reloader_;
   Events events_;
-  std::unique_ptr<admin::Errands> errands_;
+  std::unique_ptr<admin::BackgroundTasks> background_tasks_;
   std::shared_ptr<JwtCounts> jwt_counts_ = std::make_shared<JwtCounts>();
   Published<HttpOptions> http_;
   Health health_;
-  Surroundings around_;
+  ServerServices around_;
   std::size_t connections_max_ = 0;  // what the descriptors suffice for
   bool takes_over_ = false;          // another process had the state
   std::unique_ptr<Server> server_;

@@ -168,7 +168,7 @@ void Serving::watch_redis() {
     const std::lock_guard lock(mutex_);
     hash_key_asking_ = true;
   }
-  desk_->ask_hash_key(known, [this](const Result<RedisHashKey::Found>& key) {
+  redis_admin_->ask_hash_key(known, [this](const Result<RedisHashKey::Found>& key) {
     const std::lock_guard lock(mutex_);
     hash_key_asking_ = false;
     if (key) hash_key_found_ = *key;
@@ -178,7 +178,7 @@ void Serving::watch_redis() {
 // True: it is another one than before.
 bool Serving::use_hash_key(const RedisHashKey::Found& found) {
   if (found.replaced) {
-    log_.warn(desk_->hash_key_name() +
+    log_.warn(redis_admin_->hash_key_name() +
               " on Redis was no key of hashed limits, and is replaced: their buckets begin anew");
   }
   const std::lock_guard lock(mutex_);

@@ -244,6 +244,6 @@ inline constexpr std::size_t event_queue_bytes_max = 256u << 10;
 inline constexpr std::size_t admin_page_max = 1000;
 
 // Reloads, replaced configurations, and changes of adjustments and access lists that wait for their turn.
-inline constexpr std::size_t errands_max = 64;
+inline constexpr std::size_t background_tasks_max = 64;
 
 }  // namespace weir::bounds

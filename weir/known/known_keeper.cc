@@ -6,8 +6,8 @@
 #include "weir/base/assert.h"
 #include "weir/base/bounds.h"
 #include "weir/base/clock.h"
-#include "weir/known/known_lesson.h"
 #include "weir/known/known_line.h"
+#include "weir/known/shared_snapshot.h"
 
 namespace weir {
 namespace {
@@ -368,26 +368,27 @@ void KnownKeeper::tell_of_blocks() {
   });
 }
 
-std::vector<KnownShare::Ended> KnownKeeper::learn(KnownShare::Part part, const KnownShare::Texts& all, Wall now) {
-  Lesson lesson = read_lesson(part, all, now);
+std::vector<KnownShare::Ended> KnownKeeper::apply_shared(KnownShare::Part part, const KnownShare::Texts& all,
+                                                         Wall now) {
+  SharedSnapshot snapshot = read_shared_snapshot(part, all, now);
   const std::lock_guard lock(mutex_);
   unsigned changed = 0;
   if (part == KnownShare::Part::adjustments) {
-    if (adjustments_ != lesson.adjustments) changed |= adjustments_part;
-    adjustments_ = std::move(lesson.adjustments);
+    if (adjustments_ != snapshot.adjustments) changed |= adjustments_part;
+    adjustments_ = std::move(snapshot.adjustments);
   } else {
     // What the others have not been told of stays.
     for (const auto& [key, entry] : untold_) {
-      if (entry.live(now)) lesson.blocks.insert_or_assign(key, entry);
+      if (entry.live(now)) snapshot.blocks.insert_or_assign(key, entry);
     }
-    if (entries_ != lesson.entries) changed |= entries_part;
-    if (blocks_ != lesson.blocks) changed |= blocks_part;
-    entries_ = std::move(lesson.entries);
-    blocks_ = std::move(lesson.blocks);
+    if (entries_ != snapshot.entries) changed |= entries_part;
+    if (blocks_ != snapshot.blocks) changed |= blocks_part;
+    entries_ = std::move(snapshot.entries);
+    blocks_ = std::move(snapshot.blocks);
   }
   publish_and_save(changed);
-  complain_of(part, lesson.skipped, std::move(lesson.first_skipped));
-  return std::move(lesson.ended);
+  complain_of(part, snapshot.skipped, std::move(snapshot.first_skipped));
+  return std::move(snapshot.ended);
 }
 
 void KnownKeeper::complain_of(KnownShare::Part part, std::size_t skipped, std::string first) {

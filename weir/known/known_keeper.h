@@ -76,7 +76,7 @@ class KnownKeeper {
 
   // All that the servers know together of one part: what is in force from now on. Texts that are not understood are
   // skipped, with one sentence to the log; those that have ended are returned.
-  std::vector<KnownShare::Ended> learn(KnownShare::Part part, const KnownShare::Texts& all, Wall now);
+  std::vector<KnownShare::Ended> apply_shared(KnownShare::Part part, const KnownShare::Texts& all, Wall now);
   // What is in force here of one part, as the share has it.
   KnownShare::Texts texts(KnownShare::Part part, Wall now) const;
 

@@ -100,7 +100,7 @@ class BusyShare final : public KnownShare {
       }
       for (const auto& call : calls) call();
       for (const Part part : {Part::adjustments, Part::entries}) {
-        keeper_.learn(part, parts_[static_cast<std::size_t>(part)], kNow);
+        keeper_.apply_shared(part, parts_[static_cast<std::size_t>(part)], kNow);
       }
     }
   }

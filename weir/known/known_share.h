@@ -1,6 +1,6 @@
 // Where several servers keep together what they know: adjustments, and entries of the access lists with automatic
 // blocks among them, as texts by name (known_line.h). A change through one of them is told to the others, which hear of
-// it a little later: KnownKeeper::learn().
+// it a little later: KnownKeeper::apply_shared().
 #pragma once
 
 #include <cstddef>

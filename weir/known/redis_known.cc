@@ -81,7 +81,7 @@ void RedisKnown::look() {
 void RedisKnown::look_at(Half& half) {
   if (half.busy || !commands_.is_up()) return;
   half.busy = true;
-  if (!half.owed.empty()) return pay(half);
+  if (!half.owed.empty()) return restore_missing(half);
   half.hash.read([this, &half](const Result<SharedHash::News>& news) {
     half.busy = false;
     heard(half, news);
@@ -91,10 +91,10 @@ void RedisKnown::look_at(Half& half) {
 void RedisKnown::heard(Half& half, const Result<SharedHash::News>& news) {
   if (!news) return complain(half, news.error());
   half.troubled = false;
-  rejoice();
+  log_recovery();
   if (!news->any) return;
   if (news->lost) return put_back(half, news->texts);
-  learn(half, news->texts);
+  apply_shared(half, news->texts);
 }
 
 // What we know and Redis does not: others may be doing the same, and whoever is first wins.
@@ -111,13 +111,13 @@ void RedisKnown::put_back(Half& half, Texts texts) {
                              (half.part == Part::adjustments ? " adjustments" : " access entries and blocks") +
                              " that are in force here: they are put back");
   }
-  learn(half, texts);
+  apply_shared(half, texts);
   if (half.owed.empty()) return;
   half.busy = true;
-  pay(half);
+  restore_missing(half);
 }
 
-void RedisKnown::pay(Half& half) {
+void RedisKnown::restore_missing(Half& half) {
   half.hash.change(SharedHash::Change::fill, half.owed.back(), [this, &half](const Result<std::size_t>& count) {
     half.busy = false;
     if (!count) return complain(half, count.error());
@@ -126,9 +126,9 @@ void RedisKnown::pay(Half& half) {
   });
 }
 
-void RedisKnown::learn(Half& half, const Texts& texts) {
+void RedisKnown::apply_shared(Half& half, const Texts& texts) {
   const Wall now = BootClock::wall();
-  const std::vector<Ended> all_ended = keeper_.learn(half.part, texts, now);
+  const std::vector<Ended> all_ended = keeper_.apply_shared(half.part, texts, now);
   half.read = true;
   if (std::ranges::all_of(halves_, &Half::read)) {
     const std::lock_guard lock(mutex_);
@@ -163,7 +163,7 @@ void RedisKnown::complain(Half& half, const Error& error) {
            error.detail);
 }
 
-void RedisKnown::rejoice() {
+void RedisKnown::log_recovery() {
   if (complaints_.empty() || std::ranges::any_of(halves_, &Half::troubled)) return;
   const Time now = loop_.now().time;
   if (well_since_ == Time{}) well_since_ = now;

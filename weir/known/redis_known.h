@@ -54,10 +54,10 @@ class RedisKnown final : public KnownShare {
   void look_at(Half& half);
   void heard(Half& half, const Result<redis::SharedHash::News>& news);
   void put_back(Half& half, Texts texts);
-  void pay(Half& half);
-  void learn(Half& half, const Texts& texts);
+  void restore_missing(Half& half);
+  void apply_shared(Half& half, const Texts& texts);
   void complain(Half& half, const Error& error);
-  void rejoice();
+  void log_recovery();
 
   Loop& loop_;
   redis::Commands& commands_;

@@ -61,15 +61,15 @@ void LoopMetrics::visit(const std::function<void(const LimitCounters&)>& visit) 
   for (const auto& [name, counters] : limits_) visit(*counters);
 }
 
-std::string_view print(Speak speak) noexcept {
-  switch (speak) {
-    case Speak::http:
+std::string_view print(Protocol protocol) noexcept {
+  switch (protocol) {
+    case Protocol::http:
       return "http";
-    case Speak::resp:
+    case Protocol::resp:
       return "resp";
-    case Speak::admin:
+    case Protocol::admin:
       return "admin";
-    case Speak::grpc:
+    case Protocol::grpc:
       return "grpc";
   }
   return "";
@@ -279,10 +279,10 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
   counter("weir_denial_counters_forgotten_total", "Denial counters dropped early because the table is full.", "",
           gauges.denial_counters_forgotten);
   head(out, "weir_connections", "gauge", "Open connections by protocol.");
-  for (const Speak speak : {Speak::http, Speak::resp, Speak::admin}) {
+  for (const Protocol protocol : {Protocol::http, Protocol::resp, Protocol::admin}) {
     std::uint64_t open = 0;
-    for (const LoopMetrics* loop : loops) open += loop->connections[static_cast<std::size_t>(speak)].value();
-    line(out, "weir_connections", "{speak=\"" + std::string(print(speak)) + "\"}", std::to_string(open));
+    for (const LoopMetrics* loop : loops) open += loop->connections[static_cast<std::size_t>(protocol)].value();
+    line(out, "weir_connections", "{speak=\"" + std::string(print(protocol)) + "\"}", std::to_string(open));
   }
   write_reloads(out, gauges);
   write_snapshots(out, gauges);

@@ -87,7 +87,7 @@ class LoopMetrics {
   Counter store_errors;
   Counter overloaded;  // questions that a busy store was not asked
   Histogram decision_seconds;
-  std::array<Counter, 4> connections;  // by Speak
+  std::array<Counter, 4> connections;  // by Protocol
   LoopClients clients;
 
   // For whoever scrapes.
@@ -101,8 +101,8 @@ class LoopMetrics {
   std::map<std::string, std::unique_ptr<LimitCounters>, std::less<>> limits_;
 };
 
-enum class Speak : unsigned char { http, resp, admin, grpc };
-std::string_view print(Speak speak) noexcept;
+enum class Protocol : unsigned char { http, resp, admin, grpc };
+std::string_view print(Protocol protocol) noexcept;
 
 // Buckets of one limit that are not full, or were a moment ago.
 struct ActiveClients {

@@ -15,7 +15,7 @@ constexpr Duration kAskEvery = std::chrono::milliseconds{200};
 
 ClusterTopology::ClusterTopology(Loop& loop, MakeNode make_node, Options options)
     : loop_(loop), make_node_(std::move(make_node)), options_(std::move(options)), retired_(loop) {
-  for (const Target& endpoint : options_.endpoints) add_scout(endpoint);
+  for (const Target& endpoint : options_.endpoints) add_probe(endpoint);
   ask_soon(kAskEvery);
 }
 
@@ -23,14 +23,14 @@ ClusterTopology::~ClusterTopology() {
   loop_.cancel(timer_);
 }
 
-void ClusterTopology::add_scout(const Target& target) {
-  const bool known = std::ranges::any_of(scouts_, [&](const auto& scout) { return scout->target() == target; });
-  if (known || scouts_.size() >= bounds::redis_scouts_max) return;
+void ClusterTopology::add_probe(const Target& target) {
+  const bool known = std::ranges::any_of(probes_, [&](const auto& probe) { return probe->target() == target; });
+  if (known || probes_.size() >= bounds::redis_scouts_max) return;
   RedisLink::Options link = options_.link;
   link.target = target;
   link.client.script = {};
-  scouts_.push_back(std::make_unique<Scout>(loop_, static_cast<Scout::Owner&>(*this), std::move(link),
-                                            std::vector<std::string_view>{"CLUSTER", "SLOTS"}));
+  probes_.push_back(std::make_unique<TopologyProbe>(loop_, static_cast<TopologyProbe::Owner&>(*this), std::move(link),
+                                                    std::vector<std::string_view>{"CLUSTER", "SLOTS"}));
 }
 
 void ClusterTopology::ask_soon(Duration after) {
@@ -43,25 +43,25 @@ void ClusterTopology::ask_soon(Duration after) {
 
 void ClusterTopology::ask() {
   timer_ = 0;
-  for (std::size_t tries = 0; tries < scouts_.size(); ++tries) {
-    if (scouts_[next_scout_++ % scouts_.size()]->ask()) break;
+  for (std::size_t tries = 0; tries < probes_.size(); ++tries) {
+    if (probes_[next_scout_++ % probes_.size()]->ask()) break;
   }
   if (!is_up()) ask_soon(kAskEvery);
 }
 
 void ClusterTopology::failed(std::string_view why) {
   // The first of them may fail before the last was made.
-  const bool all = scouts_.size() >= options_.endpoints.size() &&
-                   std::ranges::all_of(scouts_, [](const auto& scout) { return scout->is_failing(); });
+  const bool all = probes_.size() >= options_.endpoints.size() &&
+                   std::ranges::all_of(probes_, [](const auto& probe) { return probe->is_failing(); });
   if (all && options_.nobody_knows) options_.nobody_knows(why);
 }
 
-void ClusterTopology::heard(const Scout& scout, const resp::Reply& reply) {
-  auto read = SlotMap::read(reply, scout.target());
+void ClusterTopology::heard(const TopologyProbe& probe, const resp::Reply& reply) {
+  auto read = SlotMap::read(reply, probe.target());
   // A node that was reset or is joining serves nothing: what is known is better than that.
   if (!read || read->masters().empty()) return;
   slots_ = std::move(*read);
-  for (const Target& master : slots_.masters()) add_scout(master);
+  for (const Target& master : slots_.masters()) add_probe(master);
   appoint();
   drop_unused();
 }

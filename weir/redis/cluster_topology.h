@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "weir/redis/retired.h"
-#include "weir/redis/scout.h"
 #include "weir/redis/slots.h"
 #include "weir/redis/topology.h"
+#include "weir/redis/topology_probe.h"
 
 namespace weir::redis {
 
-class ClusterTopology final : public Topology, private Scout::Owner {
+class ClusterTopology final : public Topology, private TopologyProbe::Owner {
  public:
   struct Options {
     std::vector<Target> endpoints;  // some nodes of the cluster, at least one
@@ -39,9 +39,9 @@ class ClusterTopology final : public Topology, private Scout::Owner {
   bool is_up() const noexcept override;
 
  private:
-  void heard(const Scout& scout, const resp::Reply& reply) override;
+  void heard(const TopologyProbe& probe, const resp::Reply& reply) override;
   void failed(std::string_view why) override;
-  void add_scout(const Target& target);
+  void add_probe(const Target& target);
   RedisNode* find_or_make(const Target& target);
   void appoint();
   void drop_unused();
@@ -51,7 +51,7 @@ class ClusterTopology final : public Topology, private Scout::Owner {
   Loop& loop_;
   MakeNode make_node_;
   const Options options_;
-  std::vector<std::unique_ptr<Scout>> scouts_;
+  std::vector<std::unique_ptr<TopologyProbe>> probes_;
   std::size_t next_scout_ = 0;
   SlotMap slots_;
   std::vector<std::unique_ptr<RedisNode>> nodes_;

@@ -17,7 +17,7 @@ constexpr Duration kSettle = std::chrono::seconds{1};
 
 MasterTopology::MasterTopology(Loop& loop, MakeNode make_node, Options options)
     : loop_(loop), make_node_(std::move(make_node)), options_(std::move(options)), retired_(loop) {
-  for (const Target& endpoint : options_.endpoints) add_scout(endpoint);
+  for (const Target& endpoint : options_.endpoints) add_probe(endpoint);
   search();
 }
 
@@ -25,9 +25,9 @@ MasterTopology::~MasterTopology() {
   loop_.cancel(timer_);
 }
 
-void MasterTopology::add_scout(const Target& target) {
-  const bool known = std::ranges::any_of(scouts_, [&](const auto& scout) { return scout->target() == target; });
-  if (known || scouts_.size() >= bounds::redis_scouts_max) return;
+void MasterTopology::add_probe(const Target& target) {
+  const bool known = std::ranges::any_of(probes_, [&](const auto& probe) { return probe->target() == target; });
+  if (known || probes_.size() >= bounds::redis_scouts_max) return;
   RedisLink::Options link = options_.link;
   link.target = target;
   link.client.script = {};
@@ -40,14 +40,14 @@ void MasterTopology::add_scout(const Target& target) {
     link.client.channel = "+switch-master";
     command = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", options_.master_name};
   }
-  scouts_.push_back(
-      std::make_unique<Scout>(loop_, static_cast<Scout::Owner&>(*this), std::move(link), std::move(command)));
+  probes_.push_back(std::make_unique<TopologyProbe>(loop_, static_cast<TopologyProbe::Owner&>(*this), std::move(link),
+                                                    std::move(command)));
 }
 
 void MasterTopology::search() {
   searching_ = true;
   if (timer_ != 0) return;
-  for (std::size_t i = 0; i < scouts_.size(); ++i) scouts_[i]->ask();
+  for (std::size_t i = 0; i < probes_.size(); ++i) probes_[i]->ask();
   timer_ = loop_.at(loop_.now().time + kSearchEvery, [this] {
     timer_ = 0;
     if (is_up() && !searching_) return;
@@ -55,25 +55,25 @@ void MasterTopology::search() {
   });
 }
 
-void MasterTopology::heard(const Scout& scout, const resp::Reply& reply) {
+void MasterTopology::heard(const TopologyProbe& probe, const resp::Reply& reply) {
   if (!options_.master_name.empty()) {
-    if (const auto master = read_master_address(reply, scout.target()); master && searching_) found(*master);
+    if (const auto master = read_master_address(reply, probe.target()); master && searching_) found(*master);
     return;
   }
-  const auto role = read_role(reply, scout.target());
+  const auto role = read_role(reply, probe.target());
   if (!role) return;
-  if (role->kind == Role::Kind::master && searching_) found(scout.target());
-  if (role->kind == Role::Kind::replica) add_scout(role->master);
+  if (role->kind == Role::Kind::master && searching_) found(probe.target());
+  if (role->kind == Role::Kind::replica) add_probe(role->master);
 }
 
-void MasterTopology::told(const Scout& scout, const resp::Reply& push) {
-  if (const auto master = read_switch(push, options_.master_name, scout.target())) follow(*master);
+void MasterTopology::told(const TopologyProbe& probe, const resp::Reply& push) {
+  if (const auto master = read_switch(push, options_.master_name, probe.target())) follow(*master);
 }
 
 void MasterTopology::failed(std::string_view why) {
   // The first of them may fail before the last was made.
-  const bool all = scouts_.size() >= options_.endpoints.size() &&
-                   std::ranges::all_of(scouts_, [](const auto& scout) { return scout->is_failing(); });
+  const bool all = probes_.size() >= options_.endpoints.size() &&
+                   std::ranges::all_of(probes_, [](const auto& probe) { return probe->is_failing(); });
   if (all && options_.nobody_knows) options_.nobody_knows(why);
 }
 

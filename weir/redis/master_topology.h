@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "weir/redis/retired.h"
-#include "weir/redis/scout.h"
 #include "weir/redis/topology.h"
+#include "weir/redis/topology_probe.h"
 
 namespace weir::redis {
 
-class MasterTopology final : public Topology, private Scout::Owner {
+class MasterTopology final : public Topology, private TopologyProbe::Owner {
  public:
   struct Options {
     std::vector<Target> endpoints;  // servers, or sentinels; at least one
@@ -39,10 +39,10 @@ class MasterTopology final : public Topology, private Scout::Owner {
   bool is_up() const noexcept override { return master_ != nullptr && master_->is_up(); }
 
  private:
-  void heard(const Scout& scout, const resp::Reply& reply) override;
-  void told(const Scout& scout, const resp::Reply& push) override;
+  void heard(const TopologyProbe& probe, const resp::Reply& reply) override;
+  void told(const TopologyProbe& probe, const resp::Reply& push) override;
   void failed(std::string_view why) override;
-  void add_scout(const Target& target);
+  void add_probe(const Target& target);
   void search();
   void found(const Target& target);
   void follow(const Target& target);
@@ -50,7 +50,7 @@ class MasterTopology final : public Topology, private Scout::Owner {
   Loop& loop_;
   MakeNode make_node_;
   const Options options_;
-  std::vector<std::unique_ptr<Scout>> scouts_;
+  std::vector<std::unique_ptr<TopologyProbe>> probes_;
   std::unique_ptr<RedisNode> master_;
   Retired retired_;
   Time settled_{};  // a master that was just found is given this long to be reached

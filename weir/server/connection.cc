@@ -35,18 +35,18 @@ void give_back(std::string& buffer) {
 }  // namespace
 
 Connection::Connection(std::uint64_t id, Turn& turn, Socket socket, std::unique_ptr<TlsChannel> channel,
-                       std::unique_ptr<Session> session, Speak speak)
+                       std::unique_ptr<Session> session, Protocol protocol)
     : id_(id),
       turn_(turn),
       socket_(std::move(socket)),
       session_(std::move(session)),
-      speak_(speak),
+      protocol_(protocol),
       last_active_(turn.loop.reading().time) {
   if (channel != nullptr) {
     const Time deadline = turn_.loop.now().time + bounds::tls_handshake_time_max;
     tls_ = std::make_unique<Secured>(Secured{std::move(channel), {}, deadline});
   }
-  turn_.metrics.connections[static_cast<std::size_t>(speak_)].add();
+  turn_.metrics.connections[static_cast<std::size_t>(protocol_)].add();
   watching_ = kAlways | kToRead;
   dead_ = !turn_.loop.watch(socket_.fd(), watching_, *this);
   if (dead_) touch();
@@ -56,7 +56,7 @@ Connection::~Connection() {
   turn_.loop.cancel(alarm_);
   turn_.loop.forget(socket_.fd(), *this);
   turn_.pipeline.forget(*this);
-  turn_.metrics.connections[static_cast<std::size_t>(speak_)].subtract();
+  turn_.metrics.connections[static_cast<std::size_t>(protocol_)].subtract();
 }
 
 void Connection::touch() {

@@ -38,11 +38,11 @@ class Connection final : public Loop::Handler, public Asker {
  public:
   // `channel` is null where the session speaks in the clear.
   Connection(std::uint64_t id, Turn& turn, Socket socket, std::unique_ptr<TlsChannel> channel,
-             std::unique_ptr<Session> session, Speak speak);
+             std::unique_ptr<Session> session, Protocol protocol);
   ~Connection() override;
 
   std::uint64_t id() const noexcept { return id_; }
-  Speak speak() const noexcept { return speak_; }
+  Protocol protocol() const noexcept { return protocol_; }
 
   void ready(std::uint32_t events) override;
   void answered(std::uint64_t sequence, const Result<Answer>& answer) override;
@@ -88,7 +88,7 @@ class Connection final : public Loop::Handler, public Asker {
   Socket socket_;
   std::unique_ptr<Secured> tls_;
   std::unique_ptr<Session> session_;
-  Speak speak_;
+  Protocol protocol_;
   std::string in_;        // not yet decoded
   std::string out_;       // not yet written, or not yet encrypted
   std::size_t owed_ = 0;  // questions without an answer

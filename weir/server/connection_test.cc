@@ -88,7 +88,7 @@ class ConnectionTest : public testing::Test {
   void make(std::shared_ptr<TlsServer> tls = nullptr) {
     Endpoint endpoint;
     endpoint.address = {"127.0.0.1", 0, {}};
-    endpoint.speak = Speak::resp;
+    endpoint.protocol = Protocol::resp;
     endpoint.sessions = [this](Loop& loop) -> Sessions {
       loop_ = &loop;
       return [this](std::string_view) { return std::make_unique<RespSession>(options_); };
@@ -133,7 +133,7 @@ class ConnectionTest : public testing::Test {
   // Whether the number of open connections becomes this.
   bool open_connections(std::uint64_t count) const {
     for (int i = 0; i < 3000; ++i) {
-      if (server_->metrics()[0]->connections[static_cast<std::size_t>(Speak::resp)].value() == count) return true;
+      if (server_->metrics()[0]->connections[static_cast<std::size_t>(Protocol::resp)].value() == count) return true;
       std::this_thread::sleep_for(10ms);
     }
     return false;
@@ -184,7 +184,7 @@ class LoneConnectionTest : public testing::Test {
 
   void open() {
     connection_ = std::make_unique<Connection>(1, turn_, std::move(served_), nullptr,
-                                               std::make_unique<RespSession>(options_), Speak::resp);
+                                               std::make_unique<RespSession>(options_), Protocol::resp);
   }
   void say(std::string_view bytes) const { weir::say(peer_, bytes); }
   static std::string repeated(std::string_view command, std::size_t count) {
@@ -418,7 +418,8 @@ TEST_F(SecureConnectionTest, AHandshakeHasItsTimeAndNoMore) {
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
   const Socket peer(pair[1]);
-  Connection connection(1, turn, Socket(pair[0]), tls->accept(), std::make_unique<RespSession>(options_), Speak::resp);
+  Connection connection(1, turn, Socket(pair[0]), tls->accept(), std::make_unique<RespSession>(options_),
+                        Protocol::resp);
   connection.check_deadline(Time{100s} + bounds::tls_handshake_time_max, 0s);
   EXPECT_TRUE(connection.settle());
   connection.check_deadline(Time{100s} + bounds::tls_handshake_time_max + 1ns, 0s);

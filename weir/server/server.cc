@@ -65,9 +65,9 @@ class Server::Worker {
     loop_->post([this, timeout] {
       draining_ = true;
       // Of a UNIX socket a successor could not take the path while this one listens.
-      close_listeners([](const Listener& one) { return one.room.speak != Speak::admin || one.file != nullptr; });
+      close_listeners([](const Listener& one) { return one.room.protocol != Protocol::admin || one.file != nullptr; });
       for (const auto& [id, guest] : connections_) {
-        if (guest.room->speak != Speak::admin) guest.connection->drain();
+        if (guest.room->protocol != Protocol::admin) guest.connection->drain();
       }
       loop_->at(loop_->now().time + timeout, [this] { loop_->stop(); });
     });
@@ -87,12 +87,12 @@ class Server::Worker {
   struct Room {
     Room(Sessions made, const Endpoint& endpoint)
         : sessions(std::move(made)),
-          speak(endpoint.speak),
+          protocol(endpoint.protocol),
           idle_timeout(endpoint.idle_timeout),
           address(endpoint.address.print()) {}
 
     Sessions sessions;
-    Speak speak;
+    Protocol protocol;
     Duration idle_timeout;
     std::string address;
     std::list<std::uint64_t> quietest_first{};  // ids of all connections, by when they last did something
@@ -136,7 +136,7 @@ class Server::Worker {
       auto channel = listener.tls != nullptr ? listener.tls->accept() : nullptr;
       Guest& guest = connections_[id];
       guest.connection = std::make_unique<Connection>(id, turn_, std::move(accepted->socket), std::move(channel),
-                                                      room.sessions(accepted->peer), room.speak);
+                                                      room.sessions(accepted->peer), room.protocol);
       guest.room = &room;
       guest.place = room.quietest_first.insert(room.quietest_first.end(), id);
       guest.turn = round_.insert(round_.end(), &guest);
@@ -245,7 +245,7 @@ class Server::Worker {
 
   bool is_drained() const {
     return std::ranges::all_of(
-        rooms_, [](const auto& room) { return room->speak == Speak::admin || room->quietest_first.empty(); });
+        rooms_, [](const auto& room) { return room->protocol == Protocol::admin || room->quietest_first.empty(); });
   }
 
   // A turn at that time, whatever happens until then: its end flushes the pipeline.
@@ -317,7 +317,7 @@ Result<void> Server::listen(const Published<Policy>& policy, const Published<Kno
   }
   for (const Endpoint& endpoint : endpoints_) {
     Address address = endpoint.address;
-    const bool shares = options_.takes_over && endpoint.speak == Speak::admin;
+    const bool shares = options_.takes_over && endpoint.protocol == Protocol::admin;
     if (endpoint.inherited_fd < 0 && !shares) {
       if (auto free = check_free(address); !free) return free.error();
     }

@@ -37,7 +37,7 @@ using Sessions = std::function<std::unique_ptr<Session>(std::string_view peer)>;
 // One address to listen on and what is spoken there.
 struct Endpoint {
   Address address;
-  Speak speak = Speak::http;
+  Protocol protocol = Protocol::http;
   // Called once for every loop, before it runs. What it returns is called in that loop's thread.
   std::function<Sessions(Loop& loop)> sessions;
   // Null where the endpoint speaks in the clear.

@@ -40,7 +40,7 @@ class ServerTest : public testing::Test {
     std::vector<Endpoint> endpoints(2);
     for (Endpoint& endpoint : endpoints) {
       endpoint.address = {"127.0.0.1", 0, {}};
-      endpoint.speak = Speak::resp;
+      endpoint.protocol = Protocol::resp;
       endpoint.sessions = [this](Loop& loop) -> Sessions {
         loop_ = &loop;
         return [this](std::string_view) { return std::make_unique<RespSession>(options_); };
@@ -107,7 +107,7 @@ TEST_F(ServerTest, AConnectionThatSendsNothingIsClosedAfterTheIdleTimeout) {
   const Socket silent = connect_and_ping();
   pass(120s);
   const Socket other = connect_and_ping();
-  EXPECT_EQ(server_->metrics()[0]->connections[static_cast<std::size_t>(Speak::resp)].value(), 2u);
+  EXPECT_EQ(server_->metrics()[0]->connections[static_cast<std::size_t>(Protocol::resp)].value(), 2u);
   pass(1s);
   EXPECT_TRUE(is_closed(silent));
   EXPECT_TRUE(pings(other));
@@ -128,7 +128,7 @@ TEST_F(ServerTest, WhoIsOwedAnAnswerIsNotIdle) {
   pass(10min);
   // The endpoint is full and nobody in it can make room: the newcomer is refused.
   EXPECT_TRUE(is_closed(connect()));
-  EXPECT_EQ(server_->metrics()[0]->connections[static_cast<std::size_t>(Speak::resp)].value(), 1u);
+  EXPECT_EQ(server_->metrics()[0]->connections[static_cast<std::size_t>(Protocol::resp)].value(), 1u);
 }
 
 TEST_F(ServerTest, AFullListenerClosesTheConnectionThatIsIdleForTheLongestTime) {

@@ -50,8 +50,8 @@ class AuthorizeTest : public ::testing::Test {
 
   Health health_;
   Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
-  HttpFront front_{health_, options_};
-  HttpSession session_{front_, "10.0.0.1"};
+  HttpShared shared_{health_, options_};
+  HttpSession session_{shared_, "10.0.0.1"};
 };
 
 TEST_F(AuthorizeTest, ReadsTheRequestFromTheHeadersOfTheProxy) {
@@ -142,7 +142,7 @@ TEST_F(AuthorizeTest, ARefusalBecauseTheStoreIsAwaySaysWhenToComeBack) {
 
 TEST_F(AuthorizeTest, ARequestThatThePeerDoesNotFinishIsRefusedAndNothingElseIs) {
   const auto last_words = [this](std::string_view bytes) {
-    HttpSession session{front_, "10.0.0.1"};
+    HttpSession session{shared_, "10.0.0.1"};
     Queries queries;
     std::string out;
     const auto used = session.receive(bytes, queries, out);

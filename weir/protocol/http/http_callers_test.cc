@@ -40,8 +40,8 @@ class HttpCallersTest : public ::testing::Test {
 
   Health health_;
   Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
-  HttpFront front_{health_, options_};
-  HttpFront* front_ptr_ = &front_;
+  HttpShared shared_{health_, options_};
+  HttpShared* front_ptr_ = &shared_;
   std::string asked_;  // attributes of the last questions
 };
 
@@ -72,7 +72,7 @@ class HttpTokensTest : public HttpCallersTest {
     front_ptr_ = &second_;
     return status(path, std::string(fields) + (method == "POST" ? std::string(kJson) : ""), method);
   }
-  HttpFront second_;
+  HttpShared second_;
 };
 
 TEST_F(HttpTokensTest, ACallerNeedsTheTokenOfItsListener) {
@@ -91,7 +91,7 @@ TEST_F(HttpTokensTest, ACallerNeedsTheTokenOfItsListener) {
   EXPECT_EQ(ask("/v1/none", "X-Weir-Token: new\r\n"), "404");
   EXPECT_EQ(ask("/healthz", "", "GET"), "200");
   EXPECT_EQ(status("/v1/check", kJson), "401") << "this is the session of the second listener";
-  front_ptr_ = &front_;
+  front_ptr_ = &shared_;
   EXPECT_EQ(status("/v1/check", kJson), "200") << "the first listener has no tokens";
   require({});
   EXPECT_EQ(ask("/v1/check", ""), "200") << "changes live";

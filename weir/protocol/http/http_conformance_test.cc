@@ -9,7 +9,7 @@
 namespace weir {
 namespace {
 
-// A session with a front of its own.
+// A session with a shared of its own.
 class Alone final : public Session {
  public:
   Alone() { health_.ready = true; }
@@ -25,8 +25,8 @@ class Alone final : public Session {
  private:
   Health health_;
   Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
-  HttpFront front_{health_, options_};
-  HttpSession session_{front_};
+  HttpShared shared_{health_, options_};
+  HttpSession session_{shared_};
 };
 
 std::string post(std::string_view path, std::string_view content, std::string_view fields = {}) {

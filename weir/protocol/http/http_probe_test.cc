@@ -15,7 +15,7 @@ class HttpProbe : public ::testing::Test {
 
   // What is answered if the store answers like that; "asked" instead, if it was asked and has not answered.
   std::string get(std::string_view target, const Result<Answer>* answer) {
-    HttpSession session(front_);
+    HttpSession session(shared_);
     Queries queries;
     std::string out;
     EXPECT_TRUE(session.receive("GET " + std::string(target) + " HTTP/1.1\r\nHost: h\r\n\r\n", queries, out));
@@ -31,7 +31,7 @@ class HttpProbe : public ::testing::Test {
 
   Health health_;
   Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
-  HttpFront front_{health_, options_};
+  HttpShared shared_{health_, options_};
 };
 
 TEST_F(HttpProbe, ADeepProbeAsksTheStoreNow) {

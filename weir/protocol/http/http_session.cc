@@ -57,7 +57,7 @@ const HttpSession::Route* HttpSession::find_route(std::string_view path) noexcep
   return route == kRoutes.end() ? nullptr : &*route;
 }
 
-void HttpFront::at(Wall wall) {
+void HttpShared::at(Wall wall) {
   const auto second = std::chrono::floor<std::chrono::seconds>(wall);
   if (second == dated_ && !date.empty()) return;
   dated_ = second;
@@ -68,7 +68,7 @@ void HttpFront::at(Wall wall) {
 // --- bytes in ---
 
 Result<std::size_t> HttpSession::receive(std::string_view bytes, Queries& queries, std::string& out) {
-  front_.options.refresh();
+  shared_.options.refresh();
   std::size_t used = 0;
   while ((!closing_ || has_more_to_ask()) && step(bytes, used, queries, out)) {
   }
@@ -142,11 +142,11 @@ void HttpSession::handle(std::size_t& used, Queries& queries, std::string& out) 
   if (refuse_head(slot, out)) return;
   if (slot.route->call == Call::authorize) return authorize(slot, queries, out);
   if (reader_.head().method == "OPTIONS") {
-    write_field("Allow", slot.route->allow, front_.fields);
+    write_field("Allow", slot.route->allow, shared_.fields);
     return send(slot, 204, {}, {}, out);
   }
   if (is_probe(slot.route->call)) return probe(slot, queries, out);
-  const Result<JsonValue> body = front_.json.read(reader_.content());
+  const Result<JsonValue> body = shared_.json.read(reader_.content());
   if (!body) return refuse(slot, {400, "bad_json", body.error().detail}, out);
   if (body->is(JsonKind::array)) return ask_many(*body, slot, used, queries, out);
   ask_one(*body, slot, queries, out);
@@ -154,14 +154,14 @@ void HttpSession::handle(std::size_t& used, Queries& queries, std::string& out) 
 
 // Who shows no token where one is needed learns nothing else. True: answered.
 bool HttpSession::refuse_caller(Slot& slot, std::string& out) {
-  const std::vector<HttpTokens>& all = front_.options.get()->tokens;
-  if (front_.listener >= all.size()) return false;
+  const std::vector<HttpTokens>& all = shared_.options.get()->tokens;
+  if (shared_.listener >= all.size()) return false;
   const bool writes = slot.route != nullptr && (slot.route->mode == Mode::refund || slot.route->mode == Mode::reset);
-  switch (caller_of(reader_.head(), all[front_.listener], writes)) {
+  switch (caller_of(reader_.head(), all[shared_.listener], writes)) {
     case Caller::welcome:
       return false;
     case Caller::unknown:
-      write_field("WWW-Authenticate", "Bearer", front_.fields);
+      write_field("WWW-Authenticate", "Bearer", shared_.fields);
       refuse(slot, {401, "unauthorized", "a token is needed: X-Weir-Token, or Authorization: Bearer"}, out);
       return true;
     case Caller::read_only:
@@ -182,7 +182,7 @@ bool HttpSession::refuse_head(Slot& slot, std::string& out) {
   if (head.method == "OPTIONS" || slot.route->call == Call::authorize) return false;
   const bool probes = is_probe(slot.route->call);
   if (probes ? head.method != "GET" && head.method != "HEAD" : head.method != "POST") {
-    write_field("Allow", slot.route->allow, front_.fields);
+    write_field("Allow", slot.route->allow, shared_.fields);
     const std::string_view wanted = probes ? " takes GET or HEAD, not " : " takes POST, not ";
     refuse(slot, {405, "method_not_allowed", std::string(slot.route->path).append(wanted) + quote(head.method)}, out);
     return true;
@@ -203,7 +203,7 @@ bool HttpSession::refuse_head(Slot& slot, std::string& out) {
 }
 
 void HttpSession::probe(Slot& slot, Queries& queries, std::string& out) {
-  const Health& health = front_.health;
+  const Health& health = shared_.health;
   const auto tell = [&](bool good, std::string_view yes, std::string_view no) {
     send(slot, good ? 200 : 503, kJson, good ? yes : no, out);
   };
@@ -302,7 +302,7 @@ void HttpSession::ask_items(JsonValue array, Slot& slot, Queries& queries) {
     const auto index = static_cast<std::uint32_t>(many.read++);
     Query query;
     if (const auto error = decode(item, slot, queries, query)) {
-      log_bad_request(front_.log, peer_, error->message);
+      log_bad_request(shared_.log, peer_, error->message);
       write_error(error->code, error->message, many.answers[index]);
       many.failed = true;
       continue;
@@ -320,7 +320,7 @@ bool HttpSession::resume_many(std::size_t& used, Queries& queries, std::string& 
   Many& many = *slot.many;
   const std::size_t before = many.read;
   if (queries.full()) return false;
-  const Result<JsonValue> array = front_.json.read(many.content);
+  const Result<JsonValue> array = shared_.json.read(many.content);
   ask_items(*array, slot, queries);
   if (many.read == before) return false;
   if (many.read < many.answers.size()) {
@@ -357,7 +357,7 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, Count cost, cons
     const Fault fault = answer.error().fault;
     FaultStatus status = status_of(fault);
     if (status.status == 0) {
-      status.status = answer.error().code != 0 ? answer.error().code : front_.options.get()->failure_code;
+      status.status = answer.error().code != 0 ? answer.error().code : shared_.options.get()->failure_code;
     }
     // Whoever brings the numbers along has no id that could be bad.
     if (fault == Fault::invalid && slot.route->call == Call::throttle) status.code = "bad_value";
@@ -380,7 +380,7 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, Count cost, cons
 void HttpSession::answer_one(Slot& slot, const Result<Answer>& answer, std::string& out) {
   if (slot.route->call == Call::readyz) return answer_probe(slot, bool(answer), out);
   if (slot.route->call == Call::authorize && answer) {
-    write_rate_headers(*answer, answer->headers, front_.fields);
+    write_rate_headers(*answer, answer->headers, shared_.fields);
     const int denied = answer->access == Access::deny_listed ? 403 : slot.denied;
     return send(slot, answer->verdict.allowed ? 200 : denied, {}, {}, out);
   }
@@ -394,14 +394,14 @@ void HttpSession::answer_one(Slot& slot, const Result<Answer>& answer, std::stri
   const bool denied = slot.route->mode == Mode::spend && !answer->verdict.allowed;
   const bool no_access = answer->access == Access::deny_listed;
   const int status = !denied ? 200 : no_access ? 403 : 429;
-  write_rate_headers(*answer, answer->headers, front_.fields);
-  front_.content.clear();
+  write_rate_headers(*answer, answer->headers, shared_.fields);
+  shared_.content.clear();
   if (denied && slot.problem) {
-    write_denial_problem(*answer, front_.content);
-    return send(slot, status, kProblemJson, front_.content, out);
+    write_denial_problem(*answer, shared_.content);
+    return send(slot, status, kProblemJson, shared_.content, out);
   }
-  write_answer(*answer, slot.explain, denied || no_access ? Denial::explained : Denial::plain, front_.content);
-  send(slot, status, kJson, front_.content, out);
+  write_answer(*answer, slot.explain, denied || no_access ? Denial::explained : Denial::plain, shared_.content);
+  send(slot, status, kJson, shared_.content, out);
 }
 
 void HttpSession::answer_item(Slot& slot, std::size_t item, const Result<Answer>& answer) {
@@ -409,7 +409,7 @@ void HttpSession::answer_item(Slot& slot, std::size_t item, const Result<Answer>
   std::string& text = many.answers[item];
   --many.missing;
   if (const auto error = error_in(slot, many.costs[item], answer)) {
-    log_bad_request(front_.log, peer_, error->message);
+    log_bad_request(shared_.log, peer_, error->message);
     write_error(error->code, error->message, text);
     many.failed = true;
   } else if (slot.route->mode == Mode::reset) {
@@ -423,7 +423,7 @@ void HttpSession::answer_item(Slot& slot, std::size_t item, const Result<Answer>
 void HttpSession::finish_many(Slot& slot, std::string& out) {
   const std::unique_ptr<Many> many = std::move(slot.many);
   if (slot.route->mode == Mode::reset && !many->failed) return send(slot, 204, {}, {}, out);
-  std::string& content = front_.content;
+  std::string& content = shared_.content;
   content.clear();
   for (const std::string& answer : many->answers) content.append(1, content.empty() ? '[' : ',').append(answer);
   content += content.empty() ? "[]" : "]";
@@ -431,23 +431,23 @@ void HttpSession::finish_many(Slot& slot, std::string& out) {
 }
 
 void HttpSession::refuse(Slot& slot, const ApiError& error, std::string& out) {
-  if (error.status < 429) log_bad_request(front_.log, peer_, error.message);
-  front_.content.clear();
-  write_error(error.code, error.message, front_.content);
+  if (error.status < 429) log_bad_request(shared_.log, peer_, error.message);
+  shared_.content.clear();
+  write_error(error.code, error.message, shared_.content);
   // Refused because the store is away: nobody knows for how long.
-  if (error.status == 429 || error.status == 503) write_field("Retry-After", "1", front_.fields);
-  send(slot, error.status, kJson, front_.content, out);
+  if (error.status == 429 || error.status == 503) write_field("Retry-After", "1", shared_.fields);
+  send(slot, error.status, kJson, shared_.content, out);
 }
 
 // Writes the answer to where it belongs, with the fields on the workbench.
 void HttpSession::send(Slot& slot, int status, std::string_view content_type, std::string_view content,
                        std::string& out) {
-  front_.fields += front_.date;
+  shared_.fields += shared_.date;
   const bool next = &slot == &slots_[first_];
   if (next && std::exchange(slot.interim, false)) out += kHttpContinue;
-  write_response({status, content_type, front_.fields, content, slot.head_only, slot.keep_alive, slot.http11},
+  write_response({status, content_type, shared_.fields, content, slot.head_only, slot.keep_alive, slot.http11},
                  next ? out : slot.text);
-  front_.fields.clear();
+  shared_.fields.clear();
   slot.done = true;
 }
 

@@ -42,9 +42,9 @@ struct HttpOptions {
 };
 
 // What the sessions of one loop share: a few kilobytes that would be idle in each of them. Must outlive them.
-struct HttpFront {
+struct HttpShared {
   // `index` is the listener's among all.
-  HttpFront(const Health& health_given, const Published<HttpOptions>& published, std::size_t index = 0)
+  HttpShared(const Health& health_given, const Published<HttpOptions>& published, std::size_t index = 0)
       : options(published), health(health_given), listener(index) {}
 
   Reader<HttpOptions> options;  // looked at anew before anything is decoded
@@ -69,12 +69,12 @@ struct HttpFront {
 class HttpSession final : public Session {
  public:
   // `peer` is the address at the other end; empty: nobody knows.
-  explicit HttpSession(HttpFront& front, std::string_view peer = {})
-      : front_(front), reader_(front.head), peer_(peer) {}
+  explicit HttpSession(HttpShared& shared, std::string_view peer = {})
+      : shared_(shared), reader_(shared.head), peer_(peer) {}
 
   void at(Now now) override {
     now_ = now.time;
-    front_.at(now.wall);
+    shared_.at(now.wall);
   }
   Result<std::size_t> receive(std::string_view bytes, Queries& queries, std::string& out) override;
   void reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) override;
@@ -147,7 +147,7 @@ class HttpSession final : public Session {
   bool owes_too_much() const noexcept;
   void wait_for(Waiting waiting, bool anew) noexcept;
 
-  HttpFront& front_;
+  HttpShared& shared_;
   RequestReader reader_;
   std::string peer_;
   std::vector<Slot> slots_;  // from first_ on; a slot before it was answered

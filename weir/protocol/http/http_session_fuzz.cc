@@ -34,8 +34,8 @@ weir::Result<weir::Answer> answer_to(const weir::Asked& asked) {
 std::string talk(std::string_view bytes, std::size_t piece, std::size_t answers) {
   static weir::Health health;
   static weir::Published<weir::HttpOptions> options(std::make_shared<const weir::HttpOptions>());
-  static weir::HttpFront front(health, options);
-  weir::HttpSession session(front);
+  static weir::HttpShared front(health, options);
+  weir::HttpSession session(shared);
   std::string out;
   std::uint64_t asked = 0;
   std::vector<std::pair<std::uint64_t, weir::Result<weir::Answer>>> owed;

@@ -113,8 +113,8 @@ class HttpSessionTest : public ::testing::Test {
 
   Health health_;
   Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
-  HttpFront front_{health_, options_};
-  HttpSession session_{front_};
+  HttpShared shared_{health_, options_};
+  HttpSession session_{shared_};
   std::string pending_;
   Queries queries_;
   std::string kept_;

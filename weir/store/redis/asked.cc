@@ -357,7 +357,7 @@ bool Asked::advance() noexcept {
       spent |= list_[i].answered;
       denied |= denies(i);
     }
-    parts_[part].in_vain = spent && !denied;
+    parts_[part].must_undo = spent && !denied;
   }
   return false;
 }
@@ -377,7 +377,7 @@ Decision Asked::as_it_stands(const Entry& entry) noexcept {
 
 Decision Asked::decision(std::size_t entry) const noexcept {
   const Entry& of = list_[entry];
-  return parts_[of.part].in_vain && of.enforces ? as_it_stands(of) : of.decision;
+  return parts_[of.part].must_undo && of.enforces ? as_it_stands(of) : of.decision;
 }
 
 Verdict Asked::verdict() const noexcept {

@@ -66,9 +66,9 @@ class Asked {
   Result<void> absorb(std::size_t part, std::span<const resp::Reply::Value> values);
   Result<void> absorb(std::size_t part, const resp::Reply& reply) { return absorb(part, reply.values()); }
   // All parts of the stage have replied. True: there is another stage to ask. False: verdict() is there, and the parts
-  // of this stage that is_in_vain() are to be taken back.
+  // of this stage that must_undo() are to be taken back.
   bool advance() noexcept;
-  bool is_in_vain(std::size_t part) const noexcept { return parts_[part].in_vain; }
+  bool must_undo(std::size_t part) const noexcept { return parts_[part].must_undo; }
   // A part of the stage failed: what the others spent is in vain.
   void abandon() noexcept;
   Verdict verdict() const noexcept;
@@ -102,7 +102,7 @@ class Asked {
   struct Part {
     int slot = 0;
     std::size_t stage = 0;
-    bool in_vain = false;
+    bool must_undo = false;
     std::int64_t seconds = 0;  // when it was charged, by its Redis's clock
     std::int64_t microseconds = 0;
   };

@@ -74,8 +74,8 @@ TEST_F(AskedTest, TogetherAsksAllSlotsAtOnceAndTakesBackWhatWasSpentInVain) {
   ASSERT_TRUE(reply(0, {100, 5, 0, 500'000'000, 500'000'000}));
   ASSERT_TRUE(reply(1, {100, 9, 0, -1 - 750'000'000}));
   EXPECT_FALSE(asked_.advance());
-  EXPECT_TRUE(asked_.is_in_vain(0));
-  EXPECT_FALSE(asked_.is_in_vain(1));
+  EXPECT_TRUE(asked_.must_undo(0));
+  EXPECT_FALSE(asked_.must_undo(1));
   EXPECT_EQ(join(asked_.undo_command(0, kScript)), "EVALSHA sha 1 p:b:a:1 undo 100 5 1 b 500000000 1000000000")
       << "the shadow stays charged";
   const Verdict verdict = asked_.verdict();
@@ -90,7 +90,7 @@ TEST_F(AskedTest, NothingIsTakenBackWhenAllAllow) {
   ASSERT_TRUE(reply(0, {100, 5, 0, 500'000'000}));
   ASSERT_TRUE(reply(1, {100, 9, 0, 500'000'000}));
   EXPECT_FALSE(asked_.advance());
-  EXPECT_FALSE(asked_.is_in_vain(0));
+  EXPECT_FALSE(asked_.must_undo(0));
   EXPECT_TRUE(asked_.verdict().allowed);
 }
 
@@ -99,8 +99,8 @@ TEST_F(AskedTest, APartThatFailedMakesTheOthersVain) {
   ASSERT_TRUE(reply(0, {100, 5, 0, 500'000'000}));
   asked_.abandon();
   EXPECT_FALSE(asked_.advance());
-  EXPECT_TRUE(asked_.is_in_vain(0));
-  EXPECT_FALSE(asked_.is_in_vain(1)) << "nobody knows what became of it";
+  EXPECT_TRUE(asked_.must_undo(0));
+  EXPECT_FALSE(asked_.must_undo(1)) << "nobody knows what became of it";
 }
 
 TEST_F(AskedTest, InOrderTheNextSlotIsAskedWhenTheOneBeforeHasAllowed) {
@@ -112,7 +112,7 @@ TEST_F(AskedTest, InOrderTheNextSlotIsAskedWhenTheOneBeforeHasAllowed) {
   EXPECT_EQ(asked_.slot(1), 2);
   ASSERT_TRUE(reply(1, -1 - 750'000'000));
   EXPECT_FALSE(asked_.advance());
-  EXPECT_FALSE(asked_.is_in_vain(1));
+  EXPECT_FALSE(asked_.must_undo(1));
   EXPECT_EQ(asked_.verdict().all.size(), 3u) << "the last one was not asked";
   EXPECT_FALSE(asked_.is_denied_for_all()) << "a repetition would charge the first two again";
 }

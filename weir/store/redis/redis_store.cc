@@ -438,7 +438,7 @@ void RedisStore::settle(Pending& pending, const Verdict& verdict) {
 void RedisStore::take_back(Pending& pending) {
   Asked& asked = pending.asked;
   for (std::size_t part = asked.first_part(); part < asked.end_part(); ++part) {
-    if (!asked.is_in_vain(part)) continue;
+    if (!asked.must_undo(part)) continue;
     RedisNode* const node = topology_->node_of(asked.slot(part));
     RedisLink* const link = node == nullptr ? nullptr : node->pick(hash(asked.first_key(part)));
     if (link == nullptr) continue;

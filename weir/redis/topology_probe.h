@@ -15,21 +15,21 @@
 
 namespace weir::redis {
 
-class Scout final : private RedisLink::Owner {
+class TopologyProbe final : private RedisLink::Owner {
  public:
   class Owner {
    public:
     virtual ~Owner() = default;
-    // An answer, an error reply among them. May not destroy the scout.
-    virtual void heard(const Scout& scout, const resp::Reply& reply) = 0;
+    // An answer, an error reply among them. May not destroy the probe.
+    virtual void heard(const TopologyProbe& probe, const resp::Reply& reply) = 0;
     // The server spoke unasked.
-    virtual void told(const Scout& scout, const resp::Reply& push) { (void)scout, (void)push; }
+    virtual void told(const TopologyProbe& probe, const resp::Reply& push) { (void)probe, (void)push; }
     // It cannot be asked, for a reason that is new.
     virtual void failed(std::string_view why) = 0;
   };
 
-  // Loop and owner must outlive the scout. Connects at once.
-  Scout(Loop& loop, Owner& owner, RedisLink::Options options, std::vector<std::string_view> command);
+  // Loop and owner must outlive the probe. Connects at once.
+  TopologyProbe(Loop& loop, Owner& owner, RedisLink::Options options, std::vector<std::string_view> command);
 
   const Target& target() const noexcept { return link_.target(); }
   // The last try to connect has failed.

@@ -9,10 +9,10 @@
 #include <string_view>
 
 #include "weir/admin/admin_session.h"
-#include "weir/admin/front_test.h"
+#include "weir/admin/admin_shared_test.h"
 #include "weir/protocol/testing/http_texts.h"
 #include "weir/server/pipeline.h"
-#include "weir/store/memory/memory_roster.h"
+#include "weir/store/memory/memory_bucket_scan.h"
 #include "weir/store/memory/memory_store.h"
 #include "weir/wire/http1_reader.h"
 
@@ -28,9 +28,10 @@ struct Told {
   std::string error() const { return json().value("error", ""); }
 };
 
-class Desk final : public Asker {
+class AdminClient final : public Asker {
  public:
-  explicit Desk(std::string_view more = {}, KnownArchive* archive = nullptr) : around(roster_, more, archive) {}
+  explicit AdminClient(std::string_view more = {}, KnownArchive* archive = nullptr)
+      : around(bucket_scan_, more, archive) {}
 
   // One request; more fields, each with its CRLF.
   Told call(std::string_view method, std::string_view target, std::string_view content = {},
@@ -112,7 +113,7 @@ class Desk final : public Asker {
 
   std::unique_ptr<Table> table_ =
       std::move(*Table::create({.buckets_max = 100'000, .names = true, .huge_pages = false}, HashKey{1, 2}));
-  MemoryRoster roster_{*table_};
+  MemoryBucketScan bucket_scan_{*table_};
 
  public:
   std::string peer = "127.0.0.1";

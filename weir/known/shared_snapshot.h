@@ -17,7 +17,7 @@ namespace weir {
 std::string adjustment_name(std::string_view limit, std::string_view id);
 std::string block_name(const AccessEntry& entry);
 
-struct Lesson {
+struct SharedSnapshot {
   std::map<std::string, Adjustment> adjustments;  // by adjustment_name()
   std::map<std::string, AccessEntry> entries;     // by selector_of()
   std::map<std::string, AccessEntry> blocks;      // the same
@@ -27,6 +27,6 @@ struct Lesson {
   std::string first_skipped;  // and why
 };
 
-Lesson read_lesson(KnownShare::Part part, const KnownShare::Texts& all, Wall now);
+SharedSnapshot read_shared_snapshot(KnownShare::Part part, const KnownShare::Texts& all, Wall now);
 
 }  // namespace weir

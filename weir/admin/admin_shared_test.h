@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "weir/admin/front.h"
+#include "weir/admin/admin_shared.h"
 #include "weir/base/assert.h"
 #include "weir/config/parse.h"
 
@@ -36,30 +36,30 @@ inline config::Outcome load_test_policy(std::string_view more, const std::vector
 // `more` is configuration behind kTestPolicy.
 class Around {
  public:
-  explicit Around(Roster& roster, std::string_view more = {}, KnownArchive* archive = nullptr)
+  explicit Around(BucketScan& bucket_scan, std::string_view more = {}, KnownArchive* archive = nullptr)
       : keeper_(archive),
         reloader_(std::get<config::Loaded>(load_test_policy(more, {})),
                   {[text = std::string(more)](const auto& amendments) { return load_test_policy(text, amendments); },
                    [](LogLevel, std::string_view) {}, clock_}),
-        front_{reloader_,
-               keeper_,
-               roster,
-               events_,
-               errands_,
-               health_,
-               clock_,
-               [this] { return std::vector<const LoopMetrics*>{&metrics}; },
-               [this] {
-                 Gauges gauges;
-                 gauges.uptime = clock_.now().time - Time{};
-                 return gauges;
-               },
-               [this](const AuditEntry& entry) { log.push_back(audit_line(entry)); }} {
+        shared_{reloader_,
+                keeper_,
+                bucket_scan,
+                events_,
+                background_tasks_,
+                health_,
+                clock_,
+                [this] { return std::vector<const LoopMetrics*>{&metrics}; },
+                [this] {
+                  Gauges gauges;
+                  gauges.uptime = clock_.now().time - Time{};
+                  return gauges;
+                },
+                [this](const AuditEntry& entry) { log.push_back(audit_line(entry)); }} {
     health_.started = true;
     health_.ready = true;
   }
 
-  Front& front() { return front_; }
+  AdminShared& front() { return shared_; }
   KnownKeeper& keeper() { return keeper_; }
   Reloader& reloader() { return reloader_; }
   Events& events() { return events_; }
@@ -74,8 +74,8 @@ class Around {
   ManualClock clock_{Time{std::chrono::seconds{10}}, Wall{std::chrono::seconds{1'700'000'000}}};
   KnownKeeper keeper_{nullptr, {}, &clock_};
   Reloader reloader_;
-  Errands errands_;  // ends before what its thread uses
-  Front front_;
+  BackgroundTasks background_tasks_;  // ends before what its thread uses
+  AdminShared shared_;
 };
 
 }  // namespace weir::admin

@@ -16,8 +16,8 @@
 
 #include "weir/base/siphash.h"
 #include "weir/net/loop.h"
+#include "weir/store/bucket_scan.h"
 #include "weir/store/redis/redis_store.h"
-#include "weir/store/roster.h"
 
 namespace weir::redis {
 
@@ -26,7 +26,7 @@ namespace weir::redis {
 std::optional<Key> key_within(std::string_view text, std::string_view prefix, std::string_view hash_tag,
                               std::string& room);
 
-class RedisRoster final : public Roster {
+class RedisBucketScan final : public BucketScan {
  public:
   struct Options {
     std::string key_prefix = "weir:";
@@ -34,8 +34,8 @@ class RedisRoster final : public Roster {
     HashKey order;         // secret: without it nobody can choose names that meet
   };
 
-  // Loop and store must outlive the roster, and the roster whatever it was asked.
-  RedisRoster(Loop& loop, RedisStore& store, Options options);
+  // Loop and store must outlive the bucket_scan, and the bucket_scan whatever it was asked.
+  RedisBucketScan(Loop& loop, RedisStore& store, Options options);
 
   void visit(std::string_view cursor, Look look, Now now, const Visit& visit, const Done& done) override;
   void forget(std::string_view cursor, Now now, const Done& done) override;

@@ -20,10 +20,10 @@ struct StoredBucket {
   std::uint64_t quota_state = 0;  // of a quota (algorithm/calendar.h)
 };
 
-// A Roster belongs to one event loop.
-class Roster {
+// A BucketScan belongs to one event loop.
+class BucketScan {
  public:
-  virtual ~Roster() = default;
+  virtual ~BucketScan() = default;
 
   // What to look for. A store elsewhere has keys for less than their states.
   enum class Look : unsigned char { keys, states };

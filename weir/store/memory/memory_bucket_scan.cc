@@ -1,4 +1,4 @@
-#include "weir/store/memory/memory_roster.h"
+#include "weir/store/memory/memory_bucket_scan.h"
 
 #include <algorithm>
 #include <charconv>
@@ -31,7 +31,7 @@ Error no_such_cursor() {
   return Error{Fault::invalid, "the cursor is not one that this server gave"};
 }
 
-Roster::Step step_at(std::uint64_t next) {
+BucketScan::Step step_at(std::uint64_t next) {
   // The hashes are spread evenly: what lies before one is as much as it is of the largest.
   return {print_cursor(next), static_cast<std::uint32_t>(scale(next, 1'000'000)), 0};
 }
@@ -86,7 +86,7 @@ Part copy_part(const Table& table, std::size_t group, std::uint64_t from, std::s
 
 }  // namespace
 
-void MemoryRoster::visit(std::string_view cursor, Look, Now now, const Visit& visit, const Done& done) {
+void MemoryBucketScan::visit(std::string_view cursor, Look, Now now, const Visit& visit, const Done& done) {
   const std::optional<std::uint64_t> from = cursor.empty() ? 0 : read_cursor(cursor);
   if (!from) return done(no_such_cursor());
   std::size_t seen = 0;
@@ -108,7 +108,7 @@ void MemoryRoster::visit(std::string_view cursor, Look, Now now, const Visit& vi
   done(Step{{}, 1'000'000, 0});
 }
 
-void MemoryRoster::forget(std::string_view cursor, Now now, const Done& done) {
+void MemoryBucketScan::forget(std::string_view cursor, Now now, const Done& done) {
   const std::optional<std::uint64_t> from = cursor.empty() ? 0 : read_cursor(cursor);
   if (!from) return done(no_such_cursor());
   std::size_t seen = 0;

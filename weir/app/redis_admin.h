@@ -16,31 +16,31 @@
 #include "weir/net/loop.h"
 #include "weir/redis/health.h"
 #include "weir/redis/topology.h"
-#include "weir/store/redis/redis_roster.h"
+#include "weir/store/bucket_scan.h"
+#include "weir/store/redis/redis_bucket_scan.h"
 #include "weir/store/redis/redis_store.h"
-#include "weir/store/roster.h"
 
 namespace weir::app {
 
-class RedisDesk {
+class RedisAdmin {
  public:
   // Waits for nobody: Redis may be away.
-  static Result<std::unique_ptr<RedisDesk>> make(redis::RedisStore::Options options,
-                                                 const redis::MakeTopology& make_topology);
-  ~RedisDesk();
-  RedisDesk(const RedisDesk&) = delete;
-  RedisDesk& operator=(const RedisDesk&) = delete;
+  static Result<std::unique_ptr<RedisAdmin>> make(redis::RedisStore::Options options,
+                                                  const redis::MakeTopology& make_topology);
+  ~RedisAdmin();
+  RedisAdmin(const RedisAdmin&) = delete;
+  RedisAdmin& operator=(const RedisAdmin&) = delete;
 
-  // For one loop, which must live until stop(). Buckets are visited in the desk's thread.
-  std::unique_ptr<Roster> roster(Loop& loop);
+  // For one loop, which must live until stop(). Buckets are visited in the redis_admin's thread.
+  std::unique_ptr<BucketScan> bucket_scan(Loop& loop);
 
-  // From now on the keeper, which must outlive the desk, shares what is known with every server on this Redis. Waits
-  // until that was read, at most `at_most`; false: it was not, and will be.
+  // From now on the keeper, which must outlive the redis_admin, shares what is known with every server on this Redis.
+  // Waits until that was read, at most `at_most`; false: it was not, and will be.
   bool share(KnownKeeper& keeper, RedisKnown::Log log, Duration at_most);
 
   // The key of hashed limits (redis_hash_key.h), waiting for Redis at most that long. Not to be called in a loop.
   Result<RedisHashKey::Found> wait_for_hash_key(Duration at_most);
-  // The same without waiting; `done` is called in the desk's thread.
+  // The same without waiting; `done` is called in the redis_admin's thread.
   void ask_hash_key(const std::string& known, RedisHashKey::Done done);
   const std::string& hash_key_name() const noexcept { return hash_key_->name(); }
 
@@ -48,10 +48,10 @@ class RedisDesk {
   void stop();
 
  private:
-  class LoopRoster;
+  class LoopBucketScan;
 
-  RedisDesk(std::unique_ptr<BootClock> clock, std::unique_ptr<Loop> loop, redis::RedisStore::Options options,
-            const redis::MakeTopology& make_topology);
+  RedisAdmin(std::unique_ptr<BootClock> clock, std::unique_ptr<Loop> loop, redis::RedisStore::Options options,
+             const redis::MakeTopology& make_topology);
 
   std::unique_ptr<BootClock> clock_;
   std::unique_ptr<Loop> loop_;
@@ -60,7 +60,7 @@ class RedisDesk {
   redis::Health silent_{[](LogLevel, std::string_view) {}};  // the loops' stores tell how Redis fares
   // Made and used in the thread.
   std::unique_ptr<redis::RedisStore> store_;
-  std::unique_ptr<redis::RedisRoster> roster_;
+  std::unique_ptr<redis::RedisBucketScan> bucket_scan_;
   std::unique_ptr<RedisKnown> known_;
   std::unique_ptr<RedisHashKey> hash_key_;
   std::thread thread_;

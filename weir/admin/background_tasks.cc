@@ -1,4 +1,4 @@
-#include "weir/admin/errands.h"
+#include "weir/admin/background_tasks.h"
 
 #include <utility>
 
@@ -6,7 +6,7 @@
 
 namespace weir::admin {
 
-Errands::~Errands() {
+BackgroundTasks::~BackgroundTasks() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -15,26 +15,26 @@ Errands::~Errands() {
   if (thread_.joinable()) thread_.join();
 }
 
-bool Errands::run(std::function<void()> errand) {
+bool BackgroundTasks::run(std::function<void()> task) {
   {
     const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= bounds::errands_max) return false;
-    waiting_.push_back(std::move(errand));
+    if (waiting_.size() >= bounds::background_tasks_max) return false;
+    waiting_.push_back(std::move(task));
     if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   }
   changed_.notify_all();
   return true;
 }
 
-void Errands::work() {
+void BackgroundTasks::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return ending_ || !waiting_.empty(); });
     if (ending_) return;
-    const std::function<void()> errand = std::move(waiting_.front());
+    const std::function<void()> task = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
-    errand();
+    task();
     lock.lock();
   }
 }

@@ -1,4 +1,4 @@
-#include "weir/known/known_lesson.h"
+#include "weir/known/shared_snapshot.h"
 
 #include <utility>
 #include <variant>
@@ -10,8 +10,8 @@
 namespace weir {
 namespace {
 
-void skip(Lesson& lesson, const std::string& name, std::string_view why) {
-  if (lesson.skipped++ == 0) lesson.first_skipped = quote(name) + " is refused, because " + std::string(why);
+void skip(SharedSnapshot& snapshot, const std::string& name, std::string_view why) {
+  if (snapshot.skipped++ == 0) snapshot.first_skipped = quote(name) + " is refused, because " + std::string(why);
 }
 
 Wall end_of(const Adjustment& adjustment) {
@@ -22,12 +22,12 @@ Wall end_of(const AccessEntry& entry) {
 }
 
 template <class Value>
-void take(Lesson& lesson, std::map<std::string, Value>& all, std::size_t max, const std::string& name, std::string key,
-          Value value, Wall now) {
+void take(SharedSnapshot& snapshot, std::map<std::string, Value>& all, std::size_t max, const std::string& name,
+          std::string key, Value value, Wall now) {
   if (!value.live(now)) {
-    lesson.ended.push_back({name, end_of(value)});
+    snapshot.ended.push_back({name, end_of(value)});
   } else if (all.size() >= max) {
-    skip(lesson, name, "there are too many");
+    skip(snapshot, name, "there are too many");
   } else {
     all.emplace(std::move(key), std::move(value));
   }
@@ -44,32 +44,33 @@ std::string block_name(const AccessEntry& entry) {
   return "block " + selector_of(entry);
 }
 
-Lesson read_lesson(KnownShare::Part part, const KnownShare::Texts& all, Wall now) {
+SharedSnapshot read_shared_snapshot(KnownShare::Part part, const KnownShare::Texts& all, Wall now) {
   constexpr std::string_view kMisnamed = "its name and its text do not fit";
-  Lesson lesson;
+  SharedSnapshot snapshot;
   for (const auto& [name, text] : all) {
     Result<KnownLine> line = parse_line(text);
     if (!line) {
-      skip(lesson, name, line.error().detail);
+      skip(snapshot, name, line.error().detail);
     } else if (auto* one = std::get_if<Adjustment>(&line->what)) {
       std::string key = adjustment_name(one->limit, one->id);
       if (part != KnownShare::Part::adjustments || key != name) {
-        skip(lesson, name, kMisnamed);
+        skip(snapshot, name, kMisnamed);
         continue;
       }
-      take(lesson, lesson.adjustments, bounds::adjustments_max, name, std::move(key), std::move(*one), now);
+      take(snapshot, snapshot.adjustments, bounds::adjustments_max, name, std::move(key), std::move(*one), now);
     } else {
       AccessEntry& entry = std::get<AccessEntry>(line->what);
       std::string key = selector_of(entry);
       if (part != KnownShare::Part::entries || name != (line->block ? block_name(entry) : key)) {
-        skip(lesson, name, kMisnamed);
+        skip(snapshot, name, kMisnamed);
         continue;
       }
       const std::size_t max = line->block ? bounds::blocks_max : bounds::access_entries_max;
-      take(lesson, line->block ? lesson.blocks : lesson.entries, max, name, std::move(key), std::move(entry), now);
+      take(snapshot, line->block ? snapshot.blocks : snapshot.entries, max, name, std::move(key), std::move(entry),
+           now);
     }
   }
-  return lesson;
+  return snapshot;
 }
 
 }  // namespace weir

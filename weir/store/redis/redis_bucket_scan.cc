@@ -1,4 +1,4 @@
-#include "weir/store/redis/redis_roster.h"
+#include "weir/store/redis/redis_bucket_scan.h"
 
 #include <algorithm>
 #include <array>
@@ -108,7 +108,7 @@ std::optional<Key> key_within(std::string_view text, std::string_view prefix, st
 
 // Where a list stands: "<master>.<scan>" in hexadecimal, in the middle of a page ".<its end>.<last seen>" behind it; an
 // "s" at the end means small pages.
-struct RedisRoster::Place {
+struct RedisBucketScan::Place {
   std::uint64_t master = 0;
   std::uint64_t scan = 0;
   bool inside = false;
@@ -147,7 +147,7 @@ struct RedisRoster::Place {
 };
 
 // One step on its way.
-struct RedisRoster::Page {
+struct RedisBucketScan::Page {
   Place place;
   RedisNode* node = nullptr;  // while the topology says so
   bool forgetting = false;
@@ -167,14 +167,14 @@ struct RedisRoster::Page {
   std::optional<Error> error;
 };
 
-RedisRoster::RedisRoster(Loop& loop, RedisStore& store, Options options)
+RedisBucketScan::RedisBucketScan(Loop& loop, RedisStore& store, Options options)
     : loop_(loop), store_(store), options_(std::move(options)) {
   std::string begin = options_.key_prefix;
   if (!options_.hash_tag.empty()) begin.append("{").append(options_.hash_tag).append("}");
   pattern_ = escaped(begin) + "[bwa]:*";
 }
 
-void RedisRoster::visit(std::string_view cursor, Look look, Now, const Visit& visit, const Done& done) {
+void RedisBucketScan::visit(std::string_view cursor, Look look, Now, const Visit& visit, const Done& done) {
   auto page = std::make_shared<Page>();
   page->look = look;
   page->visit = visit;
@@ -182,14 +182,14 @@ void RedisRoster::visit(std::string_view cursor, Look look, Now, const Visit& vi
   begin(cursor, std::move(page));
 }
 
-void RedisRoster::forget(std::string_view cursor, Now, const Done& done) {
+void RedisBucketScan::forget(std::string_view cursor, Now, const Done& done) {
   auto page = std::make_shared<Page>();
   page->forgetting = true;
   page->done = done;
   begin(cursor, std::move(page));
 }
 
-void RedisRoster::begin(std::string_view cursor, std::shared_ptr<Page> page) {
+void RedisBucketScan::begin(std::string_view cursor, std::shared_ptr<Page> page) {
   const std::vector<RedisNode*> masters = in_order(store_.topology().masters());
   if (masters.empty()) return page->done(Error{Fault::unavailable, "Redis cannot be reached"});
   if (cursor.empty()) {
@@ -202,7 +202,7 @@ void RedisRoster::begin(std::string_view cursor, std::shared_ptr<Page> page) {
   scan(page);
 }
 
-void RedisRoster::scan(const std::shared_ptr<Page>& page) {
+void RedisBucketScan::scan(const std::shared_ptr<Page>& page) {
   page->node = nullptr;
   for (RedisNode* const node : store_.topology().masters()) {
     if (rank_of(*node) == page->place.master) page->node = node;
@@ -224,7 +224,7 @@ void RedisRoster::scan(const std::shared_ptr<Page>& page) {
   });
 }
 
-void RedisRoster::scan_again(const std::shared_ptr<Page>& page, const Error& error, Time until) {
+void RedisBucketScan::scan_again(const std::shared_ptr<Page>& page, const Error& error, Time until) {
   if (loop_.now().time >= until) return page->done(error);
   loop_.at(loop_.now().time + kLookEvery, [this, page, error, until] {
     const std::vector<RedisNode*> masters = store_.topology().masters();
@@ -234,7 +234,7 @@ void RedisRoster::scan_again(const std::shared_ptr<Page>& page, const Error& err
   });
 }
 
-void RedisRoster::scanned(const std::shared_ptr<Page>& page, const resp::Reply& reply) {
+void RedisBucketScan::scanned(const std::shared_ptr<Page>& page, const resp::Reply& reply) {
   const Values values = reply.values();
   if (!is_aggregate(values.front()) || values.front().count != 2) return page->done(strange_reply());
   Elements elements(values);
@@ -262,7 +262,7 @@ void RedisRoster::scanned(const std::shared_ptr<Page>& page, const resp::Reply& 
   read_states(page);
 }
 
-void RedisRoster::read_states(const std::shared_ptr<Page>& page) {
+void RedisBucketScan::read_states(const std::shared_ptr<Page>& page) {
   page->waiting = page->items.size() + 1;
   store_.together([&] {
     constexpr std::array<std::string_view, 1> kTime = {"TIME"};
@@ -292,7 +292,7 @@ void RedisRoster::read_states(const std::shared_ptr<Page>& page) {
   });
 }
 
-void RedisRoster::remove_keys(const std::shared_ptr<Page>& page) {
+void RedisBucketScan::remove_keys(const std::shared_ptr<Page>& page) {
   page->waiting = page->items.size() + 1;
   store_.together([&] {
     for (const Page::Item& item : page->items) {
@@ -310,13 +310,13 @@ void RedisRoster::remove_keys(const std::shared_ptr<Page>& page) {
   answered(page);
 }
 
-void RedisRoster::answered(const std::shared_ptr<Page>& page) {
+void RedisBucketScan::answered(const std::shared_ptr<Page>& page) {
   if (--page->waiting > 0) return;
   if (page->error) return page->done(*page->error);
   page->forgetting ? end(*page, false, 0) : show(page);
 }
 
-void RedisRoster::show(const std::shared_ptr<Page>& page) {
+void RedisBucketScan::show(const std::shared_ptr<Page>& page) {
   std::string room;
   for (const Page::Item& item : page->items) {
     const auto key = key_within(item.key, options_.key_prefix, options_.hash_tag, room);
@@ -330,7 +330,7 @@ void RedisRoster::show(const std::shared_ptr<Page>& page) {
 }
 
 // `stopped`: in the middle of the page, behind `last`.
-void RedisRoster::end(const Page& page, bool stopped, std::uint64_t last) {
+void RedisBucketScan::end(const Page& page, bool stopped, std::uint64_t last) {
   Step step;
   step.forgotten = page.forgotten;
   Place place{page.place.master, page.next, false, 0, 0, page.place.few};

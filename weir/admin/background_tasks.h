@@ -1,8 +1,8 @@
 // A thread for what takes longer than a loop may wait: reading a configuration with a million overrides takes a second,
 // and a change of the access lists waits for the disk.
-// One errand after another, in the order given.
+// One task after another, in the order given.
 //
-// Thread safety: all of it. The thread starts with the first errand and ends with the object, after the errand it is
+// Thread safety: all of it. The thread starts with the first task and ends with the object, after the task it is
 // at.
 #pragma once
 
@@ -14,15 +14,15 @@
 
 namespace weir::admin {
 
-class Errands {
+class BackgroundTasks {
  public:
-  Errands() = default;
-  ~Errands();
-  Errands(const Errands&) = delete;
-  Errands& operator=(const Errands&) = delete;
+  BackgroundTasks() = default;
+  ~BackgroundTasks();
+  BackgroundTasks(const BackgroundTasks&) = delete;
+  BackgroundTasks& operator=(const BackgroundTasks&) = delete;
 
-  // False: bounds::errands_max wait already.
-  bool run(std::function<void()> errand);
+  // False: bounds::background_tasks_max wait already.
+  bool run(std::function<void()> task);
 
  private:
   void work();

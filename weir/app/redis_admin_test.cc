@@ -1,4 +1,4 @@
-#include "weir/app/redis_desk.h"
+#include "weir/app/redis_admin.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -33,8 +33,8 @@ class SilentRedis {
     EXPECT_EQ(getsockname(listener_.fd(), reinterpret_cast<sockaddr*>(&address), &size), 0);
     port_ = ntohs(address.sin_port);
   }
-  std::unique_ptr<RedisDesk> desk() const {
-    auto made = RedisDesk::make({}, [port = port_](Loop&, const redis::MakeNode& make_node) {
+  std::unique_ptr<RedisAdmin> desk() const {
+    auto made = RedisAdmin::make({}, [port = port_](Loop&, const redis::MakeNode& make_node) {
       return std::make_unique<redis::SingleTopology>(make_node, Target{"127.0.0.1", port, {}});
     });
     EXPECT_TRUE(made);
@@ -47,22 +47,22 @@ class SilentRedis {
 };
 
 // What maintain() calls: a Redis that does not answer must not hold it up.
-TEST(RedisDesk, AskingForTheHashKeyDoesNotWaitForRedis) {
+TEST(RedisAdmin, AskingForTheHashKeyDoesNotWaitForRedis) {
   const SilentRedis redis;
   std::atomic<int> failed = 0;
-  const auto desk = redis.desk();
+  const auto redis_admin = redis.desk();
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 100; ++i) {
-    desk->ask_hash_key("", [&](const Result<RedisHashKey::Found>& found) { failed += found ? 0 : 1; });
+    redis_admin->ask_hash_key("", [&](const Result<RedisHashKey::Found>& found) { failed += found ? 0 : 1; });
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 900ms);
   while (failed < 100) std::this_thread::sleep_for(1ms);
 }
 
-TEST(RedisDesk, TheStartWaitsForTheHashKeyNoLongerThanItIsTold) {
+TEST(RedisAdmin, TheStartWaitsForTheHashKeyNoLongerThanItIsTold) {
   const SilentRedis redis;
-  const auto desk = redis.desk();
-  const auto found = desk->wait_for_hash_key(50ms);
+  const auto redis_admin = redis.desk();
+  const auto found = redis_admin->wait_for_hash_key(50ms);
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().fault, Fault::unavailable);
 }

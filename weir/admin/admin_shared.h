@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weir/admin/errands.h"
+#include "weir/admin/background_tasks.h"
 #include "weir/base/clock.h"
 #include "weir/known/known_keeper.h"
 #include "weir/observe/audit.h"
@@ -14,19 +14,19 @@
 #include "weir/observe/metrics.h"
 #include "weir/protocol/http/http_session.h"
 #include "weir/server/reload.h"
-#include "weir/store/roster.h"
+#include "weir/store/bucket_scan.h"
 #include "weir/wire/http1.h"
 #include "weir/wire/json.h"
 
 namespace weir::admin {
 
 // Outlives the sessions.
-struct Front {
-  Reloader& reloader;   // the policy and every setting in force, tokens among them
-  KnownKeeper& keeper;  // adjustments and access lists
-  Roster& roster;       // this loop's
+struct AdminShared {
+  Reloader& reloader;       // the policy and every setting in force, tokens among them
+  KnownKeeper& keeper;      // adjustments and access lists
+  BucketScan& bucket_scan;  // this loop's
   Events& events;
-  Errands& errands;
+  BackgroundTasks& background_tasks;
   const Health& health;
   const Clock& clock;
   std::function<std::vector<const LoopMetrics*>()> loops;

@@ -1,4 +1,4 @@
-#include "weir/store/memory/memory_roster.h"
+#include "weir/store/memory/memory_bucket_scan.h"
 
 #include <gtest/gtest.h>
 
@@ -26,24 +26,24 @@ void spend(Table& table, const std::string& name) {
 
 // Everything, `page` at a time; how often each name was seen.
 std::map<std::string, int> walk(Table& table, std::size_t page) {
-  MemoryRoster roster(table);
+  MemoryBucketScan bucket_scan(table);
   std::map<std::string, int> seen;
   std::string cursor;
   do {
     std::size_t count = 0;
-    roster.visit(
-        cursor, Roster::Look::states, kNow,
+    bucket_scan.visit(
+        cursor, BucketScan::Look::states, kNow,
         [&](const StoredBucket& bucket) {
           ++seen[std::string(bucket.key.text)];
           return ++count < page;
         },
-        [&](const Result<Roster::Step>& step) { cursor = step->cursor; });
+        [&](const Result<BucketScan::Step>& step) { cursor = step->cursor; });
     EXPECT_LE(count, page);
   } while (!cursor.empty());
   return seen;
 }
 
-TEST(MemoryRoster, SeesEveryBucketOnceWhateverThePage) {
+TEST(MemoryBucketScan, SeesEveryBucketOnceWhateverThePage) {
   auto table = make(200'000);
   for (int i = 0; i < 2000; ++i) spend(*table, "per-ip:" + std::to_string(i));
   for (const std::size_t page : {7ul, 500ul, 100'000ul}) {
@@ -53,36 +53,36 @@ TEST(MemoryRoster, SeesEveryBucketOnceWhateverThePage) {
   }
 }
 
-TEST(MemoryRoster, AStepIsShortHoweverManyBucketsAGroupHolds) {
-  constexpr std::size_t kMost = MemoryRoster::kBucketsPerStep;
+TEST(MemoryBucketScan, AStepIsShortHoweverManyBucketsAGroupHolds) {
+  constexpr std::size_t kMost = MemoryBucketScan::kBucketsPerStep;
   for (const std::size_t count : {kMost, kMost + 1}) {
     auto table = make(10'000);
     ASSERT_EQ(table->groups(), 1u);
     for (std::size_t i = 0; i < count; ++i) spend(*table, std::to_string(i));
-    MemoryRoster roster(*table);
+    MemoryBucketScan bucket_scan(*table);
     std::size_t seen = 0;
     std::string cursor;
-    roster.visit(
-        {}, Roster::Look::states, kNow, [&](const StoredBucket&) { return ++seen != 0; },
-        [&](const Result<Roster::Step>& step) { cursor = step->cursor; });
+    bucket_scan.visit(
+        {}, BucketScan::Look::states, kNow, [&](const StoredBucket&) { return ++seen != 0; },
+        [&](const Result<BucketScan::Step>& step) { cursor = step->cursor; });
     EXPECT_EQ(seen, kMost);
     EXPECT_EQ(cursor.empty(), count == kMost);
     std::uint64_t forgotten = 0;
-    roster.forget({}, kNow, [&](const Result<Roster::Step>& step) { forgotten = step->forgotten; });
+    bucket_scan.forget({}, kNow, [&](const Result<BucketScan::Step>& step) { forgotten = step->forgotten; });
     EXPECT_EQ(forgotten, kMost);
   }
 }
 
-TEST(MemoryRoster, TellsWhatIsLeftUntilABucketIsFullAndWhatAQuotaHolds) {
+TEST(MemoryBucketScan, TellsWhatIsLeftUntilABucketIsFullAndWhatAQuotaHolds) {
   auto table = make(1000);
   spend(*table, "a");
   const Key key{"a", Kind::quota};
   const Quota quota{5, {Wall{}, Wall{1'200'000s}}, Wall{1'500'000s}};
   ASSERT_TRUE(table->spend(table->hash(key), key, quota, 2, kNow).allowed);
-  MemoryRoster roster(*table);
+  MemoryBucketScan bucket_scan(*table);
   int buckets = 0;
-  roster.visit(
-      {}, Roster::Look::states, {kNow.time + 1min, kNow.wall},
+  bucket_scan.visit(
+      {}, BucketScan::Look::states, {kNow.time + 1min, kNow.wall},
       [&](const StoredBucket& bucket) {
         ++buckets;
         EXPECT_EQ(bucket.key.text, "a");
@@ -93,23 +93,23 @@ TEST(MemoryRoster, TellsWhatIsLeftUntilABucketIsFullAndWhatAQuotaHolds) {
         }
         return true;
       },
-      [](const Result<Roster::Step>& step) {
+      [](const Result<BucketScan::Step>& step) {
         EXPECT_TRUE(step->cursor.empty());
         EXPECT_EQ(step->millionths, 1'000'000u);
       });
   EXPECT_EQ(buckets, 2);
 }
 
-TEST(MemoryRoster, ForgetsEverythingInSteps) {
+TEST(MemoryBucketScan, ForgetsEverythingInSteps) {
   auto table = make(200'000);
   for (int i = 0; i < 5000; ++i) spend(*table, std::to_string(i));
-  MemoryRoster roster(*table);
+  MemoryBucketScan bucket_scan(*table);
   std::uint64_t forgotten = 0;
   int steps = 0;
   std::string cursor;
   do {
     ++steps;
-    roster.forget(cursor, kNow, [&](const Result<Roster::Step>& step) {
+    bucket_scan.forget(cursor, kNow, [&](const Result<BucketScan::Step>& step) {
       forgotten += step->forgotten;
       cursor = step->cursor;
     });
@@ -122,14 +122,14 @@ TEST(MemoryRoster, ForgetsEverythingInSteps) {
   }
 }
 
-TEST(MemoryRoster, RefusesACursorThatItNeverGave) {
+TEST(MemoryBucketScan, RefusesACursorThatItNeverGave) {
   auto table = make(1000);
-  MemoryRoster roster(*table);
+  MemoryBucketScan bucket_scan(*table);
   for (const std::string_view cursor : {"x", "-1", "12345678901234567", "1 "}) {
-    roster.visit(
-        cursor, Roster::Look::keys, kNow, [](const StoredBucket&) { return true; },
-        [&](const Result<Roster::Step>& step) { EXPECT_FALSE(step) << cursor; });
-    roster.forget(cursor, kNow, [&](const Result<Roster::Step>& step) { EXPECT_FALSE(step) << cursor; });
+    bucket_scan.visit(
+        cursor, BucketScan::Look::keys, kNow, [](const StoredBucket&) { return true; },
+        [&](const Result<BucketScan::Step>& step) { EXPECT_FALSE(step) << cursor; });
+    bucket_scan.forget(cursor, kNow, [&](const Result<BucketScan::Step>& step) { EXPECT_FALSE(step) << cursor; });
   }
 }
 

@@ -1,4 +1,4 @@
-#include "weir/store/redis/redis_roster.h"
+#include "weir/store/redis/redis_bucket_scan.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace weir::redis {
 namespace {
 
 using namespace std::chrono_literals;
-using Look = Roster::Look;
+using Look = BucketScan::Look;
 
 constexpr Limit kHourly = Limit::per_hour(10);
 
@@ -27,30 +27,31 @@ Charge of(const std::string& key, Kind kind = Kind::bucket) {
   return charge;
 }
 
-// A roster on a store's loop, asked from the test's thread.
+// A bucket_scan on a store's loop, asked from the test's thread.
 class Walker {
  public:
-  explicit Walker(StoreOnRedis& store, RedisRoster::Options options = {}) : store_(store) {
-    store_.thread().run(
-        [&] { roster_ = std::make_unique<RedisRoster>(store_.thread().loop(), store_.store(), std::move(options)); });
+  explicit Walker(StoreOnRedis& store, RedisBucketScan::Options options = {}) : store_(store) {
+    store_.thread().run([&] {
+      bucket_scan_ = std::make_unique<RedisBucketScan>(store_.thread().loop(), store_.store(), std::move(options));
+    });
   }
   ~Walker() {
-    store_.thread().run([&] { roster_.reset(); });
+    store_.thread().run([&] { bucket_scan_.reset(); });
   }
 
-  Result<Roster::Step> visit(const std::string& cursor, Look look, const Roster::Visit& visit) {
-    std::promise<Result<Roster::Step>> promise;
+  Result<BucketScan::Step> visit(const std::string& cursor, Look look, const BucketScan::Visit& visit) {
+    std::promise<Result<BucketScan::Step>> promise;
     store_.thread().run([&] {
-      roster_->visit(cursor, look, store_.thread().loop().now(), visit,
-                     [&](const Result<Roster::Step>& step) { promise.set_value(step); });
+      bucket_scan_->visit(cursor, look, store_.thread().loop().now(), visit,
+                          [&](const Result<BucketScan::Step>& step) { promise.set_value(step); });
     });
     return promise.get_future().get();
   }
-  Result<Roster::Step> forget(const std::string& cursor) {
-    std::promise<Result<Roster::Step>> promise;
+  Result<BucketScan::Step> forget(const std::string& cursor) {
+    std::promise<Result<BucketScan::Step>> promise;
     store_.thread().run([&] {
-      roster_->forget(cursor, store_.thread().loop().now(),
-                      [&](const Result<Roster::Step>& step) { promise.set_value(step); });
+      bucket_scan_->forget(cursor, store_.thread().loop().now(),
+                           [&](const Result<BucketScan::Step>& step) { promise.set_value(step); });
     });
     return promise.get_future().get();
   }
@@ -84,7 +85,7 @@ class Walker {
 
  private:
   StoreOnRedis& store_;
-  std::unique_ptr<RedisRoster> roster_;
+  std::unique_ptr<RedisBucketScan> bucket_scan_;
 };
 
 // Spends one token of each.
@@ -116,7 +117,7 @@ RedisStore::Options on_one_link() {
   return options;
 }
 
-TEST(RedisRoster, ReadsEveryKindOfKeyAndNoOther) {
+TEST(RedisBucketScan, ReadsEveryKindOfKeyAndNoOther) {
   std::string room;
   const auto within = [&](std::string_view text, std::string_view tag = {}) {
     const auto key = key_within(text, "weir:", tag, room);
@@ -134,7 +135,7 @@ TEST(RedisRoster, ReadsEveryKindOfKeyAndNoOther) {
   EXPECT_EQ(within("weir:b:x:1", "t"), "none");
 }
 
-TEST(RedisRoster, SeesEveryBucketOnceWhateverThePageAndForgetsThemInSteps) {
+TEST(RedisBucketScan, SeesEveryBucketOnceWhateverThePageAndForgetsThemInSteps) {
   RedisServer server;
   StoreOnRedis store(server.port(), on_one_link());
   store.wait_until(true);
@@ -165,7 +166,7 @@ TEST(RedisRoster, SeesEveryBucketOnceWhateverThePageAndForgetsThemInSteps) {
   EXPECT_EQ(server.ask({"DBSIZE"}), "4") << "what is no bucket stays";
 }
 
-TEST(RedisRoster, KnowsHowFarItIs) {
+TEST(RedisBucketScan, KnowsHowFarItIs) {
   RedisServer server;
   StoreOnRedis store(server.port(), on_one_link());
   store.wait_until(true);
@@ -182,7 +183,7 @@ TEST(RedisRoster, KnowsHowFarItIs) {
   } while (!cursor.empty());
 }
 
-TEST(RedisRoster, TakesPrefixAndHashTagLiterally) {
+TEST(RedisBucketScan, TakesPrefixAndHashTagLiterally) {
   RedisServer server;
   RedisStore::Options options = on_one_link();
   options.key_prefix = "w*?[x]\\:";
@@ -195,7 +196,7 @@ TEST(RedisRoster, TakesPrefixAndHashTagLiterally) {
   expect_each_once(walker.walk(10), 2);
 }
 
-TEST(RedisRoster, CopesWithKeysSoLongThatAPageOfThemIsTooMuch) {
+TEST(RedisBucketScan, CopesWithKeysSoLongThatAPageOfThemIsTooMuch) {
   RedisServer server;
   StoreOnRedis store(server.port(), on_one_link());
   store.wait_until(true);
@@ -206,7 +207,7 @@ TEST(RedisRoster, CopesWithKeysSoLongThatAPageOfThemIsTooMuch) {
   expect_each_once(walker.walk(1000), 40);
 }
 
-TEST(RedisRoster, SaysWhyItCannot) {
+TEST(RedisBucketScan, SaysWhyItCannot) {
   RedisServer server;
   StoreOnRedis store(server.port(), on_one_link());
   store.wait_until(true);

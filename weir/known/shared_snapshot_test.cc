@@ -1,4 +1,4 @@
-#include "weir/known/known_lesson.h"
+#include "weir/known/shared_snapshot.h"
 
 #include <gtest/gtest.h>
 
@@ -54,49 +54,49 @@ struct Shared final : KnownShare {
   }
   void teach(KnownKeeper& keeper) {
     for (const Part part : {Part::adjustments, Part::entries}) {
-      keeper.learn(part, parts[static_cast<std::size_t>(part)], kNow);
+      keeper.apply_shared(part, parts[static_cast<std::size_t>(part)], kNow);
     }
   }
 };
 
-TEST(Lesson, TellsEntriesFromBlocksAndWhatHasEnded) {
+TEST(SharedSnapshot, TellsEntriesFromBlocksAndWhatHasEnded) {
   const AccessEntry entry = deny("K");
   const AccessEntry block = deny("K", kNow + 1min);
   const AccessEntry ended = deny("L", kNow);
-  const Lesson lesson = read_lesson(Part::entries,
-                                    {{selector_of(entry), print_line(entry)},
-                                     {block_name(block), print_line(block, true)},
-                                     {selector_of(ended), print_line(ended)}},
-                                    kNow);
-  ASSERT_EQ(lesson.entries.size(), 1u);
-  ASSERT_EQ(lesson.blocks.size(), 1u);
-  EXPECT_EQ(lesson.blocks.begin()->second, block);
-  ASSERT_EQ(lesson.ended.size(), 1u);
-  EXPECT_EQ(lesson.ended[0].name, selector_of(ended));
-  EXPECT_EQ(lesson.ended[0].expires, kNow);
-  EXPECT_EQ(lesson.skipped, 0u);
+  const SharedSnapshot snapshot = read_shared_snapshot(Part::entries,
+                                                       {{selector_of(entry), print_line(entry)},
+                                                        {block_name(block), print_line(block, true)},
+                                                        {selector_of(ended), print_line(ended)}},
+                                                       kNow);
+  ASSERT_EQ(snapshot.entries.size(), 1u);
+  ASSERT_EQ(snapshot.blocks.size(), 1u);
+  EXPECT_EQ(snapshot.blocks.begin()->second, block);
+  ASSERT_EQ(snapshot.ended.size(), 1u);
+  EXPECT_EQ(snapshot.ended[0].name, selector_of(ended));
+  EXPECT_EQ(snapshot.ended[0].expires, kNow);
+  EXPECT_EQ(snapshot.skipped, 0u);
 }
 
-TEST(Lesson, SkipsWhatIsDamagedMisnamedOrInTheWrongPart) {
+TEST(SharedSnapshot, SkipsWhatIsDamagedMisnamedOrInTheWrongPart) {
   const std::string line = print_line(adjustment("7"));
   const KnownShare::Texts texts = {{"orders:7", line}, {"orders:8", line}, {"orders:9", "nonsense"}};
-  EXPECT_EQ(read_lesson(Part::adjustments, texts, kNow).adjustments.size(), 1u);
-  EXPECT_EQ(read_lesson(Part::adjustments, texts, kNow).skipped, 2u);
-  EXPECT_EQ(read_lesson(Part::entries, texts, kNow).skipped, 3u);
-  EXPECT_FALSE(read_lesson(Part::entries, texts, kNow).first_skipped.empty());
+  EXPECT_EQ(read_shared_snapshot(Part::adjustments, texts, kNow).adjustments.size(), 1u);
+  EXPECT_EQ(read_shared_snapshot(Part::adjustments, texts, kNow).skipped, 2u);
+  EXPECT_EQ(read_shared_snapshot(Part::entries, texts, kNow).skipped, 3u);
+  EXPECT_FALSE(read_shared_snapshot(Part::entries, texts, kNow).first_skipped.empty());
 }
 
-TEST(Lesson, TakesAsManyAdjustmentsAsMayBeInForceAndNotOneMore) {
+TEST(SharedSnapshot, TakesAsManyAdjustmentsAsMayBeInForceAndNotOneMore) {
   KnownShare::Texts texts;
   for (std::size_t i = 0; i < bounds::adjustments_max; ++i) {
     const Adjustment one = adjustment(std::to_string(i));
     texts.emplace(adjustment_name(one.limit, one.id), print_line(one));
   }
-  EXPECT_EQ(read_lesson(Part::adjustments, texts, kNow).skipped, 0u);
+  EXPECT_EQ(read_shared_snapshot(Part::adjustments, texts, kNow).skipped, 0u);
   texts.emplace("orders:more", print_line(adjustment("more")));
-  const Lesson lesson = read_lesson(Part::adjustments, texts, kNow);
-  EXPECT_EQ(lesson.adjustments.size(), bounds::adjustments_max);
-  EXPECT_EQ(lesson.skipped, 1u);
+  const SharedSnapshot snapshot = read_shared_snapshot(Part::adjustments, texts, kNow);
+  EXPECT_EQ(snapshot.adjustments.size(), bounds::adjustments_max);
+  EXPECT_EQ(snapshot.skipped, 1u);
 }
 
 TEST(SharedKnown, AChangeIsInForceWhenTheShareHasTakenItAndNotOtherwise) {
@@ -160,7 +160,7 @@ TEST(SharedKnown, BlocksThatCouldNotBeToldStayAndAreToldLater) {
   keeper.block(deny("K", now + 1h));
   keeper.tick(now);
   share.let_through();
-  keeper.learn(Part::entries, {}, now);
+  keeper.apply_shared(Part::entries, {}, now);
   EXPECT_EQ(keeper.entries(List::deny, now).size(), 1u) << "the others know nothing of it yet";
   share.away = false;
   keeper.tick(now);
@@ -170,17 +170,17 @@ TEST(SharedKnown, BlocksThatCouldNotBeToldStayAndAreToldLater) {
   share.let_through();
   EXPECT_EQ(share.parts[1].size(), 1u);
   EXPECT_EQ(keeper.texts(Part::entries, now), share.parts[1]);
-  keeper.learn(Part::entries, {}, now);
+  keeper.apply_shared(Part::entries, {}, now);
   EXPECT_TRUE(keeper.entries(List::deny, now).empty()) << "told, and ended by somebody";
 }
 
 TEST(SharedKnown, ComplainsOnceOfWhatItCannotRead) {
   std::vector<std::string> said;
   KnownKeeper keeper(nullptr, [&](std::string_view sentence) { said.emplace_back(sentence); });
-  for (int i = 0; i < 3; ++i) keeper.learn(Part::adjustments, {{"orders:7", "nonsense"}}, kNow);
+  for (int i = 0; i < 3; ++i) keeper.apply_shared(Part::adjustments, {{"orders:7", "nonsense"}}, kNow);
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("orders:7"), std::string::npos);
-  keeper.learn(Part::adjustments, {}, kNow);
+  keeper.apply_shared(Part::adjustments, {}, kNow);
   EXPECT_EQ(said.size(), 1u);
 }
 

@@ -98,6 +98,7 @@ class Polite:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.times = []
+        self.pings = []
         self.errors = []
 
     def close(self):
@@ -111,6 +112,15 @@ class Polite:
         self.times.append(time.monotonic() - begin)
         return answer
 
+    def ping(self):
+        """How long the machine and the server take where no store is asked: what the other times are compared with."""
+        begin = time.monotonic()
+        self.socket.sendall(command("PING"))
+        answer = b""
+        while not answer.endswith(b"\r\n"):
+            answer += self.socket.recv(4096)
+        self.pings.append(time.monotonic() - begin)
+
     def read(self):
         answer = b""
         while not (answer.startswith(b"-") and answer.endswith(b"\r\n")) and answer.count(b"\r\n") < 6:
@@ -119,5 +129,6 @@ class Polite:
             self.errors.append(answer)
         return answer.startswith(ALLOWED)
 
-    def percentile(self, share):
-        return sorted(self.times)[int((len(self.times) - 1) * share)]
+    @staticmethod
+    def percentile(times, share):
+        return sorted(times)[int((len(times) - 1) * share)]

@@ -24,7 +24,7 @@ limits:
   orders: {{burst: 5, count: 5, period: 1h}}
   flood: {{burst: 1000000, count: 1000000, period: 1s}}
 """
-TIMEOUT = 2.0
+TIMEOUT = 4.0
 
 
 def metric(server, name):
@@ -47,6 +47,7 @@ class RedisOverloadTest(unittest.TestCase):
         while time.monotonic() < end or len(polite.times) < 40:
             passed += polite.ask("WEIR.CHECK", "orders", client)
             self.assertTrue(polite.ask("WEIR.CHECK", "flood", client))
+            polite.ping()
             time.sleep(0.005)
         self.assertEqual(polite.errors, [])
         self.assertEqual(passed, 5, f"of {len(polite.times) // 2} requests")
@@ -64,9 +65,9 @@ class RedisOverloadTest(unittest.TestCase):
             with flood(server.ports["resp"], [4096] * connections) as flooders:
                 polite = self.be_polite(3, f"polite-{connections}")
                 self.assertEqual(metric(server, "weir_store_up"), 1)
-            # Half a second more, for a machine where the client itself waits for its turn.
-            self.assertLessEqual(polite.percentile(0.99), TIMEOUT / 4 + 0.5)
-            self.assertLessEqual(max(polite.times), TIMEOUT + 1)
+            # A busy machine delays pings as well: what they take is not the store's queue.
+            self.assertLessEqual(polite.percentile(polite.times, 0.99), TIMEOUT / 4 + polite.percentile(polite.pings, 0.99))
+            self.assertLessEqual(max(polite.times), TIMEOUT + 0.01 + max(polite.pings))
             self.assertEqual([counts[b"-"] - counts[b"-ERR overloaded\r\n"] for counts in flooders], [0] * connections)
         self.assert_never_down()
 
@@ -103,12 +104,14 @@ class RedisOverloadTest(unittest.TestCase):
             self.redis.pause()
             self.addCleanup(self.redis.resume)
             polite.times.clear()
-            until("the server notices", lambda: not polite.ask("WEIR.PEEK", "flood", "x") or
+            until("the server notices", lambda: polite.ping() or not polite.ask("WEIR.PEEK", "flood", "x") or
                   metric(server, "weir_store_up") == 0)
             self.assertTrue(polite.ask("WEIR.CHECK", "flood", "polite"), "passThrough")
             until("everybody gets the policy", lambda: metric(server, "weir_store_fallback_total") > 1000)
-            # The timeout, and a second for a machine that has other things to do.
-            self.assertLessEqual(max(polite.times), 0.5 + 1)
+            for _ in range(40):
+                polite.ping()
+            # Much longer than the timeout, and much shorter than a client would wait for an outage that nobody notices.
+            self.assertLessEqual(max(polite.times), 10 * 0.5 + max(polite.pings))
         # What waited when Redis stopped may still be told that Redis is busy: it had replied within the timeout.
         self.assertEqual([error for error in polite.errors if error != OVERLOADED], [])
         self.redis.resume()

@@ -24,7 +24,7 @@ import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, "build", "bench")
-WEIR = os.path.join(BUILD, "weir", "app", "weir")
+WEIR = os.environ.get("WEIR") or os.path.join(BUILD, "weir", "app", "weir")  # another binary, to compare two
 OPEN_LOOP = os.path.join(BUILD, "bench", "open_loop")
 TOOLS = ("redis-server", "redis-benchmark", "redis-cli", "nginx", "wrk", "taskset")
 

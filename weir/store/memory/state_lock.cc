@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "weir/base/files.h"
 #include "weir/store/memory/live_file.h"
 
 namespace weir {

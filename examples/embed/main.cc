@@ -1,5 +1,5 @@
-// A sign-in page under limits: eight threads try passwords, one customer has a limit of its own, and each attempt must
-// pass two limits at once. Prints what passed, and fails if that is not exactly what the limits allow.
+// A sign-in page with limits: eight threads try passwords, one customer has its own limit, and each attempt must pass
+// two limits at once. Prints how many attempts passed, and fails if that is not exactly what the limits allow.
 #include <weir/limiter.h>
 
 #include <atomic>
@@ -10,19 +10,19 @@
 
 namespace {
 
-// Checked by the compiler: per_hour(0) or a burst of 0 would not build.
+// Checked at compile time: per_hour(0) or a burst of 0 does not compile.
 constexpr weir::Limit kPerAccount = weir::Limit::per_hour(10).with_burst(5);
 constexpr weir::Limit kPerAddress = weir::Limit::per_hour(60).with_burst(20);
 
 class SignIn {
  public:
-  // Both limits or none: an attempt on a locked account does not use up the address.
+  // Charges both limits or none: an attempt on a locked account takes nothing from the address.
   bool attempt(std::string_view address, std::string_view account) {
     const weir::Verdict verdict = buckets_.spend_together({{per_address_, address}, {per_account_, account}});
     return verdict.allowed;
   }
 
-  // A right password proves that the owner is there: the account's attempts start afresh.
+  // Call after a correct password: the account gets all its attempts back.
   void succeed(std::string_view account) { per_account_.reset(account); }
 
   bool trust(std::string_view address, const weir::Limit& limit) {
@@ -38,7 +38,7 @@ class SignIn {
   weir::Limiter per_account_{buckets_, "account", kPerAccount};
 };
 
-// Attempts from eight threads at once, all on different accounts; how many passed.
+// Attempts sign-ins from eight threads at once, all on different accounts. Returns how many passed.
 int attack(SignIn& page, std::string_view address) {
   std::atomic<int> passed{0};
   std::vector<std::thread> threads;
@@ -64,7 +64,7 @@ int main() {
   SignIn page;
   bool good = check("800 attempts from one address on 8 threads passed:", attack(page, "198.51.100.7"), 20);
 
-  // Limits that come as data are checked when they are made, and say what is wrong with them.
+  // Limits from data are validated when they are created; the error says what is wrong.
   const weir::Result<weir::Limit> wrong = weir::Limit::make(100, std::chrono::hours{1}, 0);
   std::printf("a limit from a file is refused: %s\n", wrong.error().detail.c_str());
   const weir::Result<weir::Limit> office = weir::Limit::make(1000, std::chrono::hours{1}, 300);

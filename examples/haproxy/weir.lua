@@ -1,7 +1,7 @@
--- Asks Weir about a request, through HAProxy's own HTTP client (2.5 and later), and leaves what it said in variables:
---   txn.weir_status       200, 429 (limited), 403 (deny list); 0 when Weir could not be asked
---   txn.weir_limit, txn.weir_remaining, txn.weir_reset, txn.weir_retry_after   its headers, where it sent them
--- Used as: http-request lua.weir http://127.0.0.1:8080
+-- Asks Weir about a request with HAProxy's HTTP client (2.5 and later), and stores the answer in variables:
+--   txn.weir_status       200, 429 (limited), 403 (deny list); 0 if Weir is unreachable
+--   txn.weir_limit, txn.weir_remaining, txn.weir_reset, txn.weir_retry_after   its headers, if it sent them
+-- Usage: http-request lua.weir http://127.0.0.1:8080
 
 local headers_of = {
   weir_limit = "x-ratelimit-limit",
@@ -10,11 +10,11 @@ local headers_of = {
   weir_retry_after = "retry-after",
 }
 
--- What limits may be keyed by goes along; bodies and everything about the connection stay here.
+-- Limits can use request headers as keys, so they are sent along, except headers about the body and the connection.
 local left_out = {
   ["connection"] = true, ["content-length"] = true, ["transfer-encoding"] = true, ["expect"] = true,
   ["upgrade"] = true, ["te"] = true, ["keep-alive"] = true,
-  -- These are ours to say: what the client sent under these names is not believed.
+  -- This action sets these headers itself. Values from the client are not trusted.
   ["x-forwarded-for"] = true, ["x-real-ip"] = true, ["x-forwarded-method"] = true, ["x-forwarded-uri"] = true,
   ["x-forwarded-host"] = true, ["x-original-method"] = true, ["x-original-uri"] = true,
 }

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "weir/app/serving.h"
+#include "weir/app/systemd.h"
+#include "weir/base/text.h"
 #include "weir/store/memory/snapshot.h"
 
 namespace weir::app {

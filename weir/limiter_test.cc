@@ -13,7 +13,7 @@
 #include "weir/algorithm/gcra.h"
 #include "weir/base/bounds.h"
 
-namespace weir {
+namespace weir::limiter_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -511,4 +511,4 @@ TEST_F(LimiterTest, TimePassesForASilentClientFromTheChangeOfItsNumbers) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::limiter_test

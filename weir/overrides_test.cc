@@ -7,7 +7,7 @@
 
 #include "weir/base/bounds.h"
 
-namespace weir {
+namespace weir::overrides_test {
 namespace {
 
 constexpr Limit kLimit = Limit::per_second(10);
@@ -60,4 +60,4 @@ TEST(Overrides, HoldsAsManyAsTheBoundSaysAndNoMore) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::overrides_test

@@ -8,7 +8,7 @@
 #include "weir/protocol/testing/session_conformance.h"
 #include "weir/store/memory/memory_bucket_scan.h"
 
-namespace weir {
+namespace weir::admin_conformance_test {
 namespace {
 
 // One program for all sessions: the kit opens thousands, and none of them changes anything.
@@ -72,4 +72,4 @@ Conversation admin_conversation() {
 INSTANTIATE_TEST_SUITE_P(Admin, SessionConformance, ::testing::Values(admin_conversation()));
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::admin_conformance_test

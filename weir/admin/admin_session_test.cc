@@ -5,7 +5,7 @@
 
 #include "weir/admin/admin_client_test.h"
 
-namespace weir::admin {
+namespace weir::admin::admin_session_test {
 namespace {
 
 constexpr std::string_view kTokens = "admin: {read_token: reader, write_token: writer}\n";
@@ -180,4 +180,4 @@ TEST(AdminSession, StreamsDecisionsAndTellsWhatItDropped) {
 }
 
 }  // namespace
-}  // namespace weir::admin
+}  // namespace weir::admin::admin_session_test

@@ -6,7 +6,7 @@
 #include "weir/admin/admin_client_test.h"
 #include "weir/identify/handle.h"
 
-namespace weir::admin {
+namespace weir::admin::calls_test {
 namespace {
 
 using nlohmann::json;
@@ -306,4 +306,4 @@ TEST(Reset, OfAllNeedsToBeMeant) {
 }
 
 }  // namespace
-}  // namespace weir::admin
+}  // namespace weir::admin::calls_test

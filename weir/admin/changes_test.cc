@@ -12,7 +12,7 @@
 #include "weir/admin/calls.h"
 #include "weir/identify/handle.h"
 
-namespace weir::admin {
+namespace weir::admin::changes_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -375,4 +375,4 @@ TEST(BackgroundTasks, RunOneAfterAnotherAndAreBounded) {
 }
 
 }  // namespace
-}  // namespace weir::admin
+}  // namespace weir::admin::changes_test

@@ -5,7 +5,7 @@
 #include "weir/identify/digest.h"
 #include "weir/identify/handle.h"
 
-namespace weir::admin {
+namespace weir::admin::handles_test {
 namespace {
 
 using nlohmann::json;
@@ -210,4 +210,4 @@ TEST(Handles, OfShortKeysShowNothingOfTheKey) {
 }
 
 }  // namespace
-}  // namespace weir::admin
+}  // namespace weir::admin::handles_test

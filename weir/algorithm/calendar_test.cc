@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-namespace weir {
+namespace weir::calendar_test {
 namespace {
 
 using namespace std::chrono;
@@ -320,4 +320,4 @@ TEST(Quota, AStoreAheadOfTheQuotaGrantsNoMore) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::calendar_test

@@ -9,7 +9,7 @@
 
 #include "weir/algorithm/gcra.h"
 
-namespace weir {
+namespace weir::gcra_changes_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -143,4 +143,4 @@ TEST(GcraChanges, TheSearchWouldCatchARuleThatCapsEveryTat) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::gcra_changes_test

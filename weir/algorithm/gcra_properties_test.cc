@@ -10,7 +10,7 @@
 
 #include "weir/algorithm/gcra.h"
 
-namespace weir {
+namespace weir::gcra_properties_test {
 namespace {
 
 __extension__ using Wide = __int128;
@@ -397,4 +397,4 @@ TEST(GcraProperties, APlainRefundLosesTheTextbookRaceAndTheDiscountedUndoDoesNot
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::gcra_properties_test

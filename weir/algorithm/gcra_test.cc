@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::gcra_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -69,4 +69,4 @@ TEST(Gcra, WorkedExampleHoldsToTheNanosecond) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::gcra_test

@@ -10,7 +10,7 @@
 #include "weir/algorithm/gcra.h"
 #include "weir/base/text.h"
 
-namespace weir {
+namespace weir::gcra_vectors_test {
 namespace {
 
 struct Vector {
@@ -93,4 +93,4 @@ TEST(GcraVectors, EveryLineHolds) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::gcra_vectors_test

@@ -15,7 +15,7 @@
 #include "weir/net/socket.h"
 #include "weir/redis/topology.h"
 
-namespace weir::app {
+namespace weir::app::redis_admin_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -68,4 +68,4 @@ TEST(RedisAdmin, TheStartWaitsForTheHashKeyNoLongerThanItIsTold) {
 }
 
 }  // namespace
-}  // namespace weir::app
+}  // namespace weir::app::redis_admin_test

@@ -4,7 +4,7 @@
 
 #include "weir/base/time.h"
 
-namespace weir {
+namespace weir::clock_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -63,4 +63,4 @@ TEST(ManualClock, StandsStillUntilTold) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::clock_test

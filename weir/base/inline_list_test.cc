@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace weir {
+namespace weir::inline_list_test {
 namespace {
 
 struct Pair {
@@ -49,4 +49,4 @@ TEST(InlineList, TakesAsManyAsItHasRoomForAndNotOneMore) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::inline_list_test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace weir {
+namespace weir::log_test {
 namespace {
 
 // 2026-11-15T14:07:31.123456789Z
@@ -62,4 +62,4 @@ TEST(Log, KnowsItsLevelsByName) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::log_test

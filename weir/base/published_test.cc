@@ -4,7 +4,7 @@
 
 #include <thread>
 
-namespace weir {
+namespace weir::published_test {
 namespace {
 
 TEST(Published, AReaderKeepsItsValueUntilItRefreshes) {
@@ -40,4 +40,4 @@ TEST(Published, WhoAsksAfterAPublishSeesItFromAnyThread) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::published_test

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-namespace weir {
+namespace weir::result_test {
 namespace {
 
 Result<int> half(int n) {
@@ -58,4 +58,4 @@ TEST(ResultDeathTest, AbortsWhenTheWrongSideIsTaken) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::result_test

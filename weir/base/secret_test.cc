@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace weir {
+namespace weir::secret_test {
 namespace {
 
 TEST(SameSecret, IsTrueForTheSecretOnly) {
@@ -20,4 +20,4 @@ TEST(SameSecret, IsTrueForTheSecretOnly) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::secret_test

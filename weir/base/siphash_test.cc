@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace weir {
+namespace weir::siphash_test {
 namespace {
 
 // Key 00 01 .. 0f as two little-endian words.
@@ -131,4 +131,4 @@ TEST(Siphash, TellsApartTextsThatDifferOnlyInTrailingZeros) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::siphash_test

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace weir {
+namespace weir::text_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -270,4 +270,4 @@ TEST(PrintInstant, WritesRfc3339InUtc) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::text_test

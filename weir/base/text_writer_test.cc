@@ -6,7 +6,7 @@
 
 #include "weir/base/text.h"
 
-namespace weir {
+namespace weir::text_writer_test {
 namespace {
 
 TEST(TextWriter, AppendsBehindWhatIsThere) {
@@ -57,4 +57,4 @@ TEST(TextWriter, WritesSecondsAsPrintSecondsDoes) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::text_writer_test

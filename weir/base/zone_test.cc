@@ -16,7 +16,7 @@
 #include "weir/base/bounds.h"
 #include "weir/base/posix_tz.h"
 
-namespace weir {
+namespace weir::zone_test {
 namespace {
 
 using namespace std::chrono;
@@ -351,4 +351,4 @@ TEST(PosixTz, SummerTimeCanLastAllYear) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::zone_test

@@ -11,7 +11,7 @@
 #include "weir/net/resolve.h"
 #include "weir/net/socket.h"
 
-namespace weir {
+namespace weir::addresses_test {
 namespace {
 
 std::vector<std::string> addresses() {
@@ -57,4 +57,4 @@ TEST(Addresses, ToDialAreTheSameToThePolicyAndToTheNetwork) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::addresses_test

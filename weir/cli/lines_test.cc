@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::cli {
+namespace weir::cli::lines_test {
 namespace {
 
 // Every line of `text` as read from a file, "<too long>" in place of a skipped one.
@@ -95,4 +95,4 @@ TEST(LineReader, SaysThatADescriptorCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace weir::cli
+}  // namespace weir::cli::lines_test

@@ -5,7 +5,7 @@
 #include "weir/config/describe.h"
 #include "weir/config/parse.h"
 
-namespace weir::config {
+namespace weir::config::acme_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -85,4 +85,4 @@ TEST_F(Acme, TheWorkedExampleHoldsExactly) {
 }
 
 }  // namespace
-}  // namespace weir::config
+}  // namespace weir::config::acme_test

@@ -10,7 +10,7 @@
 #include "weir/config/describe.h"
 #include "weir/config/parse.h"
 
-namespace weir::config {
+namespace weir::config::amend_test {
 namespace {
 
 using Kind = Amendment::Kind;
@@ -119,4 +119,4 @@ TEST(Amend, SecretsInFilesAndVariablesAreRefusedOverTheAdminApi) {
 }
 
 }  // namespace
-}  // namespace weir::config
+}  // namespace weir::config::amend_test

@@ -10,7 +10,7 @@
 #include "weir/config/fields.h"
 #include "weir/config/parse.h"
 
-namespace weir::config {
+namespace weir::config::check_test {
 namespace {
 
 std::string problems_of(const std::string& yaml) {
@@ -128,4 +128,4 @@ TEST(Nearest, FindsSwappedMissingAndExtraLettersButNothingFar) {
 }
 
 }  // namespace
-}  // namespace weir::config
+}  // namespace weir::config::check_test

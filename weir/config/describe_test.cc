@@ -4,7 +4,7 @@
 
 #include "weir/config/diff.h"
 
-namespace weir::config {
+namespace weir::config::describe_test {
 namespace {
 
 Loaded loaded(std::string_view yaml) {
@@ -182,4 +182,4 @@ TEST(Diff, SeesAChangedSecretWithoutShowingIt) {
 }
 
 }  // namespace
-}  // namespace weir::config
+}  // namespace weir::config::describe_test

@@ -9,7 +9,7 @@
 #include "weir/config/describe.h"
 #include "weir/config/parse.h"
 
-namespace weir::config {
+namespace weir::config::fixtures_test {
 namespace {
 
 const std::filesystem::path kFolder = std::filesystem::path(WEIR_SOURCE_DIR) / "weir/config/testdata";
@@ -85,4 +85,4 @@ TEST(Fixtures, ProblemsAreSortedByPosition) {
 }
 
 }  // namespace
-}  // namespace weir::config
+}  // namespace weir::config::fixtures_test

@@ -8,7 +8,7 @@
 #include "weir/config/diff.h"
 #include "weir/config/parse.h"
 
-namespace weir::config {
+namespace weir::config::inherit_test {
 namespace {
 
 Loaded loaded(std::string_view yaml) {
@@ -84,4 +84,4 @@ TEST(MergeKeys, AnEmptyMapAddsNothing) {
 }
 
 }  // namespace
-}  // namespace weir::config
+}  // namespace weir::config::inherit_test

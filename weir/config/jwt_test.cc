@@ -8,7 +8,7 @@
 
 #include "weir/config/parse.h"
 
-namespace weir::config {
+namespace weir::config::jwt_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -123,4 +123,4 @@ TEST_F(JwtPolicy, AClaimNeedsSomethingToVerifyTokensWith) {
 }
 
 }  // namespace
-}  // namespace weir::config
+}  // namespace weir::config::jwt_test

@@ -12,7 +12,7 @@
 #include "weir/config/diff.h"
 #include "weir/config/parse.h"
 
-namespace weir::config {
+namespace weir::config::listen_test {
 namespace {
 
 std::string told(std::string_view text) {
@@ -142,4 +142,4 @@ TEST(Redis, IsAskedAtAsManyPlacesAsTheStoreTakes) {
 }
 
 }  // namespace
-}  // namespace weir::config
+}  // namespace weir::config::listen_test

@@ -10,7 +10,7 @@
 
 #include "weir/config/describe.h"
 
-namespace weir::config {
+namespace weir::config::parse_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -476,4 +476,4 @@ TEST(Parse, ForeignSpellingsBecomeOurNumbers) {
 }
 
 }  // namespace
-}  // namespace weir::config
+}  // namespace weir::config::parse_test

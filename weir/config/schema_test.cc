@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace weir::config {
+namespace weir::config::schema_test {
 namespace {
 
 // `weir config schema > schema/weir.schema.json` brings the committed file up to date.
@@ -17,4 +17,4 @@ TEST(Schema, CommittedFileIsTheGeneratedOne) {
 }
 
 }  // namespace
-}  // namespace weir::config
+}  // namespace weir::config::schema_test

@@ -4,7 +4,7 @@
 
 #include "weir/base/bounds.h"
 
-namespace weir::config {
+namespace weir::config::values_test {
 namespace {
 
 TEST(Values, DaysAreRangesAndListsAndMayWrapTheWeek) {
@@ -94,4 +94,4 @@ TEST(Values, NamesHoldAt63BytesAndNotAt64) {
 }
 
 }  // namespace
-}  // namespace weir::config
+}  // namespace weir::config::values_test

@@ -9,7 +9,7 @@
 #include "weir/base/bounds.h"
 #include "weir/config/plain_yaml.h"
 
-namespace weir::config {
+namespace weir::config::yaml_test {
 namespace {
 
 // Kinds, texts and places of all nodes.
@@ -215,4 +215,4 @@ TEST(Yaml, SaysWhatIsWrongWithATabAndWithALongKey) {
 }
 
 }  // namespace
-}  // namespace weir::config
+}  // namespace weir::config::yaml_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace weir {
+namespace weir::decision_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -33,4 +33,4 @@ TEST(Stricter, EqualAnswersAreNotStricterThanEachOther) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::decision_test

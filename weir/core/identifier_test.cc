@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::identifier_test {
 namespace {
 
 TEST(Identifier, SaysWhatKindOfClientItIs) {
@@ -31,4 +31,4 @@ TEST(Identifier, ShowsAnApiKeyInFullToItsOwner) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::identifier_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::limit_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -46,4 +46,4 @@ TEST(Limit, MadeFromDataEqualsTheSameConstant) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::limit_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::verdict_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -40,4 +40,4 @@ TEST(DecisionsDeathTest, AbortOnAnIndexThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::verdict_test

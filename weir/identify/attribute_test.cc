@@ -8,7 +8,7 @@
 #include "weir/base/bounds.h"
 #include "weir/identify/digest.h"
 
-namespace weir {
+namespace weir::attribute_test {
 namespace {
 
 std::string joined(const std::vector<std::string>& values) {
@@ -82,4 +82,4 @@ TEST(JoinParts, LetsNobodySendTheHashOfALongValueAndShareItsBucket) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::attribute_test

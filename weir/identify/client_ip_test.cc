@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace weir {
+namespace weir::client_ip_test {
 namespace {
 
 TrustedProxies trusting(std::initializer_list<std::string_view> prefixes) {
@@ -82,4 +82,4 @@ TEST(ClientIp, TakesALongChainInItsStride) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::client_ip_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::digest_test {
 namespace {
 
 TEST(Digest, GivesTheSha256OfPublishedExamples) {
@@ -31,4 +31,4 @@ TEST(Digest, HashesUnderAnEmptyKeyTheSameWayEveryTime) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::digest_test

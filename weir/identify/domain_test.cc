@@ -5,7 +5,7 @@
 
 #include "weir/base/bounds.h"
 
-namespace weir {
+namespace weir::domain_test {
 namespace {
 
 std::string written(std::string_view name) {
@@ -127,4 +127,4 @@ TEST(RegisteredDomain, IsThePublicSuffixAndOneLabel) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::domain_test

@@ -4,7 +4,7 @@
 
 #include "weir/identify/digest.h"
 
-namespace weir {
+namespace weir::handle_test {
 namespace {
 
 constexpr std::string_view kKey = "sk_live_4242424242";
@@ -77,4 +77,4 @@ TEST(Handle, LeavesOtherPartsOfAnIdReadable) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::handle_test

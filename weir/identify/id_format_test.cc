@@ -6,7 +6,7 @@
 #include "weir/base/bounds.h"
 #include "weir/identify/digest.h"
 
-namespace weir {
+namespace weir::id_format_test {
 namespace {
 
 IdShape shape(std::string_view spelling) {
@@ -281,4 +281,4 @@ TEST(Id, IsItsOwnCanonicalFormWhateverTheShape) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::id_format_test

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace weir {
+namespace weir::ip_test {
 namespace {
 
 std::string printed(std::string_view text) {
@@ -262,4 +262,4 @@ TEST(IpPrefix, ReadsBackWhatItPrintsAndHoldsTheAddressItWasMadeOf) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::ip_test

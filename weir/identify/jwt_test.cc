@@ -6,7 +6,7 @@
 
 #include <array>
 
-namespace weir {
+namespace weir::jwt_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -302,4 +302,4 @@ TEST(Base64url, HasOneSpellingForEveryText) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::jwt_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::path_test {
 namespace {
 
 std::string normal(std::string_view target) {
@@ -81,4 +81,4 @@ TEST(Path, FindsAFieldOfTheQueryAndDecodesIt) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::path_test

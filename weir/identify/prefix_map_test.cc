@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace weir {
+namespace weir::prefix_map_test {
 namespace {
 
 using Entries = std::vector<std::pair<IpPrefix, int>>;
@@ -135,4 +135,4 @@ TEST(PrefixMap, AgreesWithAskingEveryPrefix) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::prefix_map_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::quote_test {
 namespace {
 
 TEST(QuotedId, ShowsPrintableTextAsItIs) {
@@ -62,4 +62,4 @@ TEST(HasControl, FindsBothRangesOfControlCharacters) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::quote_test

@@ -4,7 +4,7 @@
 
 #include "weir/base/bounds.h"
 
-namespace weir {
+namespace weir::request_test {
 namespace {
 
 using Attributes = std::vector<Attribute>;
@@ -129,4 +129,4 @@ TEST(Request, ABoundedNumberOfAttributesIsRead) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::request_test

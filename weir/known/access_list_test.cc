@@ -6,7 +6,7 @@
 
 #include "weir/base/bounds.h"
 
-namespace weir {
+namespace weir::access_list_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -128,4 +128,4 @@ TEST(AccessEntry, TextsHaveBounds) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::access_list_test

@@ -9,7 +9,7 @@
 
 #include "weir/base/bounds.h"
 
-namespace weir {
+namespace weir::known_file_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -171,4 +171,4 @@ TEST_F(KnownFileTest, AFileThatIsTooLargeIsSetAside) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::known_file_test

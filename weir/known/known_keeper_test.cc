@@ -8,7 +8,7 @@
 #include "weir/base/bounds.h"
 #include "weir/known/known_samples_test.h"
 
-namespace weir {
+namespace weir::known_keeper_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -222,4 +222,4 @@ TEST(KnownKeeper, BlocksBeyondTheBoundsWaitOrAreCounted) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::known_keeper_test

@@ -6,7 +6,7 @@
 
 #include "weir/base/bounds.h"
 
-namespace weir {
+namespace weir::known_line_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -51,4 +51,4 @@ TEST(KnownLine, RefusesWhatIsDamagedForeignOrTooLong) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::known_line_test

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-namespace weir {
+namespace weir::known_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -65,4 +65,4 @@ TEST(Known, KnowsNothingAtFirst) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::known_test

@@ -14,7 +14,7 @@
 #include "weir/known/known_line.h"
 #include "weir/known/known_samples_test.h"
 
-namespace weir {
+namespace weir::shared_snapshot_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -185,4 +185,4 @@ TEST(SharedKnown, ComplainsOnceOfWhatItCannotRead) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::shared_snapshot_test

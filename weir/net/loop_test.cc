@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir {
+namespace weir::loop_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -171,4 +171,4 @@ TEST_F(UnixSocketPath, OfASuccessorIsKept) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::loop_test

@@ -7,7 +7,7 @@
 #include "weir/base/bounds.h"
 #include "weir/net/loop_thread_test.h"
 
-namespace weir {
+namespace weir::resolve_test {
 namespace {
 
 using Addresses = Result<std::vector<Address>>;
@@ -116,4 +116,4 @@ TEST_F(StuckResolverTest, ABoundedNumberWaits) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::resolve_test

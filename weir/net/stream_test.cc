@@ -13,7 +13,7 @@
 #include "weir/net/certificates_test.h"
 #include "weir/net/loop_thread_test.h"
 
-namespace weir {
+namespace weir::stream_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -303,4 +303,4 @@ TEST_F(SecureStreamTest, SaysThatThePeerDoesNotSpeakTls) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::stream_test

@@ -10,7 +10,7 @@
 #include "weir/base/bounds.h"
 #include "weir/net/certificates_test.h"
 
-namespace weir {
+namespace weir::tls_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -363,4 +363,4 @@ TEST_F(TlsTest, AClientHasItsOwnCertificateOrAnErrorAboutIt) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::tls_test

@@ -11,7 +11,7 @@
 
 #include "weir/base/bounds.h"
 
-namespace weir {
+namespace weir::watched_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -129,4 +129,4 @@ TEST_F(WatchedFilesTest, FollowsAsManyLinksAsTheKernel) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::watched_files_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::audit_test {
 namespace {
 
 TEST(Audit, IsOneLineThatAProgramCanRead) {
@@ -18,4 +18,4 @@ TEST(Audit, HasFieldsForJsonLogs) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::audit_test

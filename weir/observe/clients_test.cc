@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace weir {
+namespace weir::clients_test {
 namespace {
 
 Answer answer_to(std::string_view bucket, bool allowed, std::int64_t second = 0) {
@@ -113,4 +113,4 @@ TEST(TopClients, AddsWhatALoopThatDoesNotKeepTheClientMayHaveSeen) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::clients_test

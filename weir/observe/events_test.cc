@@ -9,7 +9,7 @@
 
 #include "weir/base/bounds.h"
 
-namespace weir {
+namespace weir::events_test {
 namespace {
 
 Answer answer_to(std::string_view limit, bool allowed) {
@@ -93,4 +93,4 @@ TEST(Events, EndsWithTheSubscriberAndTakesNoMoreThanItsBound) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::events_test

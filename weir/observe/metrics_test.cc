@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace weir {
+namespace weir::metrics_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -95,4 +95,4 @@ TEST(Exposition, DescribesTheProcess) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::metrics_test

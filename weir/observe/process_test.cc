@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::process_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -36,4 +36,4 @@ TEST(ProcessStats, DescribesThisProcess) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::process_test

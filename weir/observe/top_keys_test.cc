@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-namespace weir {
+namespace weir::top_keys_test {
 namespace {
 
 // What the owner of a sketch knows: which key lives in which place.
@@ -84,4 +84,4 @@ TEST(TopKeys, BoundsTheTruthAndKeepsEveryHeavyKey) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::top_keys_test

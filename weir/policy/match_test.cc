@@ -6,7 +6,7 @@
 #include "weir/config/diff.h"
 #include "weir/config/parse.h"
 
-namespace weir {
+namespace weir::match_test {
 namespace {
 
 using Attributes = std::vector<Attribute>;
@@ -232,4 +232,4 @@ TEST(Routes, AreDescribedAndComparedInWords) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::match_test

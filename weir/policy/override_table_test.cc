@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::override_table_test {
 namespace {
 
 TEST(OverrideTable, FindsWhatWasAddedAndNothingElse) {
@@ -59,4 +59,4 @@ TEST(OverrideTable, HoldsMoreThanItMadeRoomFor) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::override_table_test

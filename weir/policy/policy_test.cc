@@ -9,7 +9,7 @@
 #include "weir/config/parse.h"
 #include "weir/identify/digest.h"
 
-namespace weir {
+namespace weir::policy_test {
 namespace {
 
 using namespace std::chrono;
@@ -447,4 +447,4 @@ TEST(Policy, TellsTheIdOfABucketAndItsNumbersInForce) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::policy_test

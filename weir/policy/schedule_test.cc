@@ -4,7 +4,7 @@
 
 #include "weir/config/values.h"
 
-namespace weir {
+namespace weir::schedule_test {
 namespace {
 
 using namespace std::chrono;
@@ -96,4 +96,4 @@ TEST(Schedule, GivesTheSameEntrySinceItsLastChange) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::schedule_test

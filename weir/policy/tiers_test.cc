@@ -16,7 +16,7 @@
 #include "weir/config/parse.h"
 #include "weir/policy/policy.h"
 
-namespace weir {
+namespace weir::tiers_test {
 namespace {
 
 using namespace std::chrono;
@@ -271,4 +271,4 @@ TEST(Tiers, ADiffNamesTiersAndOverridesThatNameOne) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::tiers_test

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace weir::redis {
+namespace weir::redis::availability_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -135,4 +135,4 @@ TEST(Availability, AProbeShowsThatOneOddLimitIsNotAnOutage) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::availability_test

@@ -4,7 +4,7 @@
 
 #include <deque>
 
-namespace weir::redis {
+namespace weir::redis::flight_window_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -129,4 +129,4 @@ TEST(FlightWindow, ALostConnectionSaysNothingAboutSpeed) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::flight_window_test

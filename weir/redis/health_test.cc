@@ -10,7 +10,7 @@
 
 #include "weir/base/bounds.h"
 
-namespace weir::redis {
+namespace weir::redis::health_test {
 namespace {
 
 TEST(Health, TellsEachCauseOfAnOutageOnceUpToABound) {
@@ -65,4 +65,4 @@ TEST(Health, EveryKindHasAWordOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::health_test

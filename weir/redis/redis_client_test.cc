@@ -8,7 +8,7 @@
 
 #include "weir/redis/refusal.h"
 
-namespace weir::redis {
+namespace weir::redis::redis_client_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -405,4 +405,4 @@ TEST_F(WaitingClient, AReplyThatCameIsGivenWhenTheConnectionIsLost) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::redis_client_test

@@ -24,6 +24,8 @@ class SlotMap {
  public:
   static constexpr std::uint16_t kNobody = 0xffff;
 
+  SlotMap() noexcept { serves_.fill(kNobody); }  // a constant initializer becomes 16,384 stores and compiles for 10 s
+
   // From the reply to CLUSTER SLOTS; `asked` gave it. Replicas are not kept. Errors: a reply of another shape, slots
   // out of range, more than bounds::redis_nodes_max masters. Slots that nobody serves stay unknown.
   static Result<SlotMap> read(const resp::Reply& reply, const Target& asked);
@@ -43,13 +45,7 @@ class SlotMap {
   std::uint16_t add(const Target& node);  // kNobody: no room
 
   std::vector<Target> masters_;
-  std::array<std::uint16_t, kSlots> serves_ = filled();
-
-  static constexpr std::array<std::uint16_t, kSlots> filled() noexcept {
-    std::array<std::uint16_t, kSlots> nobody{};
-    nobody.fill(kNobody);
-    return nobody;
-  }
+  std::array<std::uint16_t, kSlots> serves_;
 };
 
 }  // namespace weir::redis

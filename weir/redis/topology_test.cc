@@ -9,7 +9,7 @@
 #include "weir/redis/slots.h"
 #include "weir/redis/targets.h"
 
-namespace weir::redis {
+namespace weir::redis::topology_test {
 namespace {
 
 const Target kAsked{"192.0.2.1", 6379, {}};
@@ -199,4 +199,4 @@ TEST(Discovery, ASentinelTellsOfANewMaster) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::topology_test

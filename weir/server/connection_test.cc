@@ -25,7 +25,7 @@
 #include "weir/protocol/resp/resp_session.h"
 #include "weir/server/server.h"
 
-namespace weir {
+namespace weir::connection_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -186,7 +186,7 @@ class LoneConnectionTest : public testing::Test {
     connection_ = std::make_unique<Connection>(1, turn_, std::move(served_), nullptr,
                                                std::make_unique<RespSession>(options_), Protocol::resp);
   }
-  void say(std::string_view bytes) const { weir::say(peer_, bytes); }
+  void say(std::string_view bytes) const { connection_test::say(peer_, bytes); }
   static std::string repeated(std::string_view command, std::size_t count) {
     std::string all;
     for (std::size_t i = 0; i < count; ++i) all += command;
@@ -427,4 +427,4 @@ TEST_F(SecureConnectionTest, AHandshakeHasItsTimeAndNoMore) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::connection_test

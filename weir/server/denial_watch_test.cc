@@ -10,7 +10,7 @@
 
 #include "weir/config/parse.h"
 
-namespace weir {
+namespace weir::denial_watch_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -237,4 +237,4 @@ TEST_F(DenialWatchTest, ABlockIsLoggedOnceThoughRequestsUnderWayAskForItAgain) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::denial_watch_test

@@ -6,7 +6,7 @@
 #include <deque>
 #include <vector>
 
-namespace weir {
+namespace weir::fair_queue_test {
 namespace {
 
 class FairQueueTest : public testing::Test {
@@ -135,4 +135,4 @@ TEST_F(FairQueueTest, FloodersWithDepth16And4096GetEqualShares) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::fair_queue_test

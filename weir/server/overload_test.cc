@@ -17,7 +17,7 @@
 #include "weir/redis/flight_window.h"
 #include "weir/server/pipeline.h"
 
-namespace weir {
+namespace weir::overload_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -323,4 +323,4 @@ TEST_F(OverloadTest, WhatAGoneConnectionStillWaitedForIsNotChargedExceptWhatItGa
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::overload_test

@@ -14,7 +14,7 @@
 #include "weir/known/known_keeper.h"
 #include "weir/store/memory/memory_store.h"
 
-namespace weir {
+namespace weir::pipeline_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -432,4 +432,4 @@ TEST_F(ListedTest, ARunTimeEntryHoldsForTheNextQuestion) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::pipeline_test

@@ -12,7 +12,7 @@
 #include "weir/base/bounds.h"
 #include "weir/config/describe.h"
 
-namespace weir {
+namespace weir::reload_test {
 namespace {
 
 using config::Amendment;
@@ -180,4 +180,4 @@ TEST_F(ReloaderTest, BoundsWhatTheApiPilesUp) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::reload_test

@@ -13,7 +13,7 @@
 #include "weir/server/pipeline.h"
 #include "weir/store/memory/memory_store.h"
 
-namespace weir {
+namespace weir::requests_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -183,4 +183,4 @@ access:
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::requests_test

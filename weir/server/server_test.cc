@@ -17,7 +17,7 @@
 #include "weir/config/parse.h"
 #include "weir/protocol/resp/resp_session.h"
 
-namespace weir {
+namespace weir::server_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -168,4 +168,4 @@ TEST_F(ServerTest, SilentConnectionsOnOnePortDoNotShutOutAnother) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server_test

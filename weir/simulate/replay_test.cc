@@ -8,7 +8,7 @@
 
 #include "weir/config/parse.h"
 
-namespace weir::simulate {
+namespace weir::simulate::replay_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -230,4 +230,4 @@ TEST_F(Replays, NeverGrantMoreThanPromised) {
 }
 
 }  // namespace
-}  // namespace weir::simulate
+}  // namespace weir::simulate::replay_test

@@ -5,7 +5,7 @@
 
 #include "weir/base/bounds.h"
 
-namespace weir::simulate {
+namespace weir::simulate::trace_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -192,4 +192,4 @@ TEST(WriteError, PrintsTheTimeWhereItIsKnown) {
 }
 
 }  // namespace
-}  // namespace weir::simulate
+}  // namespace weir::simulate::trace_test

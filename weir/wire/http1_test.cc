@@ -11,7 +11,7 @@
 #include "weir/wire/http1_body.h"
 #include "weir/wire/http1_reader.h"
 
-namespace weir {
+namespace weir::http1_test {
 namespace {
 
 using namespace std::literals;
@@ -411,4 +411,4 @@ TEST(HttpWords, FindsWordsMediaTypesAndQueryValues) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::http1_test

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace weir {
+namespace weir::json_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -265,4 +265,4 @@ TEST(JsonReader, AgreesWithAnotherParserWhateverByteIsChangedAddedOrLost) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::json_test

@@ -56,7 +56,7 @@ char* write_line(char type, std::int64_t value, char* to) noexcept {
   if (value >= 0 && value < 10) {
     *to++ = static_cast<char>('0' + value);
   } else {
-    to = std::to_chars(to, to + kLineBytes, value).ptr;
+    to = std::to_chars(to, to + kLineBytes - 3, value).ptr;  // without the type and CRLF
   }
   *to++ = '\r';
   *to++ = '\n';

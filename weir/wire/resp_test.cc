@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace weir::resp {
+namespace weir::resp::resp_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -283,4 +283,4 @@ TEST(RespReply, ReadsWhatTheWriterWrites) {
 }
 
 }  // namespace
-}  // namespace weir::resp
+}  // namespace weir::resp::resp_test

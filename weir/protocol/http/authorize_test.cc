@@ -6,7 +6,7 @@
 
 #include "weir/protocol/http/http_session.h"
 
-namespace weir {
+namespace weir::authorize_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -189,4 +189,4 @@ TEST_F(AuthorizeTest, ExplainNamesTheRouteAndTheLimits) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::authorize_test

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace weir {
+namespace weir::check_body_test {
 namespace {
 
 struct Bad {
@@ -171,4 +171,4 @@ TEST(CheckBody, ARequestHasABoundedNumberOfHeaders) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::check_body_test

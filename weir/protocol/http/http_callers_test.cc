@@ -8,7 +8,7 @@
 
 #include "weir/protocol/http/http_session.h"
 
-namespace weir {
+namespace weir::http_callers_test {
 namespace {
 
 // The status of the answer to one request; every question is allowed.
@@ -119,4 +119,4 @@ TEST_F(HttpTokensTest, OnAuthorizeTheAuthorizationFieldIsTheClients) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::http_callers_test

@@ -6,7 +6,7 @@
 #include "weir/protocol/testing/http_texts.h"
 #include "weir/protocol/testing/session_conformance.h"
 
-namespace weir {
+namespace weir::http_conformance_test {
 namespace {
 
 // A session with a shared of its own.
@@ -126,4 +126,4 @@ Conversation http_conversation() {
 INSTANTIATE_TEST_SUITE_P(Http, SessionConformance, ::testing::Values(http_conversation()));
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::http_conformance_test

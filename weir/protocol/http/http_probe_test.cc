@@ -6,7 +6,7 @@
 
 #include "weir/protocol/http/http_session.h"
 
-namespace weir {
+namespace weir::http_probe_test {
 namespace {
 
 class HttpProbe : public ::testing::Test {
@@ -50,4 +50,4 @@ TEST_F(HttpProbe, ADeepProbeAsksTheStoreNow) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::http_probe_test

@@ -11,7 +11,7 @@
 #include "weir/protocol/testing/http_texts.h"
 #include "weir/wire/http1_reader.h"
 
-namespace weir {
+namespace weir::http_session_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -597,4 +597,4 @@ TEST_F(HttpSessionTest, IgnoresAnswersToWhatWasNeverAsked) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::http_session_test

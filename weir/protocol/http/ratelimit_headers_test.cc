@@ -7,7 +7,7 @@
 #include "weir/core/identifier.h"
 #include "weir/protocol/http/answer_json.h"
 
-namespace weir {
+namespace weir::ratelimit_headers_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -136,4 +136,4 @@ TEST(Identifier, NamesWhoIsMeant) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::ratelimit_headers_test

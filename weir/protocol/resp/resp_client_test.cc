@@ -6,7 +6,7 @@
 #include "weir/base/bounds.h"
 #include "weir/protocol/resp/resp_session.h"
 
-namespace weir {
+namespace weir::resp_client_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -201,4 +201,4 @@ TEST_F(RespClientTest, SaysThatItIsReady) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::resp_client_test

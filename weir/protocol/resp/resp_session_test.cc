@@ -10,7 +10,7 @@
 #include "weir/algorithm/gcra.h"
 #include "weir/protocol/testing/session_conformance.h"
 
-namespace weir {
+namespace weir::resp_session_test {
 namespace {
 
 using ::testing::StartsWith;
@@ -362,4 +362,4 @@ TEST_F(RespSessionTest, SpeaksVersionThreeWhenAsked) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::resp_session_test

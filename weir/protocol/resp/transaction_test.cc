@@ -8,7 +8,7 @@
 
 #include "weir/protocol/resp/resp_session.h"
 
-namespace weir {
+namespace weir::transaction_test {
 namespace {
 
 const RespOptions kOpen{};
@@ -144,4 +144,4 @@ TEST_F(TransactionTest, AConnectionThatEndsBeforeExecChargesNothing) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::transaction_test

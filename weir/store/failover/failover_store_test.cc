@@ -8,7 +8,7 @@
 
 #include "weir/store/memory/memory_store.h"
 
-namespace weir {
+namespace weir::failover_store_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -182,4 +182,4 @@ TEST_F(FailoverStoreTest, MayBeAskedFromWithinAnAnswer) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::failover_store_test

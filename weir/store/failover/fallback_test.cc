@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace weir {
+namespace weir::fallback_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -205,4 +205,4 @@ TEST_F(FallbackTest, PeekAndRefundFollowThePolicyAndAResetSaysThatItWasNotDone) 
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::fallback_test

@@ -8,7 +8,7 @@
 
 #include "weir/store/memory/memory_store.h"
 
-namespace weir {
+namespace weir::charging_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -102,4 +102,4 @@ TEST_F(Charging, TheStoreAnswersEveryTicketBeforeItReturns) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::charging_test

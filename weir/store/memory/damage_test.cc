@@ -7,7 +7,7 @@
 #include "weir/store/memory/checksum.h"
 #include "weir/store/memory/state_scratch.h"
 
-namespace weir {
+namespace weir::damage_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -250,4 +250,4 @@ TEST(Checksum, DependsOnEveryByteAndItsPlaceAndNotOnHowTheyCome) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::damage_test

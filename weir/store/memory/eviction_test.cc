@@ -6,7 +6,7 @@
 
 #include "weir/store/memory/table.h"
 
-namespace weir {
+namespace weir::eviction_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -69,4 +69,4 @@ TEST(Eviction, ExpiredBucketsMakeRoomWithoutBeingCountedAsEvicted) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::eviction_test

@@ -9,7 +9,7 @@
 
 #include "weir/store/memory/table.h"
 
-namespace weir {
+namespace weir::horizon_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -99,4 +99,4 @@ TEST(Horizon, ExpiredBucketsThatComeBackWhileTheirGroupShrinksAreKept) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::horizon_test

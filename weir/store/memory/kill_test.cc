@@ -18,7 +18,7 @@
 #include "weir/base/clock.h"
 #include "weir/store/memory/state_scratch.h"
 
-namespace weir {
+namespace weir::kill_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -139,4 +139,4 @@ TEST(Kill, AHundredTimesAtRandomLosesNoAcknowledgedSpend) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::kill_test

@@ -7,7 +7,7 @@
 
 #include "weir/algorithm/calendar.h"
 
-namespace weir {
+namespace weir::memory_bucket_scan_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -134,4 +134,4 @@ TEST(MemoryBucketScan, RefusesACursorThatItNeverGave) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::memory_bucket_scan_test

@@ -6,7 +6,7 @@
 
 #include "weir/store/testing/store_conformance.h"
 
-namespace weir {
+namespace weir::memory_store_test {
 namespace {
 
 class MemorySubject final : public Subject {
@@ -31,4 +31,4 @@ class MemorySubject final : public Subject {
 INSTANTIATE_TEST_SUITE_P(Memory, StoreConformance, testing::Values([] { return std::make_unique<MemorySubject>(); }));
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::memory_store_test

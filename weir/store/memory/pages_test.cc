@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-namespace weir {
+namespace weir::pages_test {
 namespace {
 
 constexpr std::size_t kRegionBytes = std::size_t{64} << 20;
@@ -62,4 +62,4 @@ TEST(Pages, PassOverWhatIsBeingMadeReadyAndLoseNoneOfIt) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::pages_test

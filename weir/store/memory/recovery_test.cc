@@ -22,7 +22,7 @@
 #include "weir/base/clock.h"
 #include "weir/store/memory/table.h"
 
-namespace weir {
+namespace weir::recovery_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -363,4 +363,4 @@ TEST_F(Recovery, AtEveryStoreOfAGroupThatCannotGrow) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::recovery_test

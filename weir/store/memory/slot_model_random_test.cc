@@ -6,7 +6,7 @@
 #include "weir/store/memory/slot_model_cases.h"
 #include "weir/store/memory/slot_model_explore.h"
 
-namespace weir::slot_model {
+namespace weir::slot_model::slot_model_random_test {
 namespace {
 
 // splitmix64: the same numbers with every standard library.
@@ -129,4 +129,4 @@ TEST(SlotModelAtRandom, DrawnCasesFindMutants) {
 }
 
 }  // namespace
-}  // namespace weir::slot_model
+}  // namespace weir::slot_model::slot_model_random_test

@@ -16,7 +16,7 @@
 #include "weir/store/memory/slot_model_cases.h"
 #include "weir/store/memory/slot_model_explore.h"
 
-namespace weir::slot_model {
+namespace weir::slot_model::slot_model_test {
 namespace {
 
 void print(const char* what, const Finding& finding) {
@@ -166,4 +166,4 @@ TEST(SlotModel, FindsThatARebuildMustNotGiveUpOnceItHasCopied) {
 }
 
 }  // namespace
-}  // namespace weir::slot_model
+}  // namespace weir::slot_model::slot_model_test

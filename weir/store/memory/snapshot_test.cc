@@ -10,7 +10,7 @@
 #include "weir/base/bounds.h"
 #include "weir/store/memory/state_scratch.h"
 
-namespace weir {
+namespace weir::snapshot_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -270,4 +270,4 @@ TEST_F(Snapshot, ThatCannotBeReadIsAnErrorAndNotANewState) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::snapshot_test

@@ -8,7 +8,7 @@
 
 #include "weir/store/memory/state_scratch.h"
 
-namespace weir {
+namespace weir::state_lock_test {
 namespace {
 
 class StateLockTest : public testing::Test {
@@ -49,4 +49,4 @@ TEST_F(StateLockTest, TheFileIsForItsOwnerOnlyAndIsNeverASymbolicLink) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::state_lock_test

@@ -16,7 +16,7 @@
 #include "weir/store/memory/snapshot.h"
 #include "weir/store/memory/state_scratch.h"
 
-namespace weir {
+namespace weir::state_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -438,4 +438,4 @@ TEST_F(State, OpensAMillionBucketsAndPrintsHowLongThatTook) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::state_test

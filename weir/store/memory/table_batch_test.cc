@@ -5,7 +5,7 @@
 
 #include "weir/store/memory/table.h"
 
-namespace weir {
+namespace weir::table_batch_test {
 namespace {
 
 constexpr Time kStart{std::chrono::hours{1}};
@@ -55,4 +55,4 @@ TEST(TableBatch, FindsKeysWhoseLinesOverflowed) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::table_batch_test

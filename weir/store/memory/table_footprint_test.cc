@@ -7,7 +7,7 @@
 
 #include "weir/store/memory/table.h"
 
-namespace weir {
+namespace weir::table_footprint_test {
 namespace {
 
 constexpr Time kStart{std::chrono::hours{1}};
@@ -110,4 +110,4 @@ TEST(TableHugePages, GrowsIntoWholeHugePagesAndKeepsThem) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::table_footprint_test

@@ -12,7 +12,7 @@
 #include "weir/store/memory/region.h"
 #include "weir/store/memory/table.h"
 
-namespace weir {
+namespace weir::table_review_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -146,4 +146,4 @@ TEST(PagesReview, AChunkThatTheSystemDidNotTakeBackIsCleared) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::table_review_test

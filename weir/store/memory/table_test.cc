@@ -8,7 +8,7 @@
 #include "weir/algorithm/calendar.h"
 #include "weir/algorithm/gcra.h"
 
-namespace weir {
+namespace weir::table_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -276,4 +276,4 @@ TEST(Table, KeepsAnIdleBucketAndItsNameAsLongAsAsked) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::table_test

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::redis {
+namespace weir::redis::asked_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -201,4 +201,4 @@ TEST_F(AskedTest, TurnsAwayRepliesThatAreNotTheScripts) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::asked_test

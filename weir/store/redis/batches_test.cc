@@ -12,7 +12,7 @@
 
 #include "weir/store/redis/redis_cluster_test.h"
 
-namespace weir::redis {
+namespace weir::redis::batches_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -275,4 +275,4 @@ TEST_F(Cluster, OnlyQuestionsOfOneSlotShareACommand) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::batches_test

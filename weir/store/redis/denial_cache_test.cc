@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-namespace weir::redis {
+namespace weir::redis::denial_cache_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -130,4 +130,4 @@ TEST(DenialStripes, StayWithinTheirBoundTogether) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::denial_cache_test

@@ -13,7 +13,7 @@
 #include "weir/store/redis/timed_script_test.h"
 #include "weir/store/testing/redis_server.h"
 
-namespace weir::redis {
+namespace weir::redis::gcra_lua_test {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
@@ -265,4 +265,4 @@ TEST_F(GcraLua, WithoutMemoryWhatWritesFailsAndTheRestIsAnswered) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::gcra_lua_test

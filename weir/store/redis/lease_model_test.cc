@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-namespace weir::redis {
+namespace weir::redis::lease_model_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -202,4 +202,4 @@ TEST(LeaseModel, WithoutItsPartsTheLimitWouldBreak) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::lease_model_test

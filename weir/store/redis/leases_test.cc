@@ -5,7 +5,7 @@
 #include "weir/redis/slots.h"
 #include "weir/store/redis/leasing_store.h"
 
-namespace weir::redis {
+namespace weir::redis::leases_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -174,4 +174,4 @@ TEST(LeaseKey, LiesInTheSlotOfItsBucket) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::leases_test

@@ -9,7 +9,7 @@
 #include "weir/store/redis/lease_model_test.h"
 #include "weir/store/redis/redis_subject_test.h"
 
-namespace weir::redis {
+namespace weir::redis::leasing_store_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -228,4 +228,4 @@ TEST(LeaseScript, AnswersAsTheModel) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::leasing_store_test

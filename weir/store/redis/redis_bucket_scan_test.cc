@@ -9,7 +9,7 @@
 #include "weir/algorithm/calendar.h"
 #include "weir/store/redis/redis_cluster_test.h"
 
-namespace weir::redis {
+namespace weir::redis::redis_bucket_scan_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -241,4 +241,4 @@ TEST_F(Cluster, AllMastersAreListedAndForgotten) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::redis_bucket_scan_test

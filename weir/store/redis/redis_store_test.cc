@@ -10,23 +10,18 @@
 #include "weir/store/redis/redis_subject_test.h"
 #include "weir/store/testing/store_conformance.h"
 
-namespace weir {
+namespace weir::redis::redis_store_test {
 namespace {
 
 using namespace std::chrono_literals;
 
-redis::RedisServer& shared_server() {
-  static redis::RedisServer server;
+RedisServer& shared_server() {
+  static RedisServer server;
   return server;
 }
 
 INSTANTIATE_TEST_SUITE_P(Redis, StoreConformance,
-                         testing::Values([] { return std::make_unique<redis::RedisSubject>(shared_server()); }));
-
-}  // namespace
-
-namespace redis {
-namespace {
+                         testing::Values([] { return std::make_unique<RedisSubject>(shared_server()); }));
 
 constexpr Limit kTwo = Limit::per_hour(2);
 
@@ -448,5 +443,4 @@ TEST_F(RedisStoreTest, TwoServersOnOneRedisShareTheBucket) {
 }
 
 }  // namespace
-}  // namespace redis
-}  // namespace weir
+}  // namespace weir::redis::redis_store_test

@@ -7,7 +7,7 @@
 
 #include "weir/store/redis/redis_subject_test.h"
 
-namespace weir::redis {
+namespace weir::redis::shared_hash_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -145,4 +145,4 @@ TEST_F(SharedHashTest, SaysWhyItCannot) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::shared_hash_test

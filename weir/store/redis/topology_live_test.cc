@@ -11,7 +11,7 @@
 #include "weir/redis/master_topology.h"
 #include "weir/store/redis/redis_cluster_test.h"
 
-namespace weir::redis {
+namespace weir::redis::topology_live_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -202,4 +202,4 @@ TEST_F(Cluster, OtherSlotsGoOnWhileANodeIsAway) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::topology_live_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace weir::redis {
+namespace weir::redis::voided_test {
 namespace {
 
 TEST(Voided, TellsEveryBucketUntilThereWereTooMany) {
@@ -31,4 +31,4 @@ TEST(Voided, TellsEveryBucketUntilThereWereTooMany) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::redis::voided_test

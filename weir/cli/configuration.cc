@@ -180,7 +180,8 @@ config::Outcome load_to_serve(const std::string& path, const ServeOptions& serve
   auto* const loaded = std::get_if<config::Loaded>(&outcome);
   if (loaded == nullptr) return outcome;
   if (config::Problems problems = unbuilt(*loaded); !problems.empty()) return problems;
-  if (loaded->settings.has_cache_redis) {
+  const auto is_cache = [](const config::Setting& setting) { return setting.path.starts_with("cache_redis."); };
+  if (std::ranges::any_of(loaded->origins, is_cache)) {
     loaded->warnings.push_back("cache_redis is for what an external service says; there is none, so it is not used");
   }
   return outcome;

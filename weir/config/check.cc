@@ -17,16 +17,6 @@
 namespace weir::config {
 namespace {
 
-std::vector<std::string_view> split_words(std::string_view words) {
-  std::vector<std::string_view> out;
-  for (std::size_t at = 0; at < words.size();) {
-    const std::size_t end = std::min(words.find(' ', at), words.size());
-    out.push_back(words.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
 std::string name_of(const Field& field) {
   return std::string(field.name);
 }
@@ -38,8 +28,7 @@ std::optional<std::string> check_range(const Field& field, std::string_view text
   if (value >= field.min && value <= field.max) return std::nullopt;
   const std::string start = name_of(field) + " " + std::string(text);
   if (duration && field.min == 1 && value < 1) return start + " must be longer than zero";
-  const Field unbounded{.name = {}, .type = field.type};
-  if (field.max == unbounded.max) return start + " must be at least " + print(field.min);
+  if (field.max == kNoMax) return start + " must be at least " + print(field.min);
   return start + " must be " + print(field.min) + " to " + print(field.max);
 }
 
@@ -184,20 +173,13 @@ std::string names_of(std::span<const Field> fields) {
 }  // namespace
 
 std::string list_choices(std::string_view choices) {
-  const std::vector<std::string_view> words = split_words(choices);
+  const std::vector<std::string_view> words = split(choices, ' ');
   std::string out;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (i > 0) out += i + 1 == words.size() ? " or " : ", ";
     out += words[i];
   }
   return out;
-}
-
-std::string_view find_choice(const Field& field, std::string_view text) {
-  for (const std::string_view word : split_words(field.choices)) {
-    if (word == text || (field.type == Type::choice_any && equals_ignoring_case(word, text))) return word;
-  }
-  return {};
 }
 
 std::optional<std::string> check_value(const Field& field, std::string_view text, bool in_quotes) {
@@ -208,6 +190,7 @@ std::optional<std::string> check_value(const Field& field, std::string_view text
       if (!has_control(text)) return std::nullopt;
       return name_of(field) + " must not have control characters";
     case Type::text:
+    case Type::address:
     case Type::zone:  // looked up when it is used
     case Type::section:
       return std::nullopt;

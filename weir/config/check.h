@@ -21,9 +21,6 @@ void check_field(Document& document, NodeId id, const Field& field, Complaints& 
 // Why a text cannot be the value of a field of Shape::one, or nothing. Never quotes a secret.
 std::optional<std::string> check_value(const Field& field, std::string_view text, bool quoted);
 
-// The text in the case of the table: "PASSTHROUGH" is "passThrough". Empty if it is no choice.
-std::string_view find_choice(const Field& field, std::string_view text);
-
 // "enforce, shadow or off".
 std::string list_choices(std::string_view choices);
 

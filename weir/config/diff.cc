@@ -6,6 +6,7 @@
 
 #include "weir/base/text.h"
 #include "weir/config/describe.h"
+#include "weir/config/fields.h"
 
 namespace weir::config {
 namespace {
@@ -181,22 +182,32 @@ std::map<std::string_view, const Setting*> by_path(const Loaded& loaded) {
   return out;
 }
 
-// Who listens stays; what callers must show there is what the new configuration says of the same address.
-std::vector<Listener> keep_listeners(const std::vector<Listener>& running, const std::vector<Listener>& next) {
+// Listeners stay; fields that need no restart have the new value of the listener with the same address and protocols.
+std::vector<Listener> keep_listeners(const std::vector<Listener>& running, std::vector<Listener>& next) {
   std::vector<Listener> out = running;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const auto same = [&](const Listener& other) {
       return other.address == out[i].address && other.speak == out[i].speak;
     };
-    auto found = i < next.size() && same(next[i]) ? next.begin() + static_cast<std::ptrdiff_t>(i)
-                                                  : std::ranges::find_if(next, same);
+    const auto found = i < next.size() && same(next[i]) ? next.begin() + static_cast<std::ptrdiff_t>(i)
+                                                        : std::ranges::find_if(next, same);
     if (found == next.end()) continue;
-    out[i].tokens = found->tokens;
-    out[i].write_token = found->write_token;
-    out[i].password = found->password;
-    out[i].write_password = found->write_password;
+    for (const Field& field : find_field(file_fields(), "listen")->fields) {
+      if (field.when != Applies::as_section) field.member.copy(&*found, &out[i]);
+    }
   }
   return out;
+}
+
+// Copies what takes a restart from one struct to the other, both filled by these fields.
+void keep_section(std::span<const Field> fields, void* running, void* next) {
+  for (const Field& field : fields) {
+    if (field.when == Applies::on_restart) {
+      if (field.member.copy != nullptr) field.member.copy(running, next);
+    } else if (field.shape == Shape::one && field.member.open != nullptr) {
+      keep_section(field.fields, field.member.open(running), field.member.open(next));
+    }
+  }
 }
 
 }  // namespace
@@ -217,31 +228,9 @@ std::string Change::text() const {
   return live ? out : out + " (only after a restart)";
 }
 
-bool can_change_live(std::string_view path) {
-  for (const std::string_view secret : {".token", ".write_token", ".password", ".write_password"}) {
-    if (path.starts_with("listen[") && path.ends_with(secret)) return true;
-  }
-  for (const std::string_view fixed :
-       {"threads", "store", "memory.max_buckets", "memory.names", "state.live", "state.snapshot"}) {
-    if (path == fixed) return false;
-  }
-  for (const std::string_view section : {"listen", "redis.", "cache_redis"}) {
-    if (path.starts_with(section)) return false;
-  }
-  return true;
-}
-
-void keep_fixed(const Settings& running, Settings& next) {
-  next.listen = keep_listeners(running.listen, next.listen);
-  next.threads = running.threads;
-  next.store = running.store;
-  next.memory.max_buckets = running.memory.max_buckets;
-  next.memory.names = running.memory.names;
-  next.state.live = running.state.live;
-  next.state.snapshot = running.state.snapshot;
-  next.redis = running.redis;
-  next.has_cache_redis = running.has_cache_redis;
-  next.cache_redis = running.cache_redis;
+void keep_fixed(Settings running, Settings& next) {
+  running.listen = keep_listeners(running.listen, next.listen);
+  keep_section(file_fields(), &running, &next);
 }
 
 std::vector<Change> diff_settings(const Loaded& before, const Loaded& after) {
@@ -249,7 +238,7 @@ std::vector<Change> diff_settings(const Loaded& before, const Loaded& after) {
   const auto old_settings = by_path(before);
   const auto new_settings = by_path(after);
   const auto add = [&](Kind kind, const Setting& setting, const std::string& was, const std::string& is) {
-    changes.push_back({kind, "setting " + setting.path, setting.path, was, is, can_change_live(setting.path)});
+    changes.push_back({kind, "setting " + setting.path, setting.path, was, is, setting.is_live});
   };
   for (const auto& [path, setting] : old_settings) {
     const auto now = new_settings.find(path);

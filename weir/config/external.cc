@@ -6,7 +6,7 @@
 
 #include "weir/base/nearest.h"
 #include "weir/base/text.h"
-#include "weir/config/listen.h"
+#include "weir/net/resolve.h"
 
 namespace weir::config {
 namespace {
@@ -44,7 +44,7 @@ class ExternalCheck {
       complaints_.add(document_.mark(section_), "external needs http: {url: ...} or grpc: {address: ...}");
     }
     check_value(http, "url", [](std::string_view text) { return check_url(text); });
-    check_value(grpc, "address", [](std::string_view text) { return check_target(text); });
+    check_value(grpc, "address", [](std::string_view text) { return Target::parse(text); });
     check_value(grpc, "method", [](std::string_view text) -> Result<void> {
       if (is_method(text)) return {};
       return Error{Fault::invalid, "method " + quote(text) + " must read like /weir.limits.v1.LimitService/GetLimits"};
@@ -57,7 +57,7 @@ class ExternalCheck {
     if (service == kNoNode || document_.node(service).kind != NodeKind::map) return;
     const NodeId at = document_.find(service, name);
     if (at == kNoNode || document_.node(at).refused) return;
-    if (const Result<void> good = check(document_.value(at)); !good) {
+    if (const auto good = check(document_.value(at)); !good) {
       complaints_.add(document_.mark(at), "external: " + good.error().detail);
     }
   }
@@ -111,7 +111,7 @@ Result<void> check_url(std::string_view url) {
   if (authority.find('@') != authority.npos) return refuse("must not hold a user or a password; use headers");
   const std::size_t bracket = authority.find(']');  // an IPv6 address has colons of its own
   const bool port = authority.find(':', bracket == authority.npos ? 0 : bracket) != authority.npos;
-  const Result<void> target = check_target(port ? std::string(authority) : std::string(authority) + ":80");
+  const Result<Target> target = Target::parse(port ? std::string(authority) : std::string(authority) + ":80");
   if (!target || authority.starts_with("unix"))
     return refuse("must name a host, and a port if it is not the usual one");
   return {};

@@ -1,39 +1,20 @@
 #include "weir/config/listen.h"
 
-#include <sys/un.h>
-
-#include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
 #include "weir/identify/ip.h"
+#include "weir/net/socket.h"
 
 namespace weir::config {
 namespace {
 
-bool is_host_byte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
-}
-
-// Digits alone: "-0" is no port.
-std::optional<std::int64_t> read_port(std::string_view text) {
-  const Result<std::int64_t> port = parse_integer(text);
-  if (!port || text.starts_with('-') || *port > 65535) return std::nullopt;
-  return *port;
-}
-
-// "127.0.0.1:80", "[::1]:80", "localhost:80" and sockets in the file system cannot be reached from elsewhere.
-bool is_loopback(std::string_view address) {
-  if (address.starts_with("unix:")) return true;
-  std::string_view host = address.substr(0, std::min(address.rfind(':'), address.size()));
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (host == "localhost") return true;
-  const Result<IpAddress> ip = IpAddress::parse(host);
-  if (!ip) return false;
-  return ip->is_v4() ? ip->bytes()[0] == 127 : *ip == *IpAddress::parse("::1");
+// Whether other machines can connect to it.
+bool is_reachable(std::string_view text) {
+  const Result<Address> address = Address::parse(text);
+  return address && !address->is_loopback();
 }
 
 // Holds one entry of `listen` after another against what a server can do. Values that the table has refused are passed
@@ -98,7 +79,7 @@ class ListenerCheck {
       complaints_.add(document_.mark(speak), "speak proxy needs a route with a backend");
     }
     if (!node.refused) look_at_secrets(item, words);
-    if (words.contains("admin") && !tokens_ && address != kNoNode && !is_loopback(document_.value(address))) {
+    if (words.contains("admin") && !tokens_ && address != kNoNode && is_reachable(document_.value(address))) {
       complaints_.add(document_.mark(address), "address " + quote(document_.value(address)) +
                                                    " is not loopback: an admin listener there needs admin.read_token "
                                                    "or admin.write_token");
@@ -184,42 +165,10 @@ class ListenerCheck {
 }  // namespace
 
 Result<std::string> canonical_address(std::string_view text) {
-  const auto bad = [&](std::string_view rule) {
-    return Error{Fault::invalid, "address " + quote(text) + " " + std::string(rule)};
-  };
-  constexpr std::string_view kUnix = "unix:";
-  if (text.starts_with(kUnix)) {
-    const std::size_t size = text.size() - kUnix.size();
-    constexpr std::size_t kPathMax = sizeof(sockaddr_un::sun_path) - 1;
-    if (size == 0) return bad("has no path after unix:");
-    if (size > kPathMax) return bad("has a path longer than " + std::to_string(kPathMax) + " bytes");
-    return std::string(text);
-  }
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return bad("has no port: write host:port or unix:/path");
-  std::string_view host = text.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) {
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos) {
-    return bad("is ambiguous: write an IPv6 address in brackets, [::1]:8080");
-  }
-  const std::optional<std::int64_t> port = read_port(text.substr(colon + 1));
-  if (!port) return bad("needs a port from 0 to 65535");
-  const Result<IpAddress> ip = IpAddress::parse(host == "localhost" ? "127.0.0.1" : host);
-  if (!ip) return bad("needs an IP address before the port");
-  return (ip->is_v4() ? ip->print() : "[" + ip->print() + "]") + ":" + std::to_string(*port);
-}
-
-Result<void> check_target(std::string_view text) {
-  const Result<std::string> address = canonical_address(text);
-  if (address) return {};
-  const bool literal = text.starts_with("unix:") || text.starts_with('[') || text.find(':') != text.rfind(':');
-  const std::size_t colon = text.rfind(':');
-  if (literal || colon == std::string_view::npos || !read_port(text.substr(colon + 1))) return address.error();
-  const std::string_view host = text.substr(0, colon);
-  const bool name = !host.empty() && host.size() <= bounds::domain_bytes_max && std::ranges::all_of(host, is_host_byte);
-  if (name) return {};
-  return Error{Fault::invalid, "address " + quote(text) + " needs a host name or an IP address before the port"};
+  Result<Address> address = Address::parse(text);
+  if (!address) return address.error();
+  if (const Result<IpAddress> ip = IpAddress::parse(address->host)) address->host = ip->print();
+  return address->print();
 }
 
 void check_listeners(const Document& document, NodeId root, const Admin& tokens, Complaints& complaints) {

@@ -43,19 +43,6 @@ TEST(Listen, APathIsAsLongAsTheKernelAllows) {
   EXPECT_FALSE(canonical_address("unix:/" + std::string(107, 'x')));
 }
 
-TEST(Target, IsAnAddressWhoseHostMayHaveAName) {
-  for (const char* good : {"redis:6379", "redis.example.com:0", "10.0.0.1:1", "[::1]:65535", "unix:/run/redis.sock"}) {
-    EXPECT_TRUE(check_target(good)) << good;
-  }
-  const auto refusal = [](std::string_view text) { return check_target(text).error().detail; };
-  EXPECT_EQ(refusal("redis"), "address \"redis\" has no port: write host:port or unix:/path");
-  EXPECT_EQ(refusal("redis:65536"), "address \"redis:65536\" needs a port from 0 to 65535");
-  EXPECT_EQ(refusal(":80"), "address \":80\" needs a host name or an IP address before the port");
-  EXPECT_EQ(refusal("::1:80"), "address \"::1:80\" is ambiguous: write an IPv6 address in brackets, [::1]:8080");
-  EXPECT_TRUE(check_target(std::string(bounds::domain_bytes_max, 'a') + ":80"));
-  EXPECT_FALSE(check_target(std::string(bounds::domain_bytes_max + 1, 'a') + ":80"));
-}
-
 std::string problems(const std::string& yaml) {
   const Outcome outcome = parse(yaml, "t.yaml", {});
   const Problems* const told = std::get_if<Problems>(&outcome);

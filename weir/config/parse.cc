@@ -125,27 +125,27 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   check_settings(document, root, loaded.settings, complaints);
   check_listeners(document, root, loaded.settings.admin, complaints);
   Limits limits = read_limits(document, root, complaints, loaded.warnings);
-  read_overrides(document, root, loaded.settings.ipv6_prefix, limits, complaints);
+  read_overrides(document, root, loaded.settings.access.ipv6_prefix, limits, complaints);
   check_external(document, root, limits, complaints);
   std::vector<Route> routes = read_routes(document, root, limits, complaints, loaded.warnings);
-  const Result<TrustedProxies> trusted = read_trusted(loaded.settings.trusted_proxies);
+  const Result<TrustedProxies> trusted = read_trusted(loaded.settings.access.trusted_proxies);
   if (!trusted) complaints.add(document.mark(document.find(root, "access")), trusted.error().detail);
   const std::string& hash_key = loaded.settings.hash_key.empty() ? options.made_hash_key : loaded.settings.hash_key;
-  AccessList access = read_access(document, root, limits, {loaded.settings.ipv6_prefix, hash_key}, complaints);
+  AccessList access = read_access(document, root, limits, {loaded.settings.access.ipv6_prefix, hash_key}, complaints);
   std::shared_ptr<const JwtVerifier> jwt =
       read_jwt(options, directory, document, root, loaded.settings, limits, complaints, loaded);
   if (!complaints.empty()) return complaints.sorted();
 
   warn_of_bypass(limits.made, routes, loaded.warnings);
   if (routes.empty()) warn_of_too_many(limits.made, loaded.warnings);
-  if (loaded.settings.trusted_proxies.empty()) warn_of_untrusted_tiers(limits.made, loaded.warnings);
+  if (loaded.settings.access.trusted_proxies.empty()) warn_of_untrusted_tiers(limits.made, loaded.warnings);
   loaded.origins = list_origins(document, root, loaded.settings, limits.made);
   Policy::Parts parts;
   parts.limits = std::move(limits.made);
   parts.routes = std::move(routes);
   parts.trusted = *trusted;
   parts.hash_key = hash_key;
-  parts.ipv6_prefix = loaded.settings.ipv6_prefix;
+  parts.ipv6_prefix = loaded.settings.access.ipv6_prefix;
   parts.failure_policy = loaded.settings.failure_policy;
   parts.failure_code = loaded.settings.failure_code;
   const auto sends = [&](std::string_view family) {
@@ -155,7 +155,7 @@ Outcome build(const Options& options, const std::string& directory, Document& do
   parts.headers = {sends("x-ratelimit"), sends("ietf"), loaded.settings.headers.reset == "epoch"};
   parts.window_max = document.window_max();
   parts.access = std::move(access);
-  parts.block = loaded.settings.block;
+  parts.block = loaded.settings.access.block;
   parts.jwt = {std::move(jwt), loaded.settings.jwt.header, loaded.settings.jwt.cookie};
   const NodeId overrides = document.find(root, "overrides");
   if (overrides != kNoNode) parts.overrides_file = document.file(document.node(overrides).file);

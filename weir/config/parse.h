@@ -66,6 +66,7 @@ struct Setting {
   bool is_default = false;  // whoever leaves it out means the same
   // Part of a limit, a name, a route or an entry of an access list, which are compared as a whole (diff.h).
   bool is_part = false;
+  bool is_live = true;  // a reload applies a change of it; otherwise it takes a restart
 };
 
 struct Loaded {

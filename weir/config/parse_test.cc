@@ -166,8 +166,7 @@ TEST(Parse, VariablesReachSectionsTheFileDoesNotHaveAndListsByComma) {
                                                      {"WEIR_HASH_KEY", "k"}})));
   EXPECT_TRUE(made.settings.redis.tls.enabled);
   EXPECT_EQ(made.settings.redis.endpoints, (std::vector<std::string>{"a:1", "b:2"}));
-  EXPECT_EQ(made.settings.ipv6_prefix, 56);
-  EXPECT_FALSE(made.settings.has_cache_redis);
+  EXPECT_EQ(made.settings.access.ipv6_prefix, 56);
 }
 
 TEST(Parse, VariablesReachTheLimitsOfTheFile) {
@@ -447,7 +446,7 @@ TEST(Parse, SettingsHaveTheirDefaults) {
   EXPECT_EQ(settings.redis.fallback_buckets, 65536);
   EXPECT_EQ(settings.redis.share, 1);
   EXPECT_EQ(settings.failure_code, 429);
-  EXPECT_EQ(settings.ipv6_prefix, 64);
+  EXPECT_EQ(settings.access.ipv6_prefix, 64);
   EXPECT_EQ(settings.proxy.header_max, 65536);
   EXPECT_EQ(settings.drain_timeout, 30s);
   EXPECT_EQ(settings.headers.ratelimit, (std::vector<std::string>{"x-ratelimit", "ietf"}));

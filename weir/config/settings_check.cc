@@ -3,8 +3,8 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
-#include "weir/config/listen.h"
 #include "weir/config/settings_reader.h"
+#include "weir/net/resolve.h"
 
 namespace weir::config {
 namespace {
@@ -17,8 +17,8 @@ void check_endpoints(const Document& document, NodeId redis, Complaints& complai
   for (const NodeId item : document.children(endpoints)) {
     ++size;
     if (document.node(item).refused) continue;
-    if (const Result<void> good = check_target(document.value(item)); !good) {
-      complaints.add(document.mark(item), "endpoints: " + good.error().detail);
+    if (const Result<Target> target = Target::parse(document.value(item)); !target) {
+      complaints.add(document.mark(item), "endpoints: " + target.error().detail);
     }
   }
   if (size == 0) complaints.add(document.mark(endpoints), "endpoints: at least one is needed");

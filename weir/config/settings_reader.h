@@ -17,6 +17,10 @@ Settings read_settings(const Document& document, NodeId root);
 std::vector<Setting> list_origins(const Document& document, NodeId root, const Settings& settings,
                                   const std::vector<NamedLimit>& limits);
 
+// How long a connection may be idle where the listener does not say. Redis clients keep connections in pools and expect
+// Redis's own default: an idle one stays open.
+Duration default_idle_timeout(const std::vector<std::string>& speak);
+
 // Where a server listens that was not told where.
 std::vector<Listener> default_listeners();
 

@@ -15,10 +15,10 @@ void keep_what_cannot_change(const config::Loaded& running, config::Loaded& next
   config::keep_fixed(running.settings, next.settings);
   std::vector<config::Setting> origins;
   for (const config::Setting& setting : running.origins) {
-    if (!config::can_change_live(setting.path)) origins.push_back(setting);
+    if (!setting.is_live) origins.push_back(setting);
   }
   for (config::Setting& setting : next.origins) {
-    if (config::can_change_live(setting.path)) origins.push_back(std::move(setting));
+    if (setting.is_live) origins.push_back(std::move(setting));
   }
   next.origins = std::move(origins);
 }

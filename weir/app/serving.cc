@@ -89,12 +89,8 @@ Serving::Serving(cli::ServerStart start, cli::Console& console)
         console.err.write(line);
         console.err.flush();
       }),
-      http_(std::make_shared<const HttpOptions>(http_options(loaded_.settings))),
-      around_{health_,
-              http_,
-              std::filesystem::path(path_).parent_path().string(),
+      around_{health_, std::filesystem::path(path_).parent_path().string(),
               [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); },
-              [this] { return reloader_->current(); },
               [this](Loop& loop) { return admin_shared(loop); }} {}
 
 cli::Exit Serving::run() {
@@ -159,7 +155,7 @@ cli::Exit Serving::start() {
                         .log = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); },
                         .clock = *clock_});
   reloader_->on_change([this](const config::Loaded& now) { apply(now); });
-  state_.table->keep_idle(cli::longest_idle(*reloader_->policy().current()));
+  state_.table->keep_idle(cli::longest_idle(*reloader_->policy()));
   background_tasks_ = std::make_unique<admin::BackgroundTasks>();
   if (auto started = start_server(std::move(*endpoints)); !started) return fail(started.error());
   return cli::kOk;
@@ -301,7 +297,6 @@ void Serving::apply(const config::Loaded& now) {
   state_.table->keep_idle(cli::longest_idle(*now.policy));
   if (redis_ != nullptr) redis_->set_failure_policy(print(now.settings.failure_policy));
   warn_of_orphans(*now.policy);
-  http_.publish(std::make_shared<const HttpOptions>(http_options(now.settings)));
 }
 
 // A hash_key that changed leaves run-time entries behind that nobody can match: they are kept, in case it comes back.
@@ -333,7 +328,7 @@ Result<void> Serving::start_server(std::vector<Endpoint> endpoints) {
                               .events = &events_,
                               .connections_max = connections_max_,
                               .takes_over = takes_over_},
-                             std::move(endpoints), reloader_->policy(), keeper_->known(), *clock_);
+                             std::move(endpoints), reloader_->published(), keeper_->known(), *clock_);
   if (!server) return server.error();
   server_ = std::move(*server);
   return {};

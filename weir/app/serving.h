@@ -19,7 +19,6 @@
 #include "weir/app/redis_stores.h"
 #include "weir/base/clock.h"
 #include "weir/base/log.h"
-#include "weir/base/published.h"
 #include "weir/cli/command.h"
 #include "weir/cli/configuration.h"
 #include "weir/cli/output.h"
@@ -106,7 +105,6 @@ class Serving {
   Events events_;
   std::unique_ptr<admin::BackgroundTasks> background_tasks_;
   std::shared_ptr<JwtCounts> jwt_counts_ = std::make_shared<JwtCounts>();
-  Published<HttpOptions> http_;
   Health health_;
   ServerServices around_;
   std::size_t connections_max_ = 0;  // what the descriptors suffice for

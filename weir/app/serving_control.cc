@@ -147,7 +147,7 @@ void Serving::watch_redis() {
     known = shared_hash_key_;
     asking = hash_key_asking_;
   }
-  const std::shared_ptr<const Policy> policy = reloader_->policy().current();
+  const std::shared_ptr<const Policy> policy = reloader_->policy();
   // Handles of API keys need the key, too: they are the same on all servers.
   const bool hashed = std::ranges::any_of(policy->limits(), &NamedLimit::hides_ids);
   if (found && use_hash_key(*found) && hashed) {

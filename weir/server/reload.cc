@@ -33,8 +33,7 @@ std::string listed(const std::vector<std::string>& words) {
 
 Reloader::Reloader(config::Loaded first, Options options)
     : options_(std::move(options)),
-      policy_(first.policy, options_.clock.time()),
-      current_(std::make_shared<const config::Loaded>(std::move(first))),
+      current_(std::make_shared<const config::Loaded>(std::move(first)), options_.clock.time()),
       last_reload_(BootClock::wall()) {}
 
 void Reloader::on_change(std::function<void(const config::Loaded&)> told) {
@@ -105,8 +104,7 @@ Reloader::Report Reloader::put_in_force(config::Outcome outcome) {
     if (!change.live) report.needs_restart.push_back(change.path);
   }
   keep_what_cannot_change(*running, *next);
-  policy_.publish(next->policy, options_.clock.time());
-  current_.publish(next);
+  current_.publish(next, options_.clock.time());
   for (const auto& told : told_) told(*next);
   report.changes = config::diff(*running, *next);
   for (const std::string& warning : next->warnings) options_.log(LogLevel::warn, warning);

@@ -52,10 +52,13 @@ class Reloader {
   // What is in force once more, with what load() now adds by itself; what the admin API changed stays. Not counted.
   Report renew();
 
-  // For the loops: what decides.
-  const Published<Policy>& policy() const noexcept { return policy_; }
-  // Everything in force; settings that need a restart have the value they started with.
+  // For the loops: everything in force, replaced as a whole by each change. Settings that need a restart have the value
+  // they started with.
+  const Published<config::Loaded>& published() const noexcept { return current_; }
   std::shared_ptr<const config::Loaded> current() const { return current_.current(); }
+  std::shared_ptr<const Policy> policy() const { return current()->policy; }
+  // When it came in force.
+  Time since() const { return current_.since(); }
   // How often anything was put in force after the start.
   std::uint64_t version() const noexcept { return current_.version(); }
 
@@ -75,7 +78,6 @@ class Reloader {
   const Options options_;
   std::mutex mutex_;                           // one change at a time
   std::vector<config::Amendment> amendments_;  // in force
-  Published<Policy> policy_;
   Published<config::Loaded> current_;
   std::vector<std::function<void(const config::Loaded&)>> told_;
   std::atomic<std::uint64_t> ok_{0};

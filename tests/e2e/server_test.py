@@ -181,12 +181,13 @@ class Life(unittest.TestCase):
             limits = os.path.join(directory, "limits.yaml")
             os.mkfifo(limits)
             config = os.path.join(directory, "weir.yaml")
-            with open(config, "w", encoding="utf-8") as file:
-                file.write(POLICY[:POLICY.index("limits:")] + f"limits: {limits}\n")
+            os.mkfifo(config)
             process = subprocess.Popen([WEIR, "serve", "--config", config], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
             self.addCleanup(process.stderr.close)
             self.addCleanup(process.wait, 30)
             self.addCleanup(process.terminate)
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(POLICY[:POLICY.index("limits:")] + f"limits: {limits}\n")
             with open(limits, "w", encoding="utf-8") as file:
                 file.write("orders: {rate: 5/h, hashed: true}\n")
             while "ready:" not in (line := process.stderr.readline()):

@@ -56,6 +56,7 @@ class Serving {
   void watch_redis();
   bool use_hash_key(const RedisHashKey::Found& found);
   Result<void> open_known(const config::State& state);
+  std::string hash_key();
   config::Outcome load(const std::vector<config::Amendment>& amendments);
   void apply(const config::Loaded& now);
   void warn_of_orphans(const Policy& policy);
@@ -77,8 +78,7 @@ class Serving {
   void maintain();
   void save_snapshot();
 
-  config::Loaded loaded_;  // until the reloader has it
-  cli::StartFiles files_;  // the same
+  config::Checked checked_;  // until the reloader has it
   std::string path_;
   cli::Flags flags_;
   cli::Console& console_;
@@ -104,7 +104,7 @@ class Serving {
   std::unique_ptr<Reloader> reloader_;
   Events events_;
   std::unique_ptr<admin::BackgroundTasks> background_tasks_;
-  std::shared_ptr<JwtCounts> jwt_counts_ = std::make_shared<JwtCounts>();
+  std::shared_ptr<JwtCounts> jwt_counts_;
   Health health_;
   ServerServices around_;
   std::size_t connections_max_ = 0;  // what the descriptors suffice for

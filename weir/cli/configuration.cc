@@ -12,7 +12,6 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
-#include "weir/config/secrets.h"
 #include "weir/net/socket.h"
 #include "weir/net/tls.h"
 
@@ -156,33 +155,17 @@ config::Outcome load(const std::string& path, const Flags& flags) {
   return config::load(path, options);
 }
 
-Result<std::string> StartFiles::read(const std::string& path) {
-  const auto found = texts.find(path);
-  if (found != texts.end()) return found->second;
-  // First: what changes in between is seen as a change.
-  seen.push_back({path, FileLook::at(path)});
-  return texts.emplace(path, config::read_file({}, path, bounds::config_bytes_max)).first->second;
-}
-
-config::Outcome load_to_serve(const std::string& path, const ServeOptions& serve) {
-  config::Options options;
+std::variant<config::Checked, config::Problems> check_to_serve(const std::string& path, config::Options options) {
   options.environment = process_environment();
-  options.flags = serve.flags;
-  options.made_hash_key = serve.hash_key;
-  options.amendments = serve.amendments;
-  options.reading = serve.reading;
-  options.read = serve.read;
-  options.empty_before = serve.empty_before;
-  options.jwt_keys = serve.jwt_keys;
-  options.jwt_counts = serve.jwt_counts;
-  if (serve.empty_before) options.pipe_patience = std::chrono::seconds{1};  // nobody types a reload
-  config::Outcome outcome = config::load(path, options);
-  auto* const loaded = std::get_if<config::Loaded>(&outcome);
-  if (loaded == nullptr) return outcome;
-  if (config::Problems problems = unbuilt(*loaded); !problems.empty()) return problems;
+  if (options.empty_before) options.pipe_patience = std::chrono::seconds{1};  // nobody types a reload
+  auto outcome = config::check(path, options);
+  auto* const checked = std::get_if<config::Checked>(&outcome);
+  if (checked == nullptr) return outcome;
+  config::Loaded& loaded = checked->loaded;
+  if (config::Problems problems = unbuilt(loaded); !problems.empty()) return problems;
   const auto is_cache = [](const config::Setting& setting) { return setting.path.starts_with("cache_redis."); };
-  if (std::ranges::any_of(loaded->origins, is_cache)) {
-    loaded->warnings.push_back("cache_redis is for what an external service says; there is none, so it is not used");
+  if (std::ranges::any_of(loaded.origins, is_cache)) {
+    loaded.warnings.push_back("cache_redis is for what an external service says; there is none, so it is not used");
   }
   return outcome;
 }

@@ -51,9 +51,8 @@ std::optional<std::string> check_parsed(const Field& field, const Result<T>& par
 
 void refuse_twin(Document& document, NodeId first, NodeId second, Complaints& complaints) {
   document.node(second).refused = true;
-  complaints.add(document.key_mark(second), "key " + quote(document.key(second)) +
-                                                " is written twice; the first is at " +
-                                                document.where(document.key_mark(first)));
+  complaints.add_at_key(second, "key " + quote(document.key(second)) + " is written twice; the first is at " +
+                                    document.where(document.key_mark(first)));
 }
 
 // The first entry before `entry` with the same key, or kNoNode.
@@ -98,8 +97,7 @@ void check_unique_large(Document& document, NodeId map, std::size_t size, Compla
 // A key that stands twice. Most maps are small, and a few are very large.
 void check_unique(Document& document, NodeId map, Complaints& complaints) {
   constexpr std::size_t small = 32;
-  std::size_t size = 0;
-  for (NodeId entry = document.node(map).child; entry != kNoNode; entry = document.node(entry).next) ++size;
+  const std::size_t size = document.count(map);
   if (size > small) return check_unique_large(document, map, size, complaints);
   for (const NodeId entry : document.children(map)) {
     const NodeId first = find_twin(document, map, entry);
@@ -123,7 +121,7 @@ std::string_view kind_name(NodeKind kind) {
 
 void refuse(Document& document, NodeId id, Complaints& complaints, std::string sentence) {
   document.node(id).refused = true;
-  complaints.add(document.mark(id), std::move(sentence));
+  complaints.add(id, std::move(sentence));
 }
 
 // What a sentence calls a value: its field, or its key where that is anybody's choice.
@@ -156,7 +154,7 @@ void check_items(Document& document, NodeId list, const Field& field, Complaints
     if (document.node(item).kind == NodeKind::null) {
       // It has no place of its own.
       document.node(item).refused = true;
-      complaints.add(document.mark(list), "an item of " + name_of(field) + " has no value");
+      complaints.add(list, "an item of " + name_of(field) + " has no value");
     } else {
       check_one(document, item, field, Label::field, complaints);
     }
@@ -164,9 +162,9 @@ void check_items(Document& document, NodeId list, const Field& field, Complaints
   }
 }
 
-std::string names_of(std::span<const Field> fields) {
-  std::string names;
-  for (const Field& field : fields) names.append(names.empty() ? "" : ", ").append(field.name);
+std::vector<std::string_view> names_of(std::span<const Field> fields) {
+  std::vector<std::string_view> names;
+  for (const Field& field : fields) names.push_back(field.name);
   return names;
 }
 
@@ -263,10 +261,9 @@ void check_field(Document& document, NodeId id, const Field& field, Complaints& 
   }
 }
 
-std::string_view nearest(std::span<const Field> fields, std::string_view name) {
-  std::vector<std::string_view> words;
-  for (const Field& field : fields) words.push_back(field.name);
-  return nearest_word(words, name);
+std::string did_you_mean(std::span<const std::string_view> words, std::string_view word) {
+  const std::string_view near = nearest_word(words, word);
+  return near.empty() ? "" : "; did you mean " + quote(near) + "?";
 }
 
 void check_section(Document& document, NodeId section, std::span<const Field> fields, Complaints& complaints) {
@@ -277,10 +274,9 @@ void check_section(Document& document, NodeId section, std::span<const Field> fi
     if (field == nullptr) {
       document.node(entry).refused = true;
       if (!unknown.insert(key).second) continue;  // only written twice
-      const std::string_view near = nearest(fields, key);
-      complaints.add(document.key_mark(entry),
-                     "unknown key " + quote(key) + "; " +
-                         (near.empty() ? "known are " + names_of(fields) : "did you mean " + quote(near) + "?"));
+      const std::string hint = did_you_mean(names_of(fields), key);
+      complaints.add_at_key(
+          entry, "unknown key " + quote(key) + (hint.empty() ? "; known are " + join(names_of(fields), ", ") : hint));
       document.node(section).refused = true;
       continue;
     }
@@ -290,7 +286,7 @@ void check_section(Document& document, NodeId section, std::span<const Field> fi
   check_unique(document, section, complaints);
   for (const Field& field : fields) {
     if (!field.required || document.find(section, field.name) != kNoNode) continue;
-    complaints.add(document.mark(section), name_of(field) + " is missing");
+    complaints.add(section, name_of(field) + " is missing");
     document.node(section).refused = true;
   }
 }

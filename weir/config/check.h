@@ -24,7 +24,7 @@ std::optional<std::string> check_value(const Field& field, std::string_view text
 // "enforce, shadow or off".
 std::string list_choices(std::string_view choices);
 
-// The field whose name is nearest to a mistyped one; empty if none is near.
-std::string_view nearest(std::span<const Field> fields, std::string_view name);
+// `; did you mean "burst"?`, the nearest of `words` to a mistyped one; empty if none is near.
+std::string did_you_mean(std::span<const std::string_view> words, std::string_view word);
 
 }  // namespace weir::config

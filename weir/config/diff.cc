@@ -15,7 +15,7 @@ using Kind = Change::Kind;
 
 // Everything about a limit but its overrides, in words: two limits are the same if these are.
 std::string words(const NamedLimit& limit) {
-  const Described row = describe(limit);
+  const auto row = describe(limit);
   std::string out;
   const auto add = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) out += (out.empty() ? "" : "; ") + std::string(name) + value;
@@ -44,21 +44,40 @@ std::string words(const NamedLimit& limit) {
   return out;
 }
 
-void diff_limits(const Policy& before, const Policy& after, std::vector<Change>& changes) {
-  for (const NamedLimit& old_limit : before.limits()) {
-    const NamedLimit* now = after.find(old_limit.name);
-    const std::string what = "limit " + old_limit.name;
-    const std::string old_words = words(old_limit);
-    if (now == nullptr) {
-      changes.push_back({Kind::removed, what, "", old_words, "", true});
-    } else if (const std::string new_words = words(*now); new_words != old_words) {
-      changes.push_back({Kind::changed, what, "", old_words, new_words, true});
+// Something that is compared by its words, with a key that is unique among its kind.
+struct Compared {
+  std::string key;
+  std::string what;
+  std::string words;
+};
+
+// In the order of `before`, then of `after`.
+void diff_compared(const std::vector<Compared>& before, const std::vector<Compared>& after,
+                   std::vector<Change>& changes) {
+  const auto index = [](const std::vector<Compared>& all) {
+    std::map<std::string_view, const Compared*> by_key;
+    for (const Compared& one : all) by_key.emplace(one.key, &one);
+    return by_key;
+  };
+  const auto old_ones = index(before);
+  const auto new_ones = index(after);
+  for (const Compared& one : before) {
+    const auto now = new_ones.find(one.key);
+    if (now == new_ones.end()) {
+      changes.push_back({Kind::removed, one.what, "", one.words, "", true});
+    } else if (now->second->words != one.words) {
+      changes.push_back({Kind::changed, one.what, "", one.words, now->second->words, true});
     }
   }
-  for (const NamedLimit& limit : after.limits()) {
-    if (before.find(limit.name) != nullptr) continue;
-    changes.push_back({Kind::added, "limit " + limit.name, "", "", words(limit), true});
+  for (const Compared& one : after) {
+    if (!old_ones.contains(one.key)) changes.push_back({Kind::added, one.what, "", "", one.words, true});
   }
+}
+
+std::vector<Compared> limits_of(const Policy& policy) {
+  std::vector<Compared> out;
+  for (const NamedLimit& limit : policy.limits()) out.push_back({limit.name, "limit " + limit.name, words(limit)});
+  return out;
 }
 
 // Overrides of one limit, of which `before` or `after` may be null: it is not there.
@@ -99,40 +118,31 @@ std::string words(const DescribedRoute& route) {
   return out;
 }
 
-using Routes = std::vector<DescribedRoute>;
-
-const DescribedRoute* find_route(const Routes& routes, std::string_view name) {
-  const auto found = std::ranges::find(routes, name, &DescribedRoute::name);
-  return found == routes.end() ? nullptr : &*found;
+std::vector<Compared> routes_of(const Policy& policy) {
+  std::vector<Compared> out;
+  for (const DescribedRoute& route : describe_routes(policy)) {
+    out.push_back({route.name, "route " + route.name, words(route)});
+  }
+  return out;
 }
 
 // The names that both have, in the order of the first.
-std::string common_order(const Routes& routes, const Routes& others) {
+std::string common_order(const std::vector<Compared>& routes, const std::vector<Compared>& others) {
   std::string out;
-  for (const DescribedRoute& route : routes) {
-    if (find_route(others, route.name) != nullptr) out += (out.empty() ? "" : ", ") + route.name;
+  for (const Compared& route : routes) {
+    const bool common = std::ranges::find(others, route.key, &Compared::key) != others.end();
+    if (common) out += (out.empty() ? "" : ", ") + route.key;
   }
   return out;
 }
 
 void diff_routes(const Policy& before, const Policy& after, std::vector<Change>& changes) {
-  const Routes old_routes = describe_routes(before);
-  const Routes new_routes = describe_routes(after);
-  for (const DescribedRoute& route : old_routes) {
-    const DescribedRoute* const now = find_route(new_routes, route.name);
-    if (now == nullptr) {
-      changes.push_back({Kind::removed, "route " + route.name, "", words(route), "", true});
-    } else if (words(*now) != words(route)) {
-      changes.push_back({Kind::changed, "route " + route.name, "", words(route), words(*now), true});
-    }
-  }
-  for (const DescribedRoute& route : new_routes) {
-    if (find_route(old_routes, route.name) != nullptr) continue;
-    changes.push_back({Kind::added, "route " + route.name, "", "", words(route), true});
-  }
+  const std::vector<Compared> old_routes = routes_of(before);
+  const std::vector<Compared> new_routes = routes_of(after);
+  diff_compared(old_routes, new_routes, changes);
   const std::string old_order = common_order(old_routes, new_routes);
   const std::string new_order = common_order(new_routes, old_routes);
-  // The first match wins, so a place is worth as much as a pattern.
+  // The first match wins, so the order matters as much as the patterns.
   if (old_order != new_order) changes.push_back({Kind::changed, "order of routes", "", old_order, new_order, true});
 }
 
@@ -151,27 +161,13 @@ std::string words(const AccessEntry& entry) {
   return entry.reason.empty() ? out : out + ", reason " + quote(entry.reason);
 }
 
-std::map<std::string, const AccessEntry*> by_selector(const Policy& policy) {
-  std::map<std::string, const AccessEntry*> out;
-  for (const AccessEntry& entry : policy.access().entries()) out.emplace(selector_of(entry), &entry);
+std::vector<Compared> access_of(const Policy& policy) {
+  std::vector<Compared> out;
+  for (const AccessEntry& entry : policy.access().entries()) {
+    out.push_back({selector_of(entry), whom(policy, entry), words(entry)});
+  }
+  std::ranges::sort(out, {}, &Compared::key);
   return out;
-}
-
-void diff_access(const Policy& before, const Policy& after, std::vector<Change>& changes) {
-  const auto old_entries = by_selector(before);
-  const auto new_entries = by_selector(after);
-  for (const auto& [selector, entry] : old_entries) {
-    const auto now = new_entries.find(selector);
-    if (now == new_entries.end()) {
-      changes.push_back({Kind::removed, whom(before, *entry), "", words(*entry), "", true});
-    } else if (words(*now->second) != words(*entry)) {
-      changes.push_back({Kind::changed, whom(before, *entry), "", words(*entry), words(*now->second), true});
-    }
-  }
-  for (const auto& [selector, entry] : new_entries) {
-    if (!old_entries.contains(selector))
-      changes.push_back({Kind::added, whom(after, *entry), "", "", words(*entry), true});
-  }
 }
 
 std::map<std::string_view, const Setting*> by_path(const Loaded& loaded) {
@@ -256,10 +252,10 @@ std::vector<Change> diff_settings(const Loaded& before, const Loaded& after) {
 
 std::vector<Change> diff(const Loaded& before, const Loaded& after) {
   std::vector<Change> changes;
-  diff_limits(*before.policy, *after.policy, changes);
+  diff_compared(limits_of(*before.policy), limits_of(*after.policy), changes);
   diff_all_overrides(*before.policy, *after.policy, changes);
   diff_routes(*before.policy, *after.policy, changes);
-  diff_access(*before.policy, *after.policy, changes);
+  diff_compared(access_of(*before.policy), access_of(*after.policy), changes);
   for (Change& change : diff_settings(before, after)) changes.push_back(std::move(change));
   return changes;
 }

@@ -61,6 +61,8 @@ class Document {
   NodeId copy(NodeId id);  // deep; the copy has no sibling
   Slice keep(std::string_view text);
   void append(NodeId parent, NodeId child);  // linear in the parent's children
+  // A new last child of `parent`, which may be kNoNode, without a line: it comes from a variable or a flag.
+  NodeId add_entry(NodeId parent, FileId file, NodeKind kind, std::string_view key, std::string_view value = {});
 
   // Room for so many more; growing in steps would copy a big file's nodes once more.
   void reserve(std::size_t nodes, std::size_t bytes);
@@ -77,6 +79,13 @@ class Document {
   Mark mark(NodeId id) const { return {nodes_[id].file, nodes_[id].line, nodes_[id].column}; }
   Mark key_mark(NodeId id) const { return {nodes_[id].file, nodes_[id].key_line, nodes_[id].key_column}; }
   NodeId find(NodeId parent, std::string_view key) const;  // kNoNode if there is none; parent may be kNoNode
+  // The same, and kNoNode for one that was refused; its text, empty for kNoNode; and the items of a list that were not
+  // refused, or the one value that stands for them.
+  NodeId usable(NodeId parent, std::string_view key) const;
+  std::string_view text(NodeId parent, std::string_view key) const;
+  std::vector<NodeId> items(NodeId parent, std::string_view key) const;
+  std::size_t count(NodeId id) const;  // of its children
+  bool is(NodeId id, NodeKind kind) const { return id != kNoNode && nodes_[id].kind == kind; }
 
   // "weir.yaml:12:3", or the variable's name.
   std::string where(Mark mark) const;
@@ -124,6 +133,8 @@ class Complaints {
  public:
   explicit Complaints(const Document& document) : document_(&document) {}
   void add(Mark mark, std::string sentence) { entries_.push_back({mark, std::move(sentence)}); }
+  void add(NodeId id, std::string sentence) { add(document_->mark(id), std::move(sentence)); }
+  void add_at_key(NodeId id, std::string sentence) { add(document_->key_mark(id), std::move(sentence)); }
   void add_all(const Complaints& more) { entries_.insert(entries_.end(), more.entries_.begin(), more.entries_.end()); }
   bool empty() const noexcept { return entries_.empty(); }
   std::size_t size() const noexcept { return entries_.size(); }

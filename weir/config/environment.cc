@@ -52,7 +52,7 @@ bool begins_like_a_setting(std::string_view variable) {
          std::ranges::any_of(file_fields(), [&](const Field& field) { return begins(variable_name(field.name)); });
 }
 
-std::string join(std::string_view path, std::string_view name) {
+std::string path_of(std::string_view path, std::string_view name) {
   return path.empty() ? std::string(name) : std::string(path) + "." + std::string(name);
 }
 
@@ -64,7 +64,7 @@ class Overlay {
   // Every field of a section. The section itself is made when a value needs it.
   void lay_section(NodeId parent, std::string_view path, std::span<const Field> fields) {
     for (const Field& field : fields) {
-      const std::string below = join(path, field.name);
+      const std::string below = path_of(path, field.name);
       if (field.type != Type::section) {
         lay_leaf(parent, below, field);
       } else if (field.shape == Shape::one) {
@@ -88,9 +88,9 @@ class Overlay {
   // Every entry of a map that the file has.
   void lay_entries(NodeId root, const Field& field) {
     const NodeId map = document_.find(root, field.name);
-    if (map == kNoNode || document_.node(map).kind != NodeKind::map || !mentions(field.name)) return;
-    for (NodeId entry = document_.node(map).child; entry != kNoNode; entry = document_.node(entry).next) {
-      const std::string path = join(field.name, document_.key(entry));
+    if (!document_.is(map, NodeKind::map) || !mentions(field.name)) return;
+    for (const NodeId entry : document_.children(map)) {
+      const std::string path = path_of(field.name, document_.key(entry));
       if (document_.node(entry).kind != NodeKind::map) continue;
       // What variables and flags say goes before what the file says in any other spelling; flags go before variables.
       make_room(document_, entry, mentioned(options_.environment, variable_name(path) + "_", field.fields, true));
@@ -98,7 +98,7 @@ class Overlay {
       const std::vector<std::string> flags = mentioned(options_.flags, path + ".", field.fields, false);
       if (flags.empty()) continue;
       make_room(document_, entry, flags);
-      for (const std::string& name : flags) lay_flag(entry, join(path, name), *find_field(field.fields, name));
+      for (const std::string& name : flags) lay_flag(entry, path_of(path, name), *find_field(field.fields, name));
     }
   }
 
@@ -133,7 +133,7 @@ class Overlay {
     if (has_listeners(document_, root)) return;
     drop(document_, root, "listen");
     const FileId nowhere = document_.add_file(std::string(kNoVariable));
-    const NodeId list = add_node(root, nowhere, NodeKind::sequence, "listen", "");
+    const NodeId list = document_.add_entry(root, nowhere, NodeKind::sequence, "listen");
     for (const Listener& listener : default_listeners()) {
       add_listener(list, nowhere, listener.address, listener.speak);
     }
@@ -163,10 +163,8 @@ class Overlay {
       if (std::find(flags_used_.begin(), flags_used_.end(), path) != flags_used_.end()) continue;
       std::vector<std::string_view> paths;
       for (const auto& [variable, named] : known_) paths.insert(paths.end(), named.begin(), named.end());
-      const std::string_view near = nearest_word(paths, path);
-      complaints.add(
-          {document_.add_file(std::string(kFlag) + path), 0, 0},
-          "there is no setting " + quote(path) + (near.empty() ? "" : "; did you mean " + quote(near) + "?"));
+      complaints.add({document_.add_file(std::string(kFlag) + path), 0, 0},
+                     "there is no setting " + quote(path) + did_you_mean(paths, path));
     }
     for (const auto& [variable, paths] : known_) {
       if (paths.size() < 2 || !options_.environment.contains(variable)) continue;
@@ -179,22 +177,11 @@ class Overlay {
   }
 
  private:
-  NodeId add_node(NodeId parent, FileId file, NodeKind kind, std::string_view key, std::string_view value) {
-    Node node;
-    node.kind = kind;
-    node.file = file;
-    node.key = document_.keep(key);
-    node.value = document_.keep(value);
-    const NodeId id = document_.add(node);
-    document_.append(parent, id);
-    return id;
-  }
-
   void add_listener(NodeId list, FileId file, std::string_view address, const std::vector<std::string>& words) {
-    const NodeId item = add_node(list, file, NodeKind::map, "", "");
-    add_node(item, file, NodeKind::scalar, "address", address);
-    const NodeId speak = add_node(item, file, NodeKind::sequence, "speak", "");
-    for (const std::string& word : words) add_node(speak, file, NodeKind::scalar, "", word);
+    const NodeId item = document_.add_entry(list, file, NodeKind::map, "");
+    document_.add_entry(item, file, NodeKind::scalar, "address", address);
+    const NodeId speak = document_.add_entry(item, file, NodeKind::sequence, "speak");
+    for (const std::string& word : words) document_.add_entry(speak, file, NodeKind::scalar, "", word);
   }
 
   // The entries of `listen` that speak it.
@@ -213,7 +200,7 @@ class Overlay {
   // What is wrong with it, or nothing.
   std::string lay_listener(NodeId list, FileId file, std::string_view speak, std::string_view value) {
     if (speak == "proxy" && !value.empty()) return "the proxy is not built yet: nothing can listen for it";
-    if (list == kNoNode || document_.node(list).kind != NodeKind::sequence) return {};  // the checker complains
+    if (!document_.is(list, NodeKind::sequence)) return {};  // the checker complains
     const std::vector<NodeId> found = speakers(list, speak);
     const auto place = [&](NodeId item) { return document_.where(document_.mark(item)); };
     if (found.size() > 1) {
@@ -298,7 +285,7 @@ class Overlay {
     if (list == kNoNode) return;
     if (document_.node(list).kind == NodeKind::map) return lay_item(list, path, field.fields);  // one, not a list
     std::size_t index = 0;
-    for (NodeId item = document_.node(list).child; item != kNoNode; item = document_.node(item).next) {
+    for (const NodeId item : document_.children(list)) {
       const std::string place = path + "[" + std::to_string(index++) + "]";
       if (document_.node(item).kind == NodeKind::map) lay_item(item, place, field.fields);
     }
@@ -306,7 +293,7 @@ class Overlay {
 
   void lay_item(NodeId item, const std::string& path, std::span<const Field> fields) {
     for (const Field& field : fields) {
-      const std::string below = join(path, field.name);
+      const std::string below = path_of(path, field.name);
       if (field.type != Type::section) {
         lay_flag(item, below, field);
       } else {
@@ -340,7 +327,7 @@ class Overlay {
 
   void lay_below(NodeId parent, const std::string& path, const Field& field) {
     const NodeId found = document_.find(parent, field.name);
-    if (found != kNoNode && document_.node(found).kind == NodeKind::map) return lay_section(found, path, field.fields);
+    if (document_.is(found, NodeKind::map)) return lay_section(found, path, field.fields);
     if (found != kNoNode && document_.node(found).kind != NodeKind::null) return;  // the checker complains
     Node node;
     node.kind = NodeKind::map;

@@ -20,18 +20,12 @@ class Sketch {
         complaints_(complaints),
         here_(document.add_file(std::string(kNoVariable))) {}
 
-  NodeId map(NodeId parent, std::string_view key) {
-    Node node;
-    node.kind = NodeKind::map;
-    return add(node, parent, key, here_);
-  }
+  NodeId map(NodeId parent, std::string_view key) { return document_.add_entry(parent, here_, NodeKind::map, key); }
 
   // The entry has the variable's place, or none if the variable is not set.
-  void scalar(NodeId parent, std::string_view key, std::string_view value, std::string_view variable = {}) {
-    Node node;
-    node.kind = NodeKind::scalar;
-    node.value = document_.keep(value);
-    add(node, parent, key, environment_.contains(variable) ? document_.add_file(std::string(variable)) : here_);
+  void scalar(NodeId parent, std::string_view key, std::string_view value, std::string_view variable) {
+    const FileId file = environment_.contains(variable) ? document_.add_file(std::string(variable)) : here_;
+    document_.add_entry(parent, file, NodeKind::scalar, key, value);
   }
 
   std::string value(std::string_view name, std::string_view fallback) const {
@@ -67,14 +61,6 @@ class Sketch {
  private:
   void complain(std::string_view name, std::string sentence) {
     complaints_.add({document_.add_file(std::string(name)), 0, 0}, std::move(sentence));
-  }
-
-  NodeId add(Node node, NodeId parent, std::string_view key, FileId file) {
-    node.file = file;
-    node.key = document_.keep(key);
-    const NodeId id = document_.add(node);
-    if (parent != kNoNode) document_.append(parent, id);
-    return id;
   }
 
   const Environment& environment_;

@@ -474,6 +474,12 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
+std::string join(std::span<const std::string_view> parts, std::string_view separator) {
+  std::string out;
+  for (const std::string_view part : parts) out.append(out.empty() ? "" : separator).append(part);
+  return out;
+}
+
 std::string_view find_choice(const Field& field, std::string_view text) {
   for (const std::string_view word : split(field.choices, ' ')) {
     if (word == text || (field.type == Type::choice_any && equals_ignoring_case(word, text))) return word;

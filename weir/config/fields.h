@@ -186,6 +186,7 @@ struct Field {
 
 // The parts of a text between separators; none of an empty text.
 std::vector<std::string_view> split(std::string_view text, char separator);
+std::string join(std::span<const std::string_view> parts, std::string_view separator);
 
 // The text in the case of the table: "PASSTHROUGH" is "passThrough". Empty if it is no choice.
 std::string_view find_choice(const Field& field, std::string_view text);

@@ -46,19 +46,18 @@ class ListenerCheck {
 
  private:
   NodeId find(NodeId item, std::string_view key) const {
-    const NodeId id = document_.find(item, key);
-    return id == kNoNode || document_.node(id).refused || document_.node(id).kind == NodeKind::null ? kNoNode : id;
+    const NodeId id = document_.usable(item, key);
+    return document_.is(id, NodeKind::null) ? kNoNode : id;
   }
 
   void look_at_address(NodeId address) {
     const Result<std::string> place = canonical_address(document_.value(address));
-    if (!place) return complaints_.add(document_.mark(address), place.error().detail);
+    if (!place) return complaints_.add(address, place.error().detail);
     if (place->ends_with(":0")) return;
     const auto [first, is_new] = seen_.emplace(*place, address);
     if (is_new) return;
-    complaints_.add(document_.mark(address), "address " + quote(document_.value(address)) +
-                                                 " is already listened on at " +
-                                                 document_.where(document_.mark(first->second)));
+    complaints_.add(address, "address " + quote(document_.value(address)) + " is already listened on at " +
+                                 document_.where(document_.mark(first->second)));
   }
 
   void look_at_words(NodeId item, NodeId speak, NodeId address) {
@@ -68,21 +67,21 @@ class ListenerCheck {
     for (const NodeId word : document_.children(node.kind == NodeKind::sequence ? speak : kNoNode)) {
       if (document_.node(word).refused) continue;
       if (words.insert(document_.value(word)).second) continue;
-      complaints_.add(document_.mark(word), "speak: " + quote(document_.value(word)) + " is given twice");
+      complaints_.add(word, "speak: " + quote(document_.value(word)) + " is given twice");
     }
-    if (words.empty() && !node.refused) complaints_.add(document_.mark(speak), "speak must name at least one protocol");
+    if (words.empty() && !node.refused) complaints_.add(speak, "speak must name at least one protocol");
     const bool alone = words.contains("resp") || words.contains("admin");
     if (alone && words.size() > 1) {
-      complaints_.add(document_.mark(speak), "speak: resp and admin need an address of their own");
+      complaints_.add(speak, "speak: resp and admin need an address of their own");
     }
     if (words.contains("proxy") && !backend_) {
-      complaints_.add(document_.mark(speak), "speak proxy needs a route with a backend");
+      complaints_.add(speak, "speak proxy needs a route with a backend");
     }
     if (!node.refused) look_at_secrets(item, words);
     if (words.contains("admin") && !tokens_ && address != kNoNode && is_reachable(document_.value(address))) {
-      complaints_.add(document_.mark(address), "address " + quote(document_.value(address)) +
-                                                   " is not loopback: an admin listener there needs admin.read_token "
-                                                   "or admin.write_token");
+      complaints_.add(address, "address " + quote(document_.value(address)) +
+                                   " is not loopback: an admin listener there needs admin.read_token "
+                                   "or admin.write_token");
     }
   }
 
@@ -93,7 +92,7 @@ class ListenerCheck {
       const bool given =
           secret != kNoNode && (document_.node(secret).kind == NodeKind::sequence || !document_.value(secret).empty());
       if (!given || is_used) return;
-      complaints_.add(document_.mark(secret),
+      complaints_.add(secret,
                       std::string(field).append(" protects nothing here: only ").append(who).append(" for one"));
     };
     useless("password", words.contains("resp"), "resp asks");
@@ -109,18 +108,17 @@ class ListenerCheck {
     if (token == kNoNode) return;
     const auto differs = [&](NodeId one) {
       if (write == kNoNode || document_.value(write).empty() || document_.value(one) != document_.value(write)) return;
-      complaints_.add(document_.mark(write), "write_token must not be the token: everybody could write");
+      complaints_.add(write, "write_token must not be the token: everybody could write");
     };
     if (document_.node(token).kind == NodeKind::scalar) return differs(token);
-    std::size_t size = 0;
+    const std::size_t size = document_.count(token);
     for (const NodeId one : document_.children(token)) {
-      ++size;
       if (document_.node(one).refused) continue;
-      if (document_.value(one).empty()) complaints_.add(document_.mark(one), "token: one of a list must not be empty");
+      if (document_.value(one).empty()) complaints_.add(one, "token: one of a list must not be empty");
       differs(one);
     }
     if (size == 0 || size > bounds::listener_tokens_max) {
-      complaints_.add(document_.mark(token), "token must be one or two, not " + std::to_string(size));
+      complaints_.add(token, "token must be one or two, not " + std::to_string(size));
     }
   }
 
@@ -129,11 +127,11 @@ class ListenerCheck {
     const NodeId mode = find(tls, "client_auth");
     const NodeId authority = find(tls, "client_ca");
     if (mode == kNoNode || (authority != kNoNode && !document_.value(authority).empty())) return;
-    complaints_.add(document_.mark(mode), "client_auth needs client_ca, which says whose certificates are good");
+    complaints_.add(mode, "client_auth needs client_ca, which says whose certificates are good");
   }
 
   void look_at_certificates(NodeId tls) {
-    for (NodeId item = document_.node(tls).child; item != kNoNode; item = document_.node(item).next) {
+    for (const NodeId item : document_.children(tls)) {
       if (item == document_.node(tls).child) {
         look_at_clients(item);
         continue;
@@ -141,17 +139,16 @@ class ListenerCheck {
       for (const std::string_view field : {"client_ca", "client_auth", "min_version"}) {
         const NodeId found = find(item, field);
         if (found == kNoNode) continue;
-        complaints_.add(document_.mark(found), std::string(field) +
-                                                   " belongs in the first entry of tls: it holds for "
-                                                   "the whole listener");
+        complaints_.add(found, std::string(field) +
+                                   " belongs in the first entry of tls: it holds for "
+                                   "the whole listener");
       }
     }
-    std::size_t size = 0;
-    for (NodeId item = document_.node(tls).child; item != kNoNode; item = document_.node(item).next) ++size;
-    if (size == 0) complaints_.add(document_.mark(tls), "tls must have at least one certificate");
+    const std::size_t size = document_.count(tls);
+    if (size == 0) complaints_.add(tls, "tls must have at least one certificate");
     if (size > bounds::listener_certificates_max) {
-      complaints_.add(document_.mark(tls), "tls has " + std::to_string(size) + " certificates, at most " +
-                                               std::to_string(bounds::listener_certificates_max) + " are possible");
+      complaints_.add(tls, "tls has " + std::to_string(size) + " certificates, at most " +
+                               std::to_string(bounds::listener_certificates_max) + " are possible");
     }
   }
 
@@ -173,9 +170,9 @@ Result<std::string> canonical_address(std::string_view text) {
 
 void check_listeners(const Document& document, NodeId root, const Admin& tokens, Complaints& complaints) {
   const NodeId listen = document.find(root, "listen");
-  if (listen == kNoNode || document.node(listen).kind != NodeKind::sequence) return;
+  if (!document.is(listen, NodeKind::sequence)) return;
   if (document.node(listen).child == kNoNode) {
-    complaints.add(document.mark(listen), "listen must have at least one entry; leave it out for the default ones");
+    complaints.add(listen, "listen must have at least one entry; leave it out for the default ones");
   }
   ListenerCheck check(document, root, tokens, complaints);
   for (const NodeId item : document.children(listen)) {

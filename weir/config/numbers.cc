@@ -28,9 +28,8 @@ template <class T>
 void say(const Document& document, Written::Said<T>& said, T value, NodeId at, std::string_view what,
          Complaints& complaints) {
   if (said.value && *said.value != value) {
-    complaints.add(document.mark(at), std::string(document.key(at)) + " gives a " + std::string(what) + " of " +
-                                          print(value) + ", but " + std::string(document.key(said.at)) + " gives " +
-                                          print(*said.value));
+    complaints.add(at, std::string(document.key(at)) + " gives a " + std::string(what) + " of " + print(value) +
+                           ", but " + std::string(document.key(said.at)) + " gives " + print(*said.value));
     return;
   }
   if (!said.value) said = {value, at};
@@ -81,9 +80,8 @@ Written read_numbers(const Document& document, NodeId section, Complaints& compl
   if (zero_average == kNoNode) return written;
   written.unlimited = true;
   if (written.count.value) {
-    complaints.add(document.mark(zero_average), "average 0 means unlimited, but " +
-                                                    std::string(document.key(written.count.at)) + " gives a count of " +
-                                                    print(*written.count.value));
+    complaints.add(zero_average, "average 0 means unlimited, but " + std::string(document.key(written.count.at)) +
+                                     " gives a count of " + print(*written.count.value));
   }
   return written;
 }
@@ -107,7 +105,7 @@ std::optional<Limit> make_limit(const Document& document, const Written& written
   if (written.unlimited || !written.any()) return std::nullopt;
   const auto lacks = [&](NodeId at, std::string_view what) {
     if (!written.spoiled) {
-      complaints.add(document.mark(at), std::string(document.key(at)) + " needs " + std::string(what));
+      complaints.add(at, std::string(document.key(at)) + " needs " + std::string(what));
     }
     return std::nullopt;
   };
@@ -143,7 +141,7 @@ std::optional<Limit> make_limit(const Document& document, const Written& written
              (period ? " is too long: at most " : " is too slow: a period of at most ") + print(document.window_max()) +
              (document.window_max() < bounds::window_max ? " is possible on Redis" : " is possible");
   }
-  complaints.add(document.mark(inherited ? written.heir : at), detail);
+  complaints.add(inherited ? written.heir : at, detail);
   return std::nullopt;
 }
 

@@ -35,30 +35,31 @@ std::vector<std::string> split_default(const Field& field) {
 
 // One spelling for each value of a field that was checked.
 std::string meaning_of(const Field& field, const std::string& text) {
+  const auto number = [&](const auto& value) { return value ? std::to_string(*value) : text; };
   switch (field.type) {
     case Type::secret:
       return text.empty() ? text : std::to_string(std::hash<std::string>{}(text));
-    case Type::duration:
-      if (const auto value = parse_duration(text)) return std::to_string(value->count());
-      return text;
+    case Type::duration: {
+      const Result<Duration> value = parse_duration(text);
+      return value ? std::to_string(value->count()) : text;
+    }
     case Type::size:
-      if (const auto value = parse_size(text)) return std::to_string(*value);
-      return text;
+      return number(parse_size(text));
     case Type::integer:
-      if (const auto value = parse_integer(text)) return std::to_string(*value);
-      return text;
+      return number(parse_integer(text));
     case Type::share:
-      if (const auto value = parse_share(text)) return std::to_string(*value);
-      return text;
-    case Type::prefix:
-      if (const auto value = IpPrefix::parse(text)) return value->print();
-      return text;
+      return number(parse_share(text));
+    case Type::prefix: {
+      const Result<IpPrefix> value = IpPrefix::parse(text);
+      return value ? value->print() : text;
+    }
     case Type::choice:
     case Type::choice_any:
       return std::string(find_choice(field, text));
-    case Type::address:
-      if (const auto value = canonical_address(text)) return *value;
-      return text;
+    case Type::address: {
+      const Result<std::string> value = canonical_address(text);
+      return value ? *value : text;
+    }
     default:
       return text;
   }

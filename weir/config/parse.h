@@ -38,7 +38,7 @@ struct Options {
   Environment environment;  // as data: nothing here reads the process's own
   Environment flags;        // path to value, e.g. {"redis.mode", "cluster"}, {"listen[0].address", …}
   std::vector<Amendment> amendments;
-  // The key of `hashed` limits when `hash_key` is empty: whoever keeps the state makes one and gives it here.
+  // The key of `hashed` limits where `hash_key` is empty: a server makes one and keeps it with its state.
   std::string made_hash_key;
   // The keys of tokens in force: they stay where the key file cannot be used.
   JwtKeys jwt_keys;
@@ -80,8 +80,22 @@ struct Loaded {
 
 using Outcome = std::variant<Loaded, Problems>;
 
-// The file at `path`, and the files it names. An empty path: the environment alone (WEIR_RATE_LIMIT_*).
+// A configuration that was read and checked, and lacks only its policy: that needs the key of hashed limits, which a
+// server has only after it has opened the state that the settings name.
+struct Checked {
+  Loaded loaded;  // without a policy
+  Policy::Parts parts;
+  std::vector<AccessEntry> access;  // with ids as written
+
+  // `made_hash_key` as in Options.
+  Loaded finish(std::string_view made_hash_key) &&;
+};
+
+// The file at `path`, and the files it names, each of them read once. An empty path: the environment alone
+// (WEIR_RATE_LIMIT_*).
 Outcome load(const std::string& path, const Options& options);
+// The same up to the policy; Options::made_hash_key is not used.
+std::variant<Checked, Problems> check(const std::string& path, const Options& options);
 
 // The same for text already in memory; `name` stands in positions, and relative paths start from its directory.
 Outcome parse(std::string_view text, const std::string& name, const Options& options);

@@ -474,5 +474,27 @@ TEST(Parse, ForeignSpellingsBecomeOurNumbers) {
   EXPECT_EQ(made.policy->find("c")->idle_min, 3600s);
 }
 
+// A server opens its state, which has the key, between the two.
+TEST(Parse, ReadsEachFileOnceAndTakesTheHashKeyAfterwards) {
+  std::vector<std::string> read;
+  Options options;
+  options.made_hash_key = "key";
+  options.read = [&](const std::string& path) -> Result<std::string> {
+    read.push_back(path);
+    if (path == "limits.yaml") return std::string("mail: {rate: 1/s, hashed: true}");
+    return std::string("limits: limits.yaml\naccess: {deny: [{limit: mail, id: a@example.com}]}");
+  };
+  auto checked = check("weir.yaml", options);
+  EXPECT_EQ(read, (std::vector<std::string>{"weir.yaml", "limits.yaml"}));
+  const Loaded finished = std::get<Checked>(std::move(checked)).finish("key");
+  EXPECT_EQ(read.size(), 2u);
+  const Loaded made = loaded(load("weir.yaml", options));
+  ASSERT_EQ(finished.policy->access().entries().size(), 1u);
+  EXPECT_EQ(finished.policy->access().entries()[0].id, *finished.policy->bucket_id("mail", "a@example.com"));
+  EXPECT_EQ(finished.policy->access().entries()[0].id, made.policy->access().entries()[0].id);
+  EXPECT_NE(std::get<Checked>(check("weir.yaml", options)).finish("other").policy->access().entries()[0].id,
+            made.policy->access().entries()[0].id);
+}
+
 }  // namespace
 }  // namespace weir::config

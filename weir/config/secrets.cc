@@ -21,7 +21,7 @@ constexpr std::string_view kFile = "file:";
 void resolve_one(const Options& options, Document& document, NodeId id, const Field& field, Complaints& complaints) {
   const auto refuse = [&](const std::string& why) {
     document.node(id).refused = true;
-    complaints.add(document.mark(id), std::string(field.name) + ": " + why);
+    complaints.add(id, std::string(field.name) + ": " + why);
   };
   const std::string text(document.value(id));
   std::string secret;  // an empty one would be none: whoever asked for one would be let in without
@@ -107,7 +107,7 @@ void resolve_secrets(const Options& options, Document& document, NodeId section,
       resolve(id);
       continue;
     }
-    for (NodeId item = document.node(id).child; item != kNoNode; item = document.node(item).next) resolve(item);
+    for (const NodeId item : document.children(id)) resolve(item);
   }
 }
 

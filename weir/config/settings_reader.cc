@@ -34,11 +34,11 @@ void fill_section(const Document& document, NodeId section, std::span<const Fiel
     if (field.member.set != nullptr) field.member.set(read_given(document, section, field), into);
     if (field.member.open == nullptr) continue;
     const NodeId id = document.find(section, field.name);
-    if (field.shape == Shape::one || (id != kNoNode && document.node(id).kind == NodeKind::map)) {
+    if (field.shape == Shape::one || (document.is(id, NodeKind::map))) {
       fill_section(document, id, field.fields, field.member.open(into));
       continue;
     }
-    if (id == kNoNode || document.node(id).kind != NodeKind::sequence) continue;
+    if (!document.is(id, NodeKind::sequence)) continue;
     for (const NodeId item : document.children(id)) {
       if (!document.node(item).refused) fill_section(document, item, field.fields, field.member.open(into));
     }

@@ -300,7 +300,7 @@ class Whole(unittest.TestCase):
         replace(os.path.join(server.directory, "overrides.yaml"), "orders:nobody: {burst: 0}\nnope:1: {rate: 1/s}\n")
         replace(server.config, changed)
         server.process.send_signal(signal.SIGHUP)
-        seen = wait_for_line(server, "not reloaded: what was in force stays in force")
+        seen = wait_for_line(server, "reload failed; keeping the running configuration")
         self.assertTrue(any("burst 0 must be at least 1" in line for line in seen), seen)
         self.assertTrue(any("nope" in line for line in seen), "every problem is told, not only the first")
         status, headers, body = server.post("/v1/peek", {"limit": "orders", "id": "nobody"})
@@ -328,7 +328,7 @@ class Whole(unittest.TestCase):
         text = POLICY.replace("threads: 2", "threads: 1\nstate: {live: /nowhere/state}\nfailure_code: 503\nheaders: {reset: delta}")
         replace(server.config, text.replace('"127.0.0.1:0", speak: resp', '"127.0.0.1:1", speak: resp'))
         server.process.send_signal(signal.SIGHUP)
-        line = wait_for_line(server, "only a restart puts it in force")[-1]
+        line = wait_for_line(server, "changed settings that need a restart")[-1]
         for name in ("listen[1].address", "threads", "state.live"):
             self.assertIn(name, line)
         for name in ("failure_code", "headers", "limits"):
@@ -351,7 +351,7 @@ class Whole(unittest.TestCase):
             pass
         replace(server.config, "nonsense: 1\n")
         server.process.send_signal(signal.SIGHUP)
-        seen = wait_for_line(server, "not reloaded")
+        seen = wait_for_line(server, "reload failed")
         self.assertTrue(all(" error " in line for line in seen), seen)
 
 

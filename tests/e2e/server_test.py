@@ -206,7 +206,7 @@ class Life(unittest.TestCase):
         self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "1", "cost": 5})[0], 200)
         server.write(POLICY.replace("burst: 5", "burst: 6").replace("per-ip:", "per-ip: {nonsense: 1}\n  other:"))
         server.process.send_signal(signal.SIGHUP)
-        while "not reloaded" not in server.process.stderr.readline():
+        while "reload failed" not in server.process.stderr.readline():
             pass
         self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "1"})[0], 429)
         server.write(POLICY.replace("burst: 5", "burst: 6"))

@@ -44,7 +44,7 @@ Sessions http_sessions(std::size_t index, ServerServices& around, Pipeline& pipe
   pipeline.on_configuration([shared, index](const config::Loaded& now) {
     shared->tokens = {now.settings.listen[index].tokens, now.settings.listen[index].write_token};
   });
-  // Whoever reaches a UNIX socket is on this machine.
+  // A peer on a UNIX socket is on this machine.
   return [shared](std::string_view peer) {
     return std::make_unique<HttpSession>(*shared, peer.empty() ? "127.0.0.1" : peer);
   };

@@ -19,10 +19,10 @@
 
 namespace weir::app {
 
-// What sessions need to know of the process around them. Outlives the server.
+// What sessions need from the process. Outlives the server.
 struct ServerServices {
   const Health& health;
-  // Where the configuration lies: the files that it names are found from there.
+  // The folder of the configuration: relative paths in it start here.
   std::string folder;
   // One sentence for an operator. Called in any thread.
   std::function<void(LogLevel, std::string_view)> log;

@@ -161,7 +161,7 @@ cli::Exit Serving::start() {
 void Serving::close_state() {
   if (state_.table == nullptr) return;
   if (auto sealed = state_.seal(clock_->now()); !sealed) log_.error(sealed.error().detail);
-  state_.file = LiveFile();  // before the lock: whoever waits for that opens this file next
+  state_.file = LiveFile();  // before the lock: the process that waits for it opens this file next
   lock_.release();
 }
 
@@ -247,7 +247,7 @@ Result<void> Serving::open_known(const config::State& state) {
   const auto write = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); };
   // At most that: a clock that a test has set back between the two readings would make it longer.
   if (!redis_admin_->share(*keeper_, write, std::clamp(left, Duration::zero(), Duration{kKnownPatience}))) {
-    say("Redis could not be asked for adjustments and access lists: they will be in force when it can");
+    say("Redis unavailable: adjustments and access lists apply when it is reachable");
   }
   return {};
 }
@@ -288,7 +288,7 @@ config::Outcome Serving::load(const std::vector<config::Amendment>& amendments) 
   return std::get<config::Checked>(std::move(outcome)).finish(hash_key());
 }
 
-// What others keep a copy of.
+// Applies the settings that other parts of the process keep a copy of.
 void Serving::apply(const config::Loaded& now) {
   apply_log(now.settings, log_);
   state_.table->keep_idle(cli::longest_idle(*now.policy));
@@ -296,7 +296,8 @@ void Serving::apply(const config::Loaded& now) {
   warn_of_orphans(*now.policy);
 }
 
-// A hash_key that changed leaves run-time entries behind that nobody can match: they are kept, in case it comes back.
+// After a change of hash_key, run-time entries hashed under the old key match no one. They are kept in case it comes
+// back.
 void Serving::warn_of_orphans(const Policy& policy) {
   const Wall now = clock_->wall();
   std::size_t orphans = 0;

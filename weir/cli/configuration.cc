@@ -29,8 +29,8 @@ config::Environment process_environment() {
   return environment;
 }
 
-// A setting that nothing acts on yet: ignoring it would be a promise broken in silence. A service that is not asked, or
-// a port that speaks something else too, promises nothing.
+// A setting that nothing acts on yet, and that a server must not ignore silently. A service that is off, and a port
+// that also speaks something that is built, are fine.
 bool is_unbuilt(const config::Setting& setting) {
   const std::string_view path = setting.path;
   const std::string_view value = setting.value;
@@ -72,7 +72,7 @@ config::Problems unbuilt(const config::Loaded& loaded) {
     if (setting.origin == "default" || !is_unbuilt(setting)) continue;
     const bool speak = setting.path.ends_with(".speak");
     const std::string what = setting.path + (speak ? " " + setting.value : "");
-    problems.push_back({setting.origin, 0, 0, what + " is not built yet, and the server must not ignore it"});
+    problems.push_back({setting.origin, 0, 0, what + " is not built yet"});
   }
   return problems;
 }
@@ -126,7 +126,7 @@ std::vector<std::string> doubt_listeners(const config::Loaded& loaded) {
     const std::string path = "listen[" + std::to_string(i) + "].address";
     const auto place = std::ranges::find(loaded.origins, path, &config::Setting::path);
     sentences.push_back((place == loaded.origins.end() ? "" : place->origin + ": ") + "address " +
-                        quote(listener.address) + " is not loopback, and whoever reaches it may call it: give it a " +
+                        quote(listener.address) + " is not loopback and accepts calls without a secret: give it a " +
                         (resp ? "password" : "token") + ", or tls with client_ca");
   }
   return sentences;
@@ -157,7 +157,7 @@ config::Outcome load(const std::string& path, const Flags& flags) {
 
 std::variant<config::Checked, config::Problems> check_to_serve(const std::string& path, config::Options options) {
   options.environment = process_environment();
-  if (options.empty_before) options.pipe_patience = std::chrono::seconds{1};  // nobody types a reload
+  if (options.empty_before) options.pipe_patience = std::chrono::seconds{1};  // a reload is not typed into a terminal
   auto outcome = config::check(path, options);
   auto* const checked = std::get_if<config::Checked>(&outcome);
   if (checked == nullptr) return outcome;
@@ -165,7 +165,8 @@ std::variant<config::Checked, config::Problems> check_to_serve(const std::string
   if (config::Problems problems = unbuilt(loaded); !problems.empty()) return problems;
   const auto is_cache = [](const config::Setting& setting) { return setting.path.starts_with("cache_redis."); };
   if (std::ranges::any_of(loaded.origins, is_cache)) {
-    loaded.warnings.push_back("cache_redis is for what an external service says; there is none, so it is not used");
+    loaded.warnings.push_back(
+        "cache_redis is not used: it caches the answers of an external service, and there is none");
   }
   return outcome;
 }

@@ -37,8 +37,8 @@ struct ServerStart {
   std::shared_ptr<JwtCounts> jwt_counts;
 };
 
-// What a server starts from, or changes to: it refuses what it would have to ignore. `options` have no environment: the
-// process's own is used.
+// Reads a configuration for a server to start with or to reload. Refuses settings that nothing acts on yet. The
+// environment is the process's own, not that of `options`.
 std::variant<config::Checked, config::Problems> check_to_serve(const std::string& path, config::Options options);
 
 // What a server refuses because nothing acts on it yet; everything else agrees with load().

@@ -58,7 +58,7 @@ class AccessReader {
     entries_.push_back(std::move(entry));
   }
 
-  // The id as it would stand in bucket keys. False: it has its complaint.
+  // The id as in a bucket key. False: a problem was reported.
   bool write_id(NodeId item, AccessEntry& entry) {
     const auto found = limits_.by_name.find(entry.limit);
     if (found == limits_.by_name.end()) {

@@ -16,7 +16,7 @@ namespace weir::config {
 std::vector<AccessEntry> read_access(const Document& document, NodeId root, const Limits& limits, int ipv6_prefix,
                                      Complaints& complaints);
 
-// The same with ids as in bucket keys. Without a hash key, entries of hashed limits cover nobody. REQUIRES: the entries
+// The same with ids as in bucket keys. Without a hash key, entries of hashed limits match no one. REQUIRES: the entries
 // were read without a complaint, against these limits.
 AccessList build_access(std::vector<AccessEntry> entries, std::span<const NamedLimit> limits, int ipv6_prefix,
                         std::string_view hash_key);

@@ -14,8 +14,8 @@
 namespace weir::config {
 namespace {
 
-// What a policy is made of. The rest of a configuration stays as it is unless the body says otherwise: whoever sends
-// other limits does not mean to fail open.
+// What a policy is made of. The rest of a configuration stays as it is unless the body says otherwise: a request
+// that replaces the limits must not change failure_policy by leaving it out.
 constexpr std::array<std::string_view, 5> kPolicyFields = {"limits", "names", "overrides", "routes", "access"};
 
 class Amender {
@@ -34,10 +34,10 @@ class Amender {
       complaints_.add(entry, std::string(document_.key(entry)) + " must be a map here, not a file");
       document_.node(entry).refused = true;
     }
-    lay(root_, body);
+    take_over(root_, body);
   }
 
-  // The numbers of limits that there are.
+  // Changes the numbers of existing limits.
   void merge(NodeId body) {
     for (const NodeId section : children(body)) {
       if (document_.key(section) == "limits" && document_.node(section).kind == NodeKind::map) {
@@ -67,8 +67,8 @@ class Amender {
     }
     std::vector<std::string> words;
     for (const NodeId number : children(entry)) words.emplace_back(document_.key(number));
-    make_room(document_, limit, words);
-    lay(limit, entry);
+    remove_replaced(document_, limit, words);
+    take_over(limit, entry);
   }
 
   void complain_unknown(NodeId entry, NodeId limits, NodeId names) {
@@ -82,7 +82,7 @@ class Amender {
 
   // The entries of `body` in `section`, in place of those with the same keys. All of them: a key written twice in the
   // body stays twice, and is found by the check.
-  void lay(NodeId section, NodeId body) {
+  void take_over(NodeId section, NodeId body) {
     const std::vector<NodeId> entries = children(body);
     for (const NodeId entry : entries) drop(document_, section, std::string(document_.key(entry)));
     for (const NodeId entry : entries) {

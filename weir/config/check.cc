@@ -49,14 +49,14 @@ std::optional<std::string> check_parsed(const Field& field, const Result<T>& par
   return says_its_name ? detail : name_of(field) + ": " + detail;
 }
 
-void refuse_twin(Document& document, NodeId first, NodeId second, Complaints& complaints) {
+void refuse_duplicate(Document& document, NodeId first, NodeId second, Complaints& complaints) {
   document.node(second).refused = true;
   complaints.add_at_key(second, "key " + quote(document.key(second)) + " is written twice; the first is at " +
                                     document.where(document.key_mark(first)));
 }
 
 // The first entry before `entry` with the same key, or kNoNode.
-NodeId find_twin(const Document& document, NodeId map, NodeId entry) {
+NodeId find_duplicate(const Document& document, NodeId map, NodeId entry) {
   for (const NodeId other : document.children(map)) {
     if (other == entry) return kNoNode;
     if (document.key(other) == document.key(entry)) return other;
@@ -89,19 +89,19 @@ void check_unique_large(Document& document, NodeId map, std::size_t size, Compla
     if (!taken()) {
       slots[at] = {hash, entry};
     } else {
-      refuse_twin(document, slots[at].entry, entry, complaints);
+      refuse_duplicate(document, slots[at].entry, entry, complaints);
     }
   }
 }
 
-// A key that stands twice. Most maps are small, and a few are very large.
+// Finds duplicate keys. Most maps are small, and a few are very large.
 void check_unique(Document& document, NodeId map, Complaints& complaints) {
   constexpr std::size_t small = 32;
   const std::size_t size = document.count(map);
   if (size > small) return check_unique_large(document, map, size, complaints);
   for (const NodeId entry : document.children(map)) {
-    const NodeId first = find_twin(document, map, entry);
-    if (first != kNoNode) refuse_twin(document, first, entry, complaints);
+    const NodeId first = find_duplicate(document, map, entry);
+    if (first != kNoNode) refuse_duplicate(document, first, entry, complaints);
   }
 }
 
@@ -124,7 +124,7 @@ void refuse(Document& document, NodeId id, Complaints& complaints, std::string s
   complaints.add(id, std::move(sentence));
 }
 
-// What a sentence calls a value: its field, or its key where that is anybody's choice.
+// What a sentence calls a value: its field, or in a map its key.
 enum class Label { field, key };
 
 // One value, not a list or map of them.
@@ -275,8 +275,8 @@ void check_section(Document& document, NodeId section, std::span<const Field> fi
       document.node(entry).refused = true;
       if (!unknown.insert(key).second) continue;  // only written twice
       const std::string hint = did_you_mean(names_of(fields), key);
-      complaints.add_at_key(
-          entry, "unknown key " + quote(key) + (hint.empty() ? "; known are " + join(names_of(fields), ", ") : hint));
+      complaints.add_at_key(entry, "unknown key " + quote(key) +
+                                       (hint.empty() ? "; known keys are " + join(names_of(fields), ", ") : hint));
       document.node(section).refused = true;
       continue;
     }

@@ -1,5 +1,5 @@
-// Holds a Document against the table of fields.h: unknown keys, keys written twice, wrong types, bad values. Reports
-// every problem, and marks what it refused so that whoever reads it later stays silent.
+// Checks a Document against the table of fields.h: unknown keys, duplicate keys, wrong types, bad values. Reports every
+// problem, and marks refused nodes so that later readers do not report them again.
 #pragma once
 
 #include <optional>

@@ -221,7 +221,7 @@ std::string Change::text() const {
       out = "changed " + what + ": " + before + " -> " + after;
       break;
   }
-  return live ? out : out + " (only after a restart)";
+  return live ? out : out + " (needs a restart)";
 }
 
 void keep_fixed(Settings running, Settings& next) {

@@ -7,14 +7,14 @@
 
 namespace weir::config {
 
-using namespace six;
+using namespace alone;
 
 namespace {
 
 // Builds a tree by hand.
-class Sketch {
+class TreeSketch {
  public:
-  Sketch(const Environment& environment, Document& document, Complaints& complaints)
+  TreeSketch(const Environment& environment, Document& document, Complaints& complaints)
       : environment_(environment),
         document_(document),
         complaints_(complaints),
@@ -40,7 +40,7 @@ class Sketch {
     return fallback;
   }
 
-  // A value of one of the table's fields; a bad one has its complaint, and then the default stands for it. Here and not
+  // A value of one of the table's fields; a bad one is reported, and the default is used. Here and not
   // when the tree is checked, because a variable counts even where nothing uses it.
   std::string checked(std::string_view name, const Field& field, std::string_view fallback) {
     const std::string text = value(name, fallback);
@@ -72,7 +72,7 @@ class Sketch {
 }  // namespace
 
 NodeId environment_alone(const Environment& environment, Document& document, Complaints& complaints) {
-  Sketch sketch(environment, document, complaints);
+  TreeSketch sketch(environment, document, complaints);
   const bool enabled = sketch.flag(kEnabled, true);
   const bool by_ip = sketch.flag(kByIp, true);
   const bool by_apikey = sketch.flag(kByApikey, false);
@@ -99,7 +99,7 @@ NodeId environment_alone(const Environment& environment, Document& document, Com
     sketch.scalar(limit, "key", strategy.key, strategy.variable);
     sketch.scalar(limit, "rate", rate, kPerSecond);
     sketch.scalar(limit, "burst", burst, kBurst);
-    // Switched off is not the same as absent: whoever names the limit is let through.
+    // A limit that is off still exists: callers that name it are let through.
     if (!enabled) sketch.scalar(limit, "mode", "off", kEnabled);
   }
   const NodeId memory = sketch.map(root, "memory");

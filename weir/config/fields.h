@@ -73,7 +73,7 @@ void assign(const Given& given, int& to);
 void assign(const Given& given, std::int64_t& to);
 void assign(const Given& given, Duration& to);
 std::size_t choice_index(const Given& given);
-// Enumerators stand in the order of the choices.
+// Enumerators have the order of the choices.
 template <class E>
 requires std::is_enum_v<E>
 void assign(const Given& given, E& to) {

@@ -44,7 +44,7 @@ class LimitReader {
   bool has(std::string_view key) const { return find(key) != kNoNode; }
   std::string_view text(std::string_view key) const { return document_.text(entry_, key); }
 
-  // Enumerators stand in the order of the choices, and the first is the default.
+  // Enumerators have the order of the choices, and the first is the default.
   template <class E>
   E choice(std::string_view key) const {
     E chosen{};
@@ -81,7 +81,7 @@ class LimitReader {
     for (const NodeId item : document_.children(schedule)) {
       if (document_.node(item).kind != NodeKind::map) continue;
       const Written own = read_numbers(document_, item, complaints_);
-      if (!own.any() && !own.spoiled) {
+      if (!own.any() && !own.has_refused) {
         complaints_.add(item, "an entry of schedule must change count, period, burst or rate");
       }
       const NodeId days = find(item, "days");
@@ -90,8 +90,8 @@ class LimitReader {
       if (days != kNoNode) entry.days = *parse_days(document_.value(days));
       if (hours != kNoNode) entry.hours = *parse_hours(document_.value(hours));
       const std::optional<Zone> zone = load_zone(find(item, "zone"));
-      // The limit's numbers must not be blamed in the place of one that was refused here.
-      const Written all = own.spoiled || !own.any() ? own : inherit(written_, own, item);
+      // Do not report the limit's numbers in place of one that was refused here.
+      const Written all = own.has_refused || !own.any() ? own : inherit(written_, own, item);
       const std::optional<Limit> numbers = make_limit(document_, all, complaints_);
       if (!zone || !numbers) continue;
       entry.zone = *zone;
@@ -138,7 +138,7 @@ class LimitReader {
       refuse(" must have numbers, a quota, or unlimited: true");
     }
     if (tier.unlimited) return tier;
-    if (!own.spoiled) tier.numbers = make_limit(document_, inherit(written_, own, entry), complaints_);
+    if (!own.has_refused) tier.numbers = make_limit(document_, inherit(written_, own, entry), complaints_);
     tier.quota = quota == kNoNode ? limit.quota : *parse_quota(document_.value(quota));
     // All tiers count in one counter, which has one window.
     const QuotaText* first = limit.quota ? &*limit.quota : nullptr;
@@ -163,7 +163,7 @@ class LimitReader {
       ++size;
       global = global || document_.value(part) == "global";
     }
-    if (global && size > 1) complaints_.add(key, "key global must stand alone");
+    if (global && size > 1) complaints_.add(key, "key global must be the only source");
     if (document_.node(key).refused) return;
     if (size == 0) complaints_.add(key, "key must name at least one source");
     if (kind == NodeKind::scalar) limit.key.emplace_back(document_.value(key));
@@ -187,7 +187,7 @@ class LimitReader {
     };
     if (limit.numbers) {
       check(*limit.numbers, "");
-    } else if (!written_.any() && !written_.spoiled) {
+    } else if (!written_.any() && !written_.has_refused) {
       complaints_.add(lease, "lease needs a limit with count and period");
     }
     for (const Tier& tier : limit.tiers) {
@@ -234,7 +234,7 @@ void check_name(const Document& document, NodeId entry, Complaints& complaints) 
       entry, "limit name " + quote(document.key(entry)) + " must be 1 to 63 of the characters A-Z a-z 0-9 . _ -");
 }
 
-// Where each limit got its number and its id format from, to blame the second.
+// Where each limit got its number and its id format from, to report the second.
 struct Identities {
   std::map<std::string, NodeId, std::less<>> numbers;
   std::map<std::string, NodeId, std::less<>> ids;
@@ -286,7 +286,7 @@ void check_numbers(const Limits& limits, const Identities& seen, Complaints& com
 }
 
 // How ids are read follows from the key and the id format together.
-void settle_id_kind(const Document& document, NamedLimit& limit, const Identities& seen, Complaints& complaints) {
+void set_id_kind(const Document& document, NamedLimit& limit, const Identities& seen, Complaints& complaints) {
   const auto id = seen.ids.find(limit.name);
   const bool given = id != seen.ids.end() && limit.id != IdShape(IdFormat::text);
   if (given && limit.key == std::vector<std::string>{"global"}) {
@@ -350,7 +350,7 @@ Limits read_limits(const Document& document, NodeId root, Complaints& complaints
     NamedLimit& limit = name_limit(limits, document, entry);
     read_identity(document, entry, limit, seen, complaints);
   }
-  for (NamedLimit& limit : limits.made) settle_id_kind(document, limit, seen, complaints);
+  for (NamedLimit& limit : limits.made) set_id_kind(document, limit, seen, complaints);
   check_numbers(limits, seen, complaints);
   return limits;
 }

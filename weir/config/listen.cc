@@ -17,8 +17,7 @@ bool is_reachable(std::string_view text) {
   return address && !address->is_loopback();
 }
 
-// Holds one entry of `listen` after another against what a server can do. Values that the table has refused are passed
-// over.
+// Checks the entries of `listen` one by one. Skips values that the table has refused.
 class ListenerCheck {
  public:
   ListenerCheck(const Document& document, NodeId root, const Admin& tokens, Complaints& complaints)
@@ -33,15 +32,15 @@ class ListenerCheck {
     }
   }
 
-  void look_at(NodeId item) {
+  void check_entry(NodeId item) {
     const NodeId address = find(item, "address");
     const NodeId speak = document_.find(item, "speak");
-    if (address != kNoNode) look_at_address(address);
-    if (speak != kNoNode) look_at_words(item, speak, address);
+    if (address != kNoNode) check_address(address);
+    if (speak != kNoNode) check_protocols(item, speak, address);
     const NodeId tls = find(item, "tls");
     if (tls == kNoNode) return;
-    if (document_.node(tls).kind == NodeKind::sequence) look_at_certificates(tls);
-    if (document_.node(tls).kind == NodeKind::map) look_at_clients(tls);
+    if (document_.node(tls).kind == NodeKind::sequence) check_certificates(tls);
+    if (document_.node(tls).kind == NodeKind::map) check_client_auth(tls);
   }
 
  private:
@@ -50,17 +49,17 @@ class ListenerCheck {
     return document_.is(id, NodeKind::null) ? kNoNode : id;
   }
 
-  void look_at_address(NodeId address) {
+  void check_address(NodeId address) {
     const Result<std::string> place = canonical_address(document_.value(address));
     if (!place) return complaints_.add(address, place.error().detail);
     if (place->ends_with(":0")) return;
     const auto [first, is_new] = seen_.emplace(*place, address);
     if (is_new) return;
-    complaints_.add(address, "address " + quote(document_.value(address)) + " is already listened on at " +
+    complaints_.add(address, "address " + quote(document_.value(address)) + " is already used at " +
                                  document_.where(document_.mark(first->second)));
   }
 
-  void look_at_words(NodeId item, NodeId speak, NodeId address) {
+  void check_protocols(NodeId item, NodeId speak, NodeId address) {
     const Node& node = document_.node(speak);
     std::set<std::string_view> words;
     if (node.kind == NodeKind::scalar && !node.refused) words.insert(document_.value(speak));
@@ -77,7 +76,7 @@ class ListenerCheck {
     if (words.contains("proxy") && !backend_) {
       complaints_.add(speak, "speak proxy needs a route with a backend");
     }
-    if (!node.refused) look_at_secrets(item, words);
+    if (!node.refused) check_secrets(item, words);
     if (words.contains("admin") && !tokens_ && address != kNoNode && is_reachable(document_.value(address))) {
       complaints_.add(address, "address " + quote(document_.value(address)) +
                                    " is not loopback: an admin listener there needs admin.read_token "
@@ -85,24 +84,23 @@ class ListenerCheck {
     }
   }
 
-  void look_at_secrets(NodeId item, const std::set<std::string_view>& words) {
+  void check_secrets(NodeId item, const std::set<std::string_view>& words) {
     const bool decides = words.contains("http") || words.contains("grpc");
     const auto useless = [&](std::string_view field, bool is_used, std::string_view who) {
       const NodeId secret = find(item, field);
       const bool given =
           secret != kNoNode && (document_.node(secret).kind == NodeKind::sequence || !document_.value(secret).empty());
       if (!given || is_used) return;
-      complaints_.add(secret,
-                      std::string(field).append(" protects nothing here: only ").append(who).append(" for one"));
+      complaints_.add(secret, std::string(field).append(" has no effect here: only ").append(who).append(" for one"));
     };
     useless("password", words.contains("resp"), "resp asks");
     useless("write_password", words.contains("resp"), "resp asks");
     useless("token", decides, "http and grpc ask");
     useless("write_token", decides, "http and grpc ask");
-    look_at_tokens(item);
+    check_tokens(item);
   }
 
-  void look_at_tokens(NodeId item) {
+  void check_tokens(NodeId item) {
     const NodeId token = find(item, "token");
     const NodeId write = find(item, "write_token");
     if (token == kNoNode) return;
@@ -123,17 +121,17 @@ class ListenerCheck {
   }
 
   // Of the first certificate, or the only one.
-  void look_at_clients(NodeId tls) {
+  void check_client_auth(NodeId tls) {
     const NodeId mode = find(tls, "client_auth");
     const NodeId authority = find(tls, "client_ca");
     if (mode == kNoNode || (authority != kNoNode && !document_.value(authority).empty())) return;
     complaints_.add(mode, "client_auth needs client_ca, which says whose certificates are good");
   }
 
-  void look_at_certificates(NodeId tls) {
+  void check_certificates(NodeId tls) {
     for (const NodeId item : document_.children(tls)) {
       if (item == document_.node(tls).child) {
-        look_at_clients(item);
+        check_client_auth(item);
         continue;
       }
       for (const std::string_view field : {"client_ca", "client_auth", "min_version"}) {
@@ -176,7 +174,7 @@ void check_listeners(const Document& document, NodeId root, const Admin& tokens,
   }
   ListenerCheck check(document, root, tokens, complaints);
   for (const NodeId item : document.children(listen)) {
-    if (document.node(item).kind == NodeKind::map) check.look_at(item);
+    if (document.node(item).kind == NodeKind::map) check.check_entry(item);
   }
 }
 

@@ -37,7 +37,7 @@ void say(const Document& document, Written::Said<T>& said, T value, NodeId at, s
 
 }  // namespace
 
-bool is_spoiled(const Document& document, NodeId section, std::span<const std::string_view> words) {
+bool has_refused_word(const Document& document, NodeId section, std::span<const std::string_view> words) {
   if (!document.node(section).refused) return false;
   for (const NodeId entry : document.children(section)) {
     if (!document.node(entry).refused) continue;
@@ -49,7 +49,7 @@ bool is_spoiled(const Document& document, NodeId section, std::span<const std::s
 
 Written read_numbers(const Document& document, NodeId section, Complaints& complaints) {
   Written written;
-  written.spoiled = is_spoiled(document, section, kNumbers);
+  written.has_refused = has_refused_word(document, section, kNumbers);
   NodeId zero_average = kNoNode;
   for (const NodeId entry : document.children(section)) {
     if (document.node(entry).refused) continue;
@@ -88,7 +88,7 @@ Written read_numbers(const Document& document, NodeId section, Complaints& compl
 
 Written inherit(const Written& under, const Written& over, NodeId heir) {
   Written merged = over;
-  merged.spoiled = under.spoiled || over.spoiled;
+  merged.has_refused = under.has_refused || over.has_refused;
   merged.heir = heir;
   const auto take = [](const auto& from, auto& into) {
     if (into.value) return;
@@ -104,7 +104,7 @@ Written inherit(const Written& under, const Written& over, NodeId heir) {
 std::optional<Limit> make_limit(const Document& document, const Written& written, Complaints& complaints) {
   if (written.unlimited || !written.any()) return std::nullopt;
   const auto lacks = [&](NodeId at, std::string_view what) {
-    if (!written.spoiled) {
+    if (!written.has_refused) {
       complaints.add(at, std::string(document.key(at)) + " needs " + std::string(what));
     }
     return std::nullopt;
@@ -123,7 +123,7 @@ std::optional<Limit> make_limit(const Document& document, const Written& written
   } else {
     return *limit;
   }
-  // The sentence begins with the field it is about. A burst that nobody wrote is the count, and takes the period.
+  // The sentence begins with the field it is about. A burst that was not given is the count, and takes the period.
   NodeId at = written.count.at;
   bool inherited = written.count.inherited;
   if (detail.starts_with("period")) {

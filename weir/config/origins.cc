@@ -234,7 +234,7 @@ class OriginList {
   bool live_ = true;
 };
 
-// access.deny[3].id, where access.deny[3].limit has ids that nobody may read.
+// access.deny[3].id, where ids of access.deny[3].limit are hidden.
 void hide_listed_ids(const std::vector<NamedLimit>& limits, std::vector<Setting>& all) {
   constexpr std::string_view kLimit = "].limit";
   constexpr std::string_view kId = "].id";

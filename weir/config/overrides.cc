@@ -91,7 +91,7 @@ class OverrideReader {
   void refuse_name(NodeId entry, std::string_view name) {
     if (!limits_.complete) return;
     std::vector<std::string_view> names;
-    // Comparing with every name is quadratic: where there are very many, nobody mistyped one of a few.
+    // Comparing with every name is quadratic: with very many there is no suggestion.
     if (limits_.made.size() <= 1000) {
       for (const NamedLimit& limit : limits_.made) names.push_back(limit.name);
     }
@@ -142,7 +142,7 @@ class OverrideReader {
     }
     // One that was refused may be what is missing.
     constexpr std::array<std::string_view, 4> others{"quota", "unlimited", "blocked", "tier"};
-    if (said == 0 && (written.spoiled || is_spoiled(document_, entry, others))) return std::nullopt;
+    if (said == 0 && (written.has_refused || has_refused_word(document_, entry, others))) return std::nullopt;
     refuse(entry, "override " + quote(document_.key(entry)) +
                       (said == 0 ? " must have numbers, or a tier, or unlimited: true, or blocked: true"
                                  : " must have only one of numbers, a tier, unlimited: true and blocked: true"));
@@ -168,7 +168,7 @@ class OverrideReader {
     NamedLimit& limit = limits_.made[index];
     if (limit.id_kind != IdKind::shaped) return add_prefix(entry, index, id, value);
     if (limit.key == std::vector<std::string>{"global"} && id != "global") {
-      return refuse(entry, "override " + quote(document_.key(entry)) + " is for nobody: a limit whose key is global " +
+      return refuse(entry, "override " + quote(document_.key(entry)) + " matches no one: a limit whose key is global " +
                                "counts everyone as " + quote(limit.name + ":global"));
     }
     const Result<std::string> canonical = limit.id.canonical(id);

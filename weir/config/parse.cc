@@ -139,9 +139,9 @@ Draft check_tree(const Options& options, const std::string& directory, Document&
   document.node(root).kind = NodeKind::map;
   Checked checked;
   Loaded& loaded = checked.loaded;
-  lay_paths(options, document, root);
+  overlay_paths(options, document, root);
   include_all(options, directory, document, root, complaints, loaded.empty_files);
-  lay_values(options, document, root, complaints, loaded.warnings);
+  overlay_values(options, document, root, complaints, loaded.warnings);
   amend(options.amendments, document, root, complaints);
   check_section(document, root, file_fields(), complaints);
   resolve_secrets(options, document, root, file_fields(), complaints);

@@ -133,9 +133,10 @@ TEST(Parse, AVariableThatIsSomebodyElsesIsAWarning) {
   EXPECT_EQ(
       made.warnings,
       (std::vector<std::string>{
-          "variable WEIR_BIN is no setting and is ignored; what has no variable is set with --set PATH=VALUE",
-          "variable WEIR_TEST_DIR is no setting and is ignored; what has no variable is set with --set PATH=VALUE",
-          "variable WEIR_THREAD is no setting and is ignored; did you mean WEIR_THREADS?"}));
+          "ignoring unknown environment variable WEIR_BIN; settings without a variable are set with --set PATH=VALUE",
+          "ignoring unknown environment variable WEIR_TEST_DIR; settings without a variable are set with --set "
+          "PATH=VALUE",
+          "ignoring unknown environment variable WEIR_THREAD; did you mean WEIR_THREADS?"}));
 }
 
 TEST(Parse, AVariableThatTheFileNamesStaysItsOwnWhenAnotherTakesItsPlace) {
@@ -270,11 +271,11 @@ TEST(Parse, AVariableThatLooksLikeOursAndIsNotIsRefused) {
                                                 {"WEIR_RATE_LIMIT_BRUST", "5"},
                                                 {"WEIR_LIMITS_NOBODY_BURST", "5"},
                                                 {"WEIR_FROBNICATION", "1"}}))),
-            "WEIR_LIMITS_NOBODY_BURST: is no setting; what has no variable is set with --set PATH=VALUE\n"
-            "WEIR_RATE_LIMIT_BRUST: is no setting; did you mean WEIR_RATE_LIMIT_BURST?\n"
-            "WEIR_REDIS_MOED: is no setting; did you mean WEIR_REDIS_MODE?\n");
+            "WEIR_LIMITS_NOBODY_BURST: unknown setting; settings without a variable are set with --set PATH=VALUE\n"
+            "WEIR_RATE_LIMIT_BRUST: unknown setting; did you mean WEIR_RATE_LIMIT_BURST?\n"
+            "WEIR_REDIS_MOED: unknown setting; did you mean WEIR_REDIS_MODE?\n");
   EXPECT_EQ(problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_BY_APIKEYS", "true"}}))),
-            "WEIR_RATE_LIMIT_BY_APIKEYS: is no setting; did you mean WEIR_RATE_LIMIT_BY_APIKEY?\n");
+            "WEIR_RATE_LIMIT_BY_APIKEYS: unknown setting; did you mean WEIR_RATE_LIMIT_BY_APIKEY?\n");
 }
 
 TEST(Parse, VariablesThatOthersSetAreLeftAlone) {
@@ -396,7 +397,7 @@ TEST(Parse, APipeThatNobodyWritesToIsNotWaitedForForEver) {
   Options hasty;
   hasty.pipe_patience = 1ms;
   EXPECT_EQ(problems_of(load(pipe, hasty)),
-            pipe + ": cannot read the file \"" + pipe + "\": it is a pipe, and nobody has written to it in time\n");
+            pipe + ": cannot read the file \"" + pipe + "\": it is a pipe, and nothing was written to it in time\n");
   EXPECT_EQ(unlink(pipe.c_str()), 0);
 }
 

@@ -44,7 +44,7 @@ class RouteReader {
   std::string_view text(std::string_view key) const { return document_.text(entry_, key); }
   void refuse(NodeId at, std::string sentence) { complaints_.add(at, std::move(sentence)); }
 
-  // Begins a sentence; a route without a name has its complaint about that.
+  // Begins a sentence; that a route has no name is reported elsewhere.
   std::string this_route() const {
     const std::string_view name = text("name");
     return name.empty() ? "this route" : "route " + quote(name);
@@ -81,10 +81,10 @@ class RouteReader {
       }
       std::string attribute = header_attribute(name);
       const bool twice = std::ranges::any_of(match.headers, [&](const auto& had) { return had.first == attribute; });
-      // The same spelling twice has its complaint already.
+      // The checker has reported the same spelling twice.
       if (twice && document_.find(headers, name) == header) {
-        complaints_.add_at_key(
-            header, "headers: " + quote(name) + " is there twice: the case of a header's name does not matter");
+        complaints_.add_at_key(header,
+                               "headers: " + quote(name) + " is given twice: header names are case-insensitive");
       }
       match.headers.emplace_back(std::move(attribute), document_.value(header));
     }
@@ -104,7 +104,7 @@ class RouteReader {
         continue;
       }
       const auto index = static_cast<std::uint32_t>(found->second);
-      // A limit that was refused has no key for another reason, which was told.
+      // A refused limit may lack its key for a reason that was reported.
       const NamedLimit& limit = limits_.made[index];
       if (limit.key.empty() && !document_.node(limits_.nodes[index]).refused) {
         refuse(item, this_route() + " names the limit " + quote(name) +
@@ -182,7 +182,7 @@ void check_name(const Document& document, NodeId name, Names& names, Complaints&
   }
   const auto [first, fresh] = names.emplace(text, name);
   if (fresh) return;
-  complaints.add(name, "route " + quote(text) + " is there twice; the first is at " +
+  complaints.add(name, "route " + quote(text) + " is defined twice; the first is at " +
                            document.where(document.mark(first->second)));
 }
 

@@ -23,7 +23,7 @@ void check_endpoints(const Document& document, NodeId redis, Complaints& complai
   if (size == 0) complaints.add(endpoints, "endpoints: at least one is needed");
   if (size > bounds::redis_scouts_max) {
     complaints.add(endpoints, "endpoints: at most " + std::to_string(bounds::redis_scouts_max) +
-                                  " are asked; the others of a cluster are found by themselves");
+                                  " are allowed; other nodes of a cluster are discovered");
   }
 }
 
@@ -58,7 +58,7 @@ void check_settings(const Document& document, NodeId root, const Settings& setti
   } else if (!settings.state.live.empty() && settings.state.live == settings.state.snapshot) {
     const NodeId snapshot = document.find(document.find(root, "state"), "snapshot");
     complaints.add(snapshot,
-                   "snapshot " + quote(settings.state.snapshot) + " is also what live says: they need a file each");
+                   "snapshot " + quote(settings.state.snapshot) + " is the same file as live; they need a file each");
   }
 }
 

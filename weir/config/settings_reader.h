@@ -21,14 +21,13 @@ std::vector<Setting> list_origins(const Document& document, NodeId root, const S
 // Redis's own default: an idle one stays open.
 Duration default_idle_timeout(const std::vector<std::string>& speak);
 
-// Where a server listens that was not told where.
+// Where a server listens by default.
 std::vector<Listener> default_listeners();
 
 // Whether the file says where to listen; `listen:` with nothing behind it does not.
 bool has_listeners(const Document& document, NodeId root);
 
-// What fits in the file but not together, and what no server could start with (settings_check.cc): whoever starts one
-// relies on it.
+// Values that are valid one by one but not together, and values that no server could start with (settings_check.cc).
 void check_settings(const Document& document, NodeId root, const Settings& settings, Complaints& complaints);
 
 }  // namespace weir::config

@@ -38,7 +38,7 @@ NodeId TreeBuilder::place(const Node& node, std::size_t anchor) {
     placed.key = level.key.key;
     placed.key_line = level.key.key_line;
     placed.key_column = level.key.key_column;
-    // An absent value has no place of its own: its key stands for it.
+    // An absent value has no place of its own: it has the position of its key.
     if (placed.kind == NodeKind::null) {
       placed.line = placed.key_line;
       placed.column = placed.key_column;
@@ -165,7 +165,7 @@ void TreeBuilder::end() {
 void TreeBuilder::alias(std::uint32_t line, std::uint32_t column, std::size_t anchor) {
   if (failed_) return;
   const auto found = anchors_.find(anchor);
-  if (found == anchors_.end()) return refuse(line, column, "an alias must not stand inside what it names");
+  if (found == anchors_.end()) return refuse(line, column, "an alias must not be inside the value it names");
   Level* level = open_.empty() ? nullptr : &open_.back();
   if (level == nullptr || wants_key()) {
     return refuse(line, column, "a key must be a single text, not an alias");

@@ -49,7 +49,7 @@ Reloader::Report Reloader::reload() {
   if (!report.ok()) {
     ++failed_;
     for (const config::Problem& problem : report.problems) options_.log(LogLevel::error, problem.text());
-    options_.log(LogLevel::error, "not reloaded: what was in force stays in force");
+    options_.log(LogLevel::error, "reload failed; keeping the running configuration");
     return report;
   }
   ++ok_;
@@ -109,7 +109,7 @@ Reloader::Report Reloader::put_in_force(config::Outcome outcome) {
   report.changes = config::diff(*running, *next);
   for (const std::string& warning : next->warnings) options_.log(LogLevel::warn, warning);
   if (!report.needs_restart.empty()) {
-    options_.log(LogLevel::warn, "changed, but only a restart puts it in force: " + listed(report.needs_restart));
+    options_.log(LogLevel::warn, "changed settings that need a restart: " + listed(report.needs_restart));
   }
   return report;
 }

@@ -1,7 +1,7 @@
 // Puts a new configuration in force while the server runs: all of it or nothing. A refused one changes nothing, and the
 // log says why. What cannot change without a restart (listen addresses, the store) keeps its value and is named.
 //
-// Thread safety: all of it. Reloads wait for each other; readers of what is in force wait for nobody.
+// Thread-safe. Reloads wait for each other; readers never wait.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class Reloader {
   struct Options {
     // Reads the configuration: its files, the environment, and these on top. Called by one thread at a time.
     std::function<config::Outcome(const std::vector<config::Amendment>& amendments)> load;
-    // Told what an operator should know, one sentence each.
+    // Called with each line for the operator.
     std::function<void(LogLevel, std::string_view)> log;
     // The clock of the buckets: tells when a policy came in force. Must outlive the reloader.
     const Clock& clock;
@@ -62,7 +62,8 @@ class Reloader {
   // How often anything was put in force after the start.
   std::uint64_t version() const noexcept { return current_.version(); }
 
-  // Called after each change, with what is in force now, for those who keep a copy of a setting. One at a time.
+  // Called after each change with the configuration in force, for parts of the process that keep a copy of a setting.
+  // Calls do not overlap.
   void on_change(std::function<void(const config::Loaded&)> told);
 
   std::uint64_t reloads_ok() const noexcept { return ok_.load(); }

@@ -74,7 +74,7 @@ TEST_F(ReloaderTest, AppliesNothingOfAFileThatIsHalfRight) {
   EXPECT_GT(reloader_->last_reload(), Wall{});
   ASSERT_EQ(log_.size(), 3u) << "every problem, and that nothing changed";
   EXPECT_THAT(log_, Contains(HasSubstr("weir.yaml:1:37: burst 0 must be at least 1")));
-  EXPECT_EQ(log_.back(), "error not reloaded: what was in force stays in force");
+  EXPECT_EQ(log_.back(), "error reload failed; keeping the running configuration");
 }
 
 TEST_F(ReloaderTest, NamesWhatOnlyARestartChangesAndKeepsItsValue) {
@@ -88,7 +88,7 @@ TEST_F(ReloaderTest, NamesWhatOnlyARestartChangesAndKeepsItsValue) {
   EXPECT_THAT(report.needs_restart,
               testing::IsSupersetOf({"listen[0].address", "memory.max_buckets", "state.live", "store", "threads"}));
   EXPECT_THAT(report.needs_restart, testing::Not(Contains("memory.cleanup")));
-  EXPECT_THAT(log_, Contains(testing::AllOf(HasSubstr("only a restart puts it in force"), HasSubstr("store"))));
+  EXPECT_THAT(log_, Contains(testing::AllOf(HasSubstr("changed settings that need a restart"), HasSubstr("store"))));
   const config::Settings settings = reloader_->current()->settings;
   EXPECT_EQ(settings.listen.size(), 3u);
   EXPECT_EQ(settings.threads, 0);

@@ -370,7 +370,7 @@ class End(unittest.TestCase):
             server.process.send_signal(signal.SIGTERM)
             wait_for_line(server, "draining")
             server.process.send_signal(signal.SIGTERM)
-            wait_for_line(server, "a second time")
+            wait_for_line(server, "second signal")
             self.assertEqual(server.process.wait(timeout=25), 0)
 
 

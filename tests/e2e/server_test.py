@@ -312,7 +312,7 @@ class Life(unittest.TestCase):
                     ("limits: {a: {rate: 1/s, external: {enabled: true, http: {url: 'http://127.0.0.1:1/x'}}}}", 2,
                      "limits.a.external.enabled is not built yet"),
                     ('listen: [{address: "127.0.0.1:0", speak: [http, resp]}]', 2, "an address of their own"),
-                    ('listen: [{address: "127.0.0.1:0", speak: http, password: x}]', 2, "protects nothing"),
+                    ('listen: [{address: "127.0.0.1:0", speak: http, password: x}]', 2, "has no effect here"),
                     ("state: {live: /tmp/a, snapshot: /tmp/a}", 2, "a file each"),
                     ('listen: [{address: "0.0.0.0:0", speak: admin}]', 2, "needs admin.read_token or admin.write_token"),
                     ('listen: [{address: "127.0.0.1:0", speak: http, proxy_protocol: true}]', 2,

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "weir/app/serving.h"
+#include "weir/app/systemd.h"
+#include "weir/base/text.h"
 #include "weir/store/memory/snapshot.h"
 
 namespace weir::app {

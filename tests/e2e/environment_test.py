@@ -195,12 +195,12 @@ class Refusals(ProgramTest):
 
     def test_a_mistyped_variable_is_an_error_that_suggests_the_right_one(self):
         self.assertEqual(self.refused(RATE_LIMIT_BRUST="5"),
-                         "WEIR_RATE_LIMIT_BRUST: is no setting; did you mean WEIR_RATE_LIMIT_BURST?")
-        self.assertEqual(self.refused(REDIS_MOED="single"), "WEIR_REDIS_MOED: is no setting; did you mean WEIR_REDIS_MODE?")
+                         "WEIR_RATE_LIMIT_BRUST: unknown setting; did you mean WEIR_RATE_LIMIT_BURST?")
+        self.assertEqual(self.refused(REDIS_MOED="single"), "WEIR_REDIS_MOED: unknown setting; did you mean WEIR_REDIS_MODE?")
 
     def test_what_may_be_somebody_elses_is_a_warning_where_configurations_are_looked_at(self):
         config = self.file("weir.yaml", "limits: {a: {rate: 1/s}}\n")
-        ignored = "warning: variable WEIR_HOME is no setting and is ignored; what has no variable is set with --set PATH=VALUE\n"
+        ignored = "warning: ignoring unknown environment variable WEIR_HOME; settings without a variable are set with --set PATH=VALUE\n"
         for arguments, told in ((("config", "check", config), ignored), (("config", "show"), ignored),
                                 (("config", "diff", config, config), ignored), (("version",), ""),
                                 (("simulate", "--config", config, "--trace", "-"), "")):

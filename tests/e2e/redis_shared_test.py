@@ -172,7 +172,7 @@ class Sharing(unittest.TestCase):
                 server.wait_for_metric("weir_store_up 1\n")
                 answer = server.post("/v1/check", {"limit": "secret", "id": "a@b.c"})[2]
                 self.assertEqual(json.loads(answer)["remaining"], left)
-            self.assertEqual(["was no key of hashed limits" in server.said for server in servers], [True, False])
+            self.assertEqual(["is not a valid hash key and was replaced" in server.said for server in servers], [True, False])
 
     def eventually(self, what, server, limit, client, status):
         """Looks only: spends nothing, and nobody is blocked for it."""

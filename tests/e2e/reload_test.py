@@ -122,6 +122,80 @@ overrides:
         print(f"\n{sum(len(one.answers) for one in load)} answers of {len(seen)} policies, none of two")
 
 
+class Tokens(threading.Thread):
+    """Asks without end, in turn with two tokens, and keeps every answer by the token."""
+
+    def __init__(self, server):
+        super().__init__()
+        self.connection = server.connect("http")
+        self.answers = []  # token, status, fields, content
+        self.ending = False
+
+    def run(self):
+        content = b'{"limit":"a","id":"x"}'
+        with self.connection, self.connection.makefile("rb") as lines:
+            while not self.ending:
+                for token in ("one", "two"):
+                    self.connection.sendall(
+                        b"POST /v1/peek HTTP/1.1\r\nHost: a\r\nX-Weir-Token: %s\r\nContent-Type: application/json\r\n"
+                        b"Content-Length: %d\r\n\r\n%s" % (token.encode(), len(content), content))
+                    status = int(lines.readline().split()[1])
+                    fields = {}
+                    while (line := lines.readline().rstrip()) != b"":
+                        name, _, value = line.partition(b":")
+                        fields[name.decode().lower()] = value.strip().decode()
+                    body = json.loads(lines.read(int(fields["content-length"])))
+                    self.answers.append((token, status, fields, body))
+
+    def end(self):
+        self.ending = True
+        self.join()
+
+
+class OnePublication(unittest.TestCase):
+    """Issue 15: two configurations that differ in numbers, headers, failure code and token never meet in one answer."""
+
+    HEAD = HEAD.replace('speak: http}', 'speak: http, token: TOKEN}')
+    ONE = "limits: {a: {rate: 1000/h}}\nheaders: {ratelimit: [x-ratelimit]}\nfailure_code: 501\n"
+    TWO = "limits: {a: {rate: 2000/h}}\nheaders: {ratelimit: [ietf]}\nfailure_code: 502\n"
+
+    def answers(self, more, reloads):
+        """What clients got while the two configurations took turns; `more` is the same in both."""
+        one = self.HEAD.replace("TOKEN", "one") + self.ONE + more
+        two = self.HEAD.replace("TOKEN", "two") + self.TWO + more
+        server = Server(self, one)
+        load = [Tokens(server) for _ in range(3)]
+        for client in load:
+            client.start()
+        try:
+            for turn in range(reloads):
+                replace(server.config, one if turn % 2 else two)
+                server.process.send_signal(signal.SIGHUP)
+                while metric(server, 'weir_config_reloads_total{result="ok"}') <= turn:
+                    pass
+        finally:
+            for client in load:
+                client.end()
+        return [answer for client in load for answer in client.answers]
+
+    def test_an_answer_has_the_numbers_and_headers_of_the_configuration_that_has_its_token(self):
+        seen = set()
+        for token, status, fields, body in self.answers("", 60):
+            seen.add((token, status))
+            if status == 401:
+                continue
+            self.assertEqual(status, 200)
+            self.assertEqual(body["burst"], 1000 if token == "one" else 2000)
+            self.assertEqual("x-ratelimit-limit" in fields, token == "one")
+            self.assertEqual("ratelimit" in fields, token == "two")
+        self.assertEqual(seen, {("one", 200), ("one", 401), ("two", 200), ("two", 401)})
+
+    def test_a_failure_has_the_code_of_the_configuration_that_has_its_token(self):
+        down = 'store: redis\nredis: {endpoints: ["127.0.0.1:1"]}\nfailure_policy: failClosed\n'
+        seen = {(token, status) for token, status, _, _ in self.answers(down, 40)}
+        self.assertEqual(seen, {("one", 501), ("one", 401), ("two", 502), ("two", 401)})
+
+
 class Relaxed(unittest.TestCase):
     def test_waiting_retry_after_is_enough_after_a_limit_is_relaxed(self):
         server = Server(self, HEAD + "limits: {login: {rate: 3/h}}\n")
@@ -226,7 +300,7 @@ class Whole(unittest.TestCase):
         replace(os.path.join(server.directory, "overrides.yaml"), "orders:nobody: {burst: 0}\nnope:1: {rate: 1/s}\n")
         replace(server.config, changed)
         server.process.send_signal(signal.SIGHUP)
-        seen = wait_for_line(server, "not reloaded: what was in force stays in force")
+        seen = wait_for_line(server, "reload failed; keeping the running configuration")
         self.assertTrue(any("burst 0 must be at least 1" in line for line in seen), seen)
         self.assertTrue(any("nope" in line for line in seen), "every problem is told, not only the first")
         status, headers, body = server.post("/v1/peek", {"limit": "orders", "id": "nobody"})
@@ -254,7 +328,7 @@ class Whole(unittest.TestCase):
         text = POLICY.replace("threads: 2", "threads: 1\nstate: {live: /nowhere/state}\nfailure_code: 503\nheaders: {reset: delta}")
         replace(server.config, text.replace('"127.0.0.1:0", speak: resp', '"127.0.0.1:1", speak: resp'))
         server.process.send_signal(signal.SIGHUP)
-        line = wait_for_line(server, "only a restart puts it in force")[-1]
+        line = wait_for_line(server, "changed settings that need a restart")[-1]
         for name in ("listen[1].address", "threads", "state.live"):
             self.assertIn(name, line)
         for name in ("failure_code", "headers", "limits"):
@@ -277,7 +351,7 @@ class Whole(unittest.TestCase):
             pass
         replace(server.config, "nonsense: 1\n")
         server.process.send_signal(signal.SIGHUP)
-        seen = wait_for_line(server, "not reloaded")
+        seen = wait_for_line(server, "reload failed")
         self.assertTrue(all(" error " in line for line in seen), seen)
 
 
@@ -296,7 +370,7 @@ class End(unittest.TestCase):
             server.process.send_signal(signal.SIGTERM)
             wait_for_line(server, "draining")
             server.process.send_signal(signal.SIGTERM)
-            wait_for_line(server, "a second time")
+            wait_for_line(server, "second signal")
             self.assertEqual(server.process.wait(timeout=25), 0)
 
 

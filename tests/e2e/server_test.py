@@ -181,12 +181,13 @@ class Life(unittest.TestCase):
             limits = os.path.join(directory, "limits.yaml")
             os.mkfifo(limits)
             config = os.path.join(directory, "weir.yaml")
-            with open(config, "w", encoding="utf-8") as file:
-                file.write(POLICY[:POLICY.index("limits:")] + f"limits: {limits}\n")
+            os.mkfifo(config)
             process = subprocess.Popen([WEIR, "serve", "--config", config], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
             self.addCleanup(process.stderr.close)
             self.addCleanup(process.wait, 30)
             self.addCleanup(process.terminate)
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(POLICY[:POLICY.index("limits:")] + f"limits: {limits}\n")
             with open(limits, "w", encoding="utf-8") as file:
                 file.write("orders: {rate: 5/h, hashed: true}\n")
             while "ready:" not in (line := process.stderr.readline()):
@@ -205,7 +206,7 @@ class Life(unittest.TestCase):
         self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "1", "cost": 5})[0], 200)
         server.write(POLICY.replace("burst: 5", "burst: 6").replace("per-ip:", "per-ip: {nonsense: 1}\n  other:"))
         server.process.send_signal(signal.SIGHUP)
-        while "not reloaded" not in server.process.stderr.readline():
+        while "reload failed" not in server.process.stderr.readline():
             pass
         self.assertEqual(server.post("/v1/check", {"limit": "orders", "id": "1"})[0], 429)
         server.write(POLICY.replace("burst: 5", "burst: 6"))
@@ -311,7 +312,7 @@ class Life(unittest.TestCase):
                     ("limits: {a: {rate: 1/s, external: {enabled: true, http: {url: 'http://127.0.0.1:1/x'}}}}", 2,
                      "limits.a.external.enabled is not built yet"),
                     ('listen: [{address: "127.0.0.1:0", speak: [http, resp]}]', 2, "an address of their own"),
-                    ('listen: [{address: "127.0.0.1:0", speak: http, password: x}]', 2, "protects nothing"),
+                    ('listen: [{address: "127.0.0.1:0", speak: http, password: x}]', 2, "has no effect here"),
                     ("state: {live: /tmp/a, snapshot: /tmp/a}", 2, "a file each"),
                     ('listen: [{address: "0.0.0.0:0", speak: admin}]', 2, "needs admin.read_token or admin.write_token"),
                     ('listen: [{address: "127.0.0.1:0", speak: http, proxy_protocol: true}]', 2,

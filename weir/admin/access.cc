@@ -148,7 +148,7 @@ using Act = std::function<Outcome(const std::shared_ptr<const Policy>& policy, c
 // Calls `act` with the entry once it says whom it is about. A handle is searched for first.
 Outcome with_client(AdminShared& shared, const Request& request, const Client& client, AccessEntry entry,
                     const Act& act) {
-  const std::shared_ptr<const Policy> policy = shared.reloader.policy().current();
+  const std::shared_ptr<const Policy> policy = shared.reloader.policy();
   const Wall wall = request.now.wall;
   const bool by_key = !client.apikey.empty() && client.ip.empty() && client.limit.empty() && client.id.empty();
   std::optional<NamedByHandle> named;
@@ -198,7 +198,7 @@ std::optional<Reply> read_entry(AdminShared& shared, const Request& request, Cli
 Outcome list_entries(AdminShared& shared, const Request& request) {
   const auto list = list_of(request.parts[0]);
   if (!list) return no_such_list(request.parts[0]);
-  const auto write = [list = *list, policy = shared.reloader.policy().current(), &keeper = shared.keeper,
+  const auto write = [list = *list, policy = shared.reloader.policy(), &keeper = shared.keeper,
                       wall = request.now.wall] {
     Reply reply;
     JsonWriter json(reply.content);

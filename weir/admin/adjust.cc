@@ -142,7 +142,7 @@ Outcome end_adjustment(AdminShared& shared, const std::shared_ptr<const Policy>&
 // Calls `act` with the client that limit and id name, and with what an adjustment of it stores.
 Outcome with_target(AdminShared& shared, const Request& request, std::string_view limit, std::string_view id,
                     std::function<Outcome(const std::shared_ptr<const Policy>&, const Target&, std::string)> act) {
-  const std::shared_ptr<const Policy> policy = shared.reloader.policy().current();
+  const std::shared_ptr<const Policy> policy = shared.reloader.policy();
   if (auto named = named_by_handle(*policy, id, limit); named && named->limit != nullptr) {
     const NamedLimit* const one = named->limit;
     return find_key(shared, policy, std::move(*named), request.now, [policy, one, act](const KnownKey& key) {
@@ -196,7 +196,7 @@ std::variant<Named, Reply> read_named(JsonValue object) {
 }  // namespace
 
 Outcome list_adjustments(AdminShared& shared, const Request& request) {
-  const auto write = [policy = shared.reloader.policy().current(), &keeper = shared.keeper, wall = request.now.wall] {
+  const auto write = [policy = shared.reloader.policy(), &keeper = shared.keeper, wall = request.now.wall] {
     Reply reply;
     JsonWriter json(reply.content);
     json.begin_object().key("adjustments").begin_array();

@@ -121,7 +121,7 @@ class AdminClient final : public Asker {
 
  private:
   MemoryStore store_{*table_, around.clock()};
-  Pipeline pipeline_{around.reloader().policy(), around.keeper().known(), store_, around.metrics, around.clock()};
+  Pipeline pipeline_{around.reloader().published(), around.keeper().known(), store_, around.metrics, around.clock()};
   AdminSession* session_ = nullptr;
   std::string* out_ = nullptr;
   Result<Answer> last_ = Error{Fault::internal, {}};

@@ -380,7 +380,7 @@ Outcome reset(AdminShared& shared, const Request& request, const Resetting& aske
     if (confirm != "all") return refuse(400, "bad_value", "a reset of all buckets needs ?confirm=all");
     return std::make_unique<ForgettingAll>(shared, request, block);
   }
-  std::shared_ptr<const Policy> policy = shared.reloader.policy().current();
+  std::shared_ptr<const Policy> policy = shared.reloader.policy();
   std::string who(caller(request));
   const Wall wall = request.now.wall;
   if (auto named = named_by_handle(*policy, id, limit)) {
@@ -403,7 +403,7 @@ Outcome reset(AdminShared& shared, const Request& request, const Resetting& aske
 }  // namespace
 
 Outcome show_client(AdminShared& shared, const Request& request) {
-  std::shared_ptr<const Policy> policy = shared.reloader.policy().current();
+  std::shared_ptr<const Policy> policy = shared.reloader.policy();
   if (auto named = named_by_handle(*policy, request.parts[1], request.parts[0]); named && named->limit != nullptr) {
     const NamedLimit* const limit = named->limit;
     return find_key(shared, policy, std::move(*named), request.now,

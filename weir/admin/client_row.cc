@@ -37,9 +37,9 @@ std::optional<Quota> quota_of(const Policy& policy, const Known& known, const Bu
 }
 
 Clients::Clients(const AdminShared& shared)
-    : owners_(shared.reloader.policy().current()),
+    : owners_(shared.reloader.policy()),
       known_(shared.keeper.known().current()),
-      published_(shared.reloader.policy().since()),
+      published_(shared.reloader.since()),
       clock_(shared.clock),
       tracked_(tracked_clients(clients_of(shared))),
       shared_(shared.reloader.current()->settings.store == config::StoreKind::redis) {}

@@ -136,8 +136,8 @@ Outcome list_clients(AdminShared& shared, const Request& request) {
   Listing listing;
   listing.limit = given["limit"];
   listing.prefix = given["prefix"];
-  if (!listing.limit.empty() && shared.reloader.policy().current()->find(listing.limit) == nullptr) {
-    return refuse(404, "unknown_limit", shared.reloader.policy().current()->unknown_limit(listing.limit).detail);
+  if (!listing.limit.empty() && shared.reloader.policy()->find(listing.limit) == nullptr) {
+    return refuse(404, "unknown_limit", shared.reloader.policy()->unknown_limit(listing.limit).detail);
   }
   const std::optional<Sort> sort = read_sort(given["sort"]);
   if (!sort) return bad_value("sort " + quote(given["sort"]) + " must be denied, requests or remaining");
@@ -162,7 +162,7 @@ Outcome top(AdminShared& shared, const Request& request) {
   if (!which) return bad_value("by " + quote(by) + " must be requests, denied or shadow_denied");
   const auto count = request.parameters.number("n", 10, 1, bounds::admin_page_max);
   if (!count) return bad_value(count.error().detail);
-  const std::shared_ptr<const Policy> policy = shared.reloader.policy().current();
+  const std::shared_ptr<const Policy> policy = shared.reloader.policy();
   std::vector<const LoopClients*> loops;
   for (const LoopMetrics* loop : shared.loops()) loops.push_back(&loop->clients);
   Reply reply;

@@ -9,8 +9,8 @@ Outcome watch_events(AdminShared& shared, const Request& request) {
   const Parameters& given = request.parameters;
   EventFilter filter;
   filter.limit = given["limit"];
-  if (!filter.limit.empty() && shared.reloader.policy().current()->find(filter.limit) == nullptr) {
-    return refuse(404, "unknown_limit", shared.reloader.policy().current()->unknown_limit(filter.limit).detail);
+  if (!filter.limit.empty() && shared.reloader.policy()->find(filter.limit) == nullptr) {
+    return refuse(404, "unknown_limit", shared.reloader.policy()->unknown_limit(filter.limit).detail);
   }
   const std::string_view allowed = given["allowed"];
   if (given.has("allowed")) {

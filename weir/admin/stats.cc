@@ -25,7 +25,7 @@ using Answering = Reply (*)(AdminShared& shared, const Active* active);
 class Census final : public Collector {
  public:
   Census(AdminShared& shared, Answering answering)
-      : shared_(shared), answering_(answering), owners_(shared.reloader.policy().current()) {
+      : shared_(shared), answering_(answering), owners_(shared.reloader.policy()) {
     for (const NamedLimit& limit : owners_.policy().limits()) active_.emplace(limit.name, 0);
   }
 
@@ -102,7 +102,7 @@ void write_limits(JsonWriter& json, const std::map<std::string, Sums>& limits, c
 Reply write_stats(AdminShared& shared, const Active* active) {
   const std::vector<const LoopMetrics*> loops = shared.loops();
   std::map<std::string, Sums> limits;
-  for (const NamedLimit& limit : shared.reloader.policy().current()->limits()) limits.try_emplace(limit.name);
+  for (const NamedLimit& limit : shared.reloader.policy()->limits()) limits.try_emplace(limit.name);
   for (const auto& [name, count] : active == nullptr ? Active() : *active) limits.try_emplace(name);
   std::uint64_t requests = 0;
   std::uint64_t denied = 0;
@@ -142,7 +142,7 @@ Reply write_stats(AdminShared& shared, const Active* active) {
 
 Reply write_metrics(AdminShared& shared, const Active* active) {
   Gauges gauges = shared.gauges();
-  const std::shared_ptr<const Policy> policy = shared.reloader.policy().current();
+  const std::shared_ptr<const Policy> policy = shared.reloader.policy();
   for (const NamedLimit& limit : policy->limits()) gauges.limits.push_back({limit.name, limit.limiter_type});
   for (const auto& [name, count] : active == nullptr ? Active() : *active) {
     const NamedLimit* const limit = policy->find(name);

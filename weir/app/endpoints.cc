@@ -26,22 +26,25 @@ Sessions admin_sessions(bool loopback, ServerServices& around, Loop& loop) {
   return [shared](std::string_view peer) { return std::make_unique<AdminSession>(*shared, peer); };
 }
 
-Sessions resp_sessions(std::size_t index, ServerServices& around) {
+Sessions resp_sessions(std::size_t index, ServerServices& around, Pipeline& pipeline) {
   auto options = std::make_shared<RespOptions>();
   options->log = around.requests;
-  return [options, index, &around](std::string_view peer) {
-    // A new password is for all who AUTH from now on.
-    const config::Listener& listener = around.current()->settings.listen[index];
-    options->password = listener.password;
-    options->write_password = listener.write_password;
+  pipeline.on_configuration([options, index](const config::Loaded& now) {
+    options->password = now.settings.listen[index].password;
+    options->write_password = now.settings.listen[index].write_password;
+  });
+  return [options, &around](std::string_view peer) {
     return std::make_unique<RespSession>(*options, around.next_client.fetch_add(1), peer);
   };
 }
 
-Sessions http_sessions(std::size_t index, ServerServices& around) {
-  auto shared = std::make_shared<HttpShared>(around.health, around.http, index);
+Sessions http_sessions(std::size_t index, ServerServices& around, Pipeline& pipeline) {
+  auto shared = std::make_shared<HttpShared>(around.health);
   shared->log = around.requests;
-  // Whoever reaches a UNIX socket is on this machine.
+  pipeline.on_configuration([shared, index](const config::Loaded& now) {
+    shared->tokens = {now.settings.listen[index].tokens, now.settings.listen[index].write_token};
+  });
+  // A peer on a UNIX socket is on this machine.
   return [shared](std::string_view peer) {
     return std::make_unique<HttpSession>(*shared, peer.empty() ? "127.0.0.1" : peer);
   };
@@ -74,13 +77,13 @@ Result<Endpoint> make_endpoint(const config::Listener& listener, std::size_t ind
   if (has(listener.speak, "admin")) {
     endpoint.protocol = Protocol::admin;
     const bool loopback = endpoint.address.is_loopback();
-    endpoint.sessions = [loopback, &around](Loop& loop) { return admin_sessions(loopback, around, loop); };
+    endpoint.sessions = [loopback, &around](Loop& loop, Pipeline&) { return admin_sessions(loopback, around, loop); };
   } else if (has(listener.speak, "resp")) {
     endpoint.protocol = Protocol::resp;
-    endpoint.sessions = [&around, index](Loop&) { return resp_sessions(index, around); };
+    endpoint.sessions = [&around, index](Loop&, Pipeline& pipeline) { return resp_sessions(index, around, pipeline); };
   } else {
     endpoint.protocol = Protocol::http;
-    endpoint.sessions = [&around, index](Loop&) { return http_sessions(index, around); };
+    endpoint.sessions = [&around, index](Loop&, Pipeline& pipeline) { return http_sessions(index, around, pipeline); };
   }
   return endpoint;
 }
@@ -97,15 +100,6 @@ Result<std::vector<Endpoint>> make_endpoints(const config::Settings& settings, S
     all.push_back(std::move(*made));
   }
   return all;
-}
-
-HttpOptions http_options(const config::Settings& settings) {
-  HttpOptions options;
-  options.failure_code = settings.failure_code;
-  for (const config::Listener& listener : settings.listen) {
-    options.tokens.push_back({listener.tokens, listener.write_token});
-  }
-  return options;
 }
 
 }  // namespace weir::app

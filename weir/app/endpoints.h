@@ -11,7 +11,6 @@
 
 #include "weir/admin/admin_shared.h"
 #include "weir/base/log.h"
-#include "weir/base/published.h"
 #include "weir/base/result.h"
 #include "weir/config/parse.h"
 #include "weir/config/settings.h"
@@ -20,16 +19,13 @@
 
 namespace weir::app {
 
-// What sessions need to know of the process around them. Outlives the server.
+// What sessions need from the process. Outlives the server.
 struct ServerServices {
   const Health& health;
-  const Published<HttpOptions>& http;
-  // Where the configuration lies: the files that it names are found from there.
+  // The folder of the configuration: relative paths in it start here.
   std::string folder;
   // One sentence for an operator. Called in any thread.
   std::function<void(LogLevel, std::string_view)> log;
-  // The settings in force. Called in any thread, once the server runs.
-  std::function<std::shared_ptr<const config::Loaded>()> current;
   // What the admin API of one loop can see and do.
   std::function<std::shared_ptr<admin::AdminShared>(Loop& loop)> admin;
   std::atomic<std::uint64_t> next_client{1};  // CLIENT ID of RESP connections
@@ -38,8 +34,5 @@ struct ServerServices {
 
 // In the order of the listeners. The Error names the address and what is wrong with it.
 Result<std::vector<Endpoint>> make_endpoints(const config::Settings& settings, ServerServices& around);
-
-// What HTTP answers look like, as the configuration says.
-HttpOptions http_options(const config::Settings& settings);
 
 }  // namespace weir::app

@@ -229,7 +229,7 @@ Exit run(int argc, const char* const* argv, Console& console) {
       console.out.write(version_text());
       return kOk;
     }
-    // Nobody asked for help, but a command is missing.
+    // A command is missing, and help was not asked for.
     console.err.write(line.help());
     return kUsage;
   } catch (const CLI::CallForHelp&) {

@@ -24,7 +24,7 @@ namespace weir::app {
 
 class RedisAdmin {
  public:
-  // Waits for nobody: Redis may be away.
+  // Does not block: Redis may be down.
   static Result<std::unique_ptr<RedisAdmin>> make(redis::RedisStore::Options options,
                                                   const redis::MakeTopology& make_topology);
   ~RedisAdmin();
@@ -44,7 +44,7 @@ class RedisAdmin {
   void ask_hash_key(const std::string& known, RedisHashKey::Done done);
   const std::string& hash_key_name() const noexcept { return hash_key_->name(); }
 
-  // Nobody is answered any more.
+  // No callback is called afterwards.
   void stop();
 
  private:

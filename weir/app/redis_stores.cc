@@ -22,7 +22,7 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const config::Redis& sett
   for (const std::string& endpoint : settings.endpoints) {
     auto target = Target::parse(endpoint);
     if (!target) return Error{Fault::invalid, "redis.endpoints: " + target.error().detail};
-    // Whoever is named twice is asked once.
+    // A server that is named twice is asked once.
     if (std::ranges::find(stores->endpoints_, *target) != stores->endpoints_.end()) continue;
     stores->endpoints_.push_back(std::move(*target));
   }

@@ -1,4 +1,4 @@
-// What `store: redis` stands for: every loop's store on one Redis, and what the loops share.
+// The stores of `store: redis`: one per loop on one Redis, and what the loops share.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ class RedisStores {
   static Result<std::unique_ptr<RedisStores>> make(const config::Redis& settings, Log log);
 
   // For one loop, whose thread need not run yet; with the failure policies around it, whose buckets are in `fallback`.
-  // Waits for nobody: Redis may be away. Table and clock must outlive the store.
+  // Does not block: Redis may be down. Table and clock must outlive the store.
   std::unique_ptr<Store> store(Loop& loop, Table& fallback, const Clock& clock);
 
   // For what is not on the way of requests. The stores must outlive it.

@@ -80,8 +80,7 @@ bool told_to_end() {
 }  // namespace
 
 Serving::Serving(cli::ServerStart start, cli::Console& console)
-    : loaded_(std::move(start.loaded)),
-      files_(std::move(start.files)),
+    : checked_(std::move(start.checked)),
       path_(std::move(start.path)),
       flags_(std::move(start.flags)),
       console_(console),
@@ -89,13 +88,11 @@ Serving::Serving(cli::ServerStart start, cli::Console& console)
         console.err.write(line);
         console.err.flush();
       }),
-      http_(std::make_shared<const HttpOptions>(http_options(loaded_.settings))),
-      around_{health_,
-              http_,
-              std::filesystem::path(path_).parent_path().string(),
+      jwt_counts_(std::move(start.jwt_counts)),
+      around_{health_, std::filesystem::path(path_).parent_path().string(),
               [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); },
-              [this] { return reloader_->current(); },
-              [this](Loop& loop) { return admin_shared(loop); }} {}
+              [this](Loop& loop) { return admin_shared(loop); }},
+      read_(std::move(start.files)) {}
 
 cli::Exit Serving::run() {
   if (const cli::Exit failed = start(); failed != cli::kOk) {
@@ -131,35 +128,30 @@ cli::Exit Serving::start() {
     return exit;
   };
   signals_ = take_signals();
-  wakeup_ = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  // Readable from the start: the files that were read are to be watched.
+  wakeup_ = Socket(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!signals_ || !wakeup_) return fail({Fault::unavailable, "cannot wait for signals: out of descriptors"});
   connections_max_ = raise_descriptor_limit();
   around_.requests = &log_;
-  auto endpoints = make_endpoints(loaded_.settings, around_);
+  const config::Settings& settings = checked_.loaded.settings;
+  auto endpoints = make_endpoints(settings, around_);
   if (!endpoints) return fail(endpoints.error(), cli::kUsage);
-  apply_log(loaded_.settings, log_);
-  if (auto locked = lock_state(loaded_.settings); !locked)
+  apply_log(settings, log_);
+  if (auto locked = lock_state(settings); !locked)
     return fail(locked.error(), locked.error().fault == Fault::invalid ? cli::kUsage : cli::kFailed);
-  if (auto opened = open_table(loaded_.settings); !opened)
+  if (auto opened = open_table(settings); !opened)
     return fail(opened.error(), opened.error().fault == Fault::invalid ? cli::kUsage : cli::kFailed);
-  if (auto opened = open_known(loaded_.settings.state); !opened) return fail(opened.error());
-  // The same files again, now that the state has given us a key.
-  auto outcome = load({});
-  if (const auto* problems = std::get_if<config::Problems>(&outcome)) {
-    cli::complain(*problems, path_, console_);
-    return cli::kUsage;
-  }
-  loaded_.policy = std::get<config::Loaded>(outcome).policy;
-  files_ = {};
-  for (const std::string& warning : loaded_.warnings) log_.warn(warning);
-  warn_of_orphans(*loaded_.policy);
+  if (auto opened = open_known(settings.state); !opened) return fail(opened.error());
+  config::Loaded loaded = std::move(checked_).finish(hash_key());
+  for (const std::string& warning : loaded.warnings) log_.warn(warning);
+  warn_of_orphans(*loaded.policy);
   reloader_ = std::make_unique<Reloader>(
-      std::move(loaded_),
+      std::move(loaded),
       Reloader::Options{.load = [this](const auto& amendments) { return load(amendments); },
                         .log = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); },
                         .clock = *clock_});
   reloader_->on_change([this](const config::Loaded& now) { apply(now); });
-  state_.table->keep_idle(cli::longest_idle(*reloader_->policy().current()));
+  state_.table->keep_idle(cli::longest_idle(*reloader_->policy()));
   background_tasks_ = std::make_unique<admin::BackgroundTasks>();
   if (auto started = start_server(std::move(*endpoints)); !started) return fail(started.error());
   return cli::kOk;
@@ -169,7 +161,7 @@ cli::Exit Serving::start() {
 void Serving::close_state() {
   if (state_.table == nullptr) return;
   if (auto sealed = state_.seal(clock_->now()); !sealed) log_.error(sealed.error().detail);
-  state_.file = LiveFile();  // before the lock: whoever waits for that opens this file next
+  state_.file = LiveFile();  // before the lock: the process that waits for it opens this file next
   lock_.release();
 }
 
@@ -255,56 +247,57 @@ Result<void> Serving::open_known(const config::State& state) {
   const auto write = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); };
   // At most that: a clock that a test has set back between the two readings would make it longer.
   if (!redis_admin_->share(*keeper_, write, std::clamp(left, Duration::zero(), Duration{kKnownPatience}))) {
-    say("Redis could not be asked for adjustments and access lists: they will be in force when it can");
+    say("Redis unavailable: adjustments and access lists apply when it is reachable");
   }
   return {};
 }
 
-// There is one before it, always: to start with, that of the command.
-config::Outcome Serving::load(const std::vector<config::Amendment>& amendments) {
-  cli::ServeOptions options;
-  options.flags = flags_;
-  options.amendments = amendments;
-  options.empty_before = reloader_ ? reloader_->current()->empty_files : loaded_.empty_files;
-  options.jwt_keys = reloader_ ? reloader_->current()->jwt_keys : loaded_.jwt_keys;
-  options.jwt_counts = jwt_counts_;
-  // The key of hashed limits is made from the table's secret seed: it lives as long as the buckets it names.
-  options.hash_key.clear();
-  for (const std::string_view part : {"hash key 1", "hash key 2", "hash key 3", "hash key 4"}) {
-    const std::uint64_t word = siphash13(state_.table->header().seed, part);
-    options.hash_key.append(reinterpret_cast<const char*>(&word), sizeof word);
-  }
-  std::vector<SeenFile> read;
-  // Looked at before it is read: what changes in between is seen as a change.
-  if (reloader_ != nullptr) {
-    options.reading = [&](const std::string& path) { read.push_back({path, FileLook::at(path)}); };
-  } else {
-    options.read = [this](const std::string& path) { return files_.read(path); };
-    read = files_.seen;
-  }
+// Of hashed limits: the one that all servers on one Redis share, or one made from the table's secret seed, which lives
+// as long as the buckets it names.
+std::string Serving::hash_key() {
   {
     const std::lock_guard lock(mutex_);
-    if (!shared_hash_key_.empty()) options.hash_key = shared_hash_key_;
+    if (!shared_hash_key_.empty()) return shared_hash_key_;
   }
-  config::Outcome outcome = cli::load_to_serve(path_, options);
+  std::string key;
+  for (const std::string_view part : {"hash key 1", "hash key 2", "hash key 3", "hash key 4"}) {
+    const std::uint64_t word = siphash13(state_.table->header().seed, part);
+    key.append(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+  return key;
+}
+
+config::Outcome Serving::load(const std::vector<config::Amendment>& amendments) {
+  const std::shared_ptr<const config::Loaded> running = reloader_->current();
+  config::Options options;
+  options.flags = flags_;
+  options.amendments = amendments;
+  options.empty_before = running->empty_files;
+  options.jwt_keys = running->jwt_keys;
+  options.jwt_counts = jwt_counts_;
+  std::vector<SeenFile> read;
+  // Looked at before it is read: what changes in between is seen as a change.
+  options.reading = [&](const std::string& path) { read.push_back({path, FileLook::at(path)}); };
+  auto outcome = cli::check_to_serve(path_, std::move(options));
   {
     const std::lock_guard lock(mutex_);
     read_ = std::move(read);
   }
   (void)!eventfd_write(wakeup_.fd(), 1);
-  return outcome;
+  if (auto* const problems = std::get_if<config::Problems>(&outcome)) return std::move(*problems);
+  return std::get<config::Checked>(std::move(outcome)).finish(hash_key());
 }
 
-// What others keep a copy of.
+// Applies the settings that other parts of the process keep a copy of.
 void Serving::apply(const config::Loaded& now) {
   apply_log(now.settings, log_);
   state_.table->keep_idle(cli::longest_idle(*now.policy));
   if (redis_ != nullptr) redis_->set_failure_policy(print(now.settings.failure_policy));
   warn_of_orphans(*now.policy);
-  http_.publish(std::make_shared<const HttpOptions>(http_options(now.settings)));
 }
 
-// A hash_key that changed leaves run-time entries behind that nobody can match: they are kept, in case it comes back.
+// After a change of hash_key, run-time entries hashed under the old key match no one. They are kept in case it comes
+// back.
 void Serving::warn_of_orphans(const Policy& policy) {
   const Wall now = clock_->wall();
   std::size_t orphans = 0;
@@ -333,7 +326,7 @@ Result<void> Serving::start_server(std::vector<Endpoint> endpoints) {
                               .events = &events_,
                               .connections_max = connections_max_,
                               .takes_over = takes_over_},
-                             std::move(endpoints), reloader_->policy(), keeper_->known(), *clock_);
+                             std::move(endpoints), reloader_->published(), keeper_->known(), *clock_);
   if (!server) return server.error();
   server_ = std::move(*server);
   return {};

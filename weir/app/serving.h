@@ -19,7 +19,6 @@
 #include "weir/app/redis_stores.h"
 #include "weir/base/clock.h"
 #include "weir/base/log.h"
-#include "weir/base/published.h"
 #include "weir/cli/command.h"
 #include "weir/cli/configuration.h"
 #include "weir/cli/output.h"
@@ -57,6 +56,7 @@ class Serving {
   void watch_redis();
   bool use_hash_key(const RedisHashKey::Found& found);
   Result<void> open_known(const config::State& state);
+  std::string hash_key();
   config::Outcome load(const std::vector<config::Amendment>& amendments);
   void apply(const config::Loaded& now);
   void warn_of_orphans(const Policy& policy);
@@ -66,7 +66,7 @@ class Serving {
   Gauges gauges() const;
   void control();
   void watch_files();
-  // How far the end has come, once a signal has told it.
+  // How far a shutdown has come.
   struct Ending {
     enum class Stage : unsigned char { not_told, delayed, draining };
     Stage stage = Stage::not_told;
@@ -78,15 +78,14 @@ class Serving {
   void maintain();
   void save_snapshot();
 
-  config::Loaded loaded_;  // until the reloader has it
-  cli::StartFiles files_;  // the same
+  config::Checked checked_;  // until the reloader has it
   std::string path_;
   cli::Flags flags_;
   cli::Console& console_;
   Log log_;
 
   StateLock lock_;            // of the snapshot and of what is known; none without state files
-  bool handed_over_ = false;  // to the next process, or to nobody; while serving only maintain() touches it
+  bool handed_over_ = false;  // the state is released; while serving only maintain() touches it
   OpenState state_;           // with `store: redis`, of the buckets that inMemoryFallback needs
   std::unique_ptr<BootClock> clock_;
   std::vector<std::unique_ptr<BucketScan>>
@@ -100,13 +99,13 @@ class Serving {
   std::unique_ptr<KnownFile> known_file_;  // none without state files
   std::unique_ptr<KnownKeeper> keeper_;
   std::unique_ptr<DenialWatch> watch_;
-  std::size_t orphans_ = 0;  // adjustments and access entries that the log said match nobody; by one reload at a time
+  std::size_t orphans_ =
+      0;  // adjustments and access entries that the log reported as matching no one; by one reload at a time
   std::unique_ptr<RedisAdmin> redis_admin_;  // null: buckets live in memory
   std::unique_ptr<Reloader> reloader_;
   Events events_;
   std::unique_ptr<admin::BackgroundTasks> background_tasks_;
-  std::shared_ptr<JwtCounts> jwt_counts_ = std::make_shared<JwtCounts>();
-  Published<HttpOptions> http_;
+  std::shared_ptr<JwtCounts> jwt_counts_;
   Health health_;
   ServerServices around_;
   std::size_t connections_max_ = 0;  // what the descriptors suffice for
@@ -119,7 +118,7 @@ class Serving {
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   bool stopping_ = false;
-  std::optional<std::vector<SeenFile>> read_;          // by the last load, if nobody has looked since
+  std::optional<std::vector<SeenFile>> read_;          // by the last load, if not watched yet
   std::string shared_hash_key_;                        // of all servers on one Redis; empty: not known
   std::optional<RedisHashKey::Found> hash_key_found_;  // to be used by maintain()
   bool hash_key_asking_ = false;

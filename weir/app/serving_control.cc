@@ -62,7 +62,7 @@ void Serving::control() {
       if (stopping_) return;
     }
     if ((waiting[1].revents != 0 || waiting[2].revents != 0) && watched_) {
-      // A file may have changed back, or have been read by somebody else's reload.
+      // A file may have changed back, or another reload may have read it.
       if (!watched_->changed()) {
         first_change.reset();
       } else {
@@ -96,7 +96,7 @@ void Serving::take_signal(Ending& ending) {
     return;
   }
   if (ending.stage != Ending::Stage::not_told) {
-    log_.warn("told to end a second time: not waiting any longer");
+    log_.warn("second signal: ending without waiting for the drain");
     ending.stage = Ending::Stage::draining;
     server_->stop(Duration::zero());
     return;
@@ -139,7 +139,7 @@ void Serving::watch_evictions() {
 }
 
 // Asks for the shared key of hashed limits when Redis comes back, and now and then: a Redis that lost everything gets
-// the key again, or all servers take what one of them made anew. Waits for nobody: the answer is used a round later.
+// the key again, or all servers take what one of them made anew. Does not block: the answer is used in a later round.
 void Serving::watch_redis() {
   std::optional<RedisHashKey::Found> found;
   std::string known;
@@ -150,7 +150,7 @@ void Serving::watch_redis() {
     known = shared_hash_key_;
     asking = hash_key_asking_;
   }
-  const std::shared_ptr<const Policy> policy = reloader_->policy().current();
+  const std::shared_ptr<const Policy> policy = reloader_->policy();
   // Handles of API keys need the key, too: they are the same on all servers.
   const bool hashed = std::ranges::any_of(policy->limits(), &NamedLimit::hides_ids);
   if (found && use_hash_key(*found) && hashed) {
@@ -178,11 +178,11 @@ void Serving::watch_redis() {
   });
 }
 
-// True: it is another one than before.
+// True: the key has changed.
 bool Serving::use_hash_key(const RedisHashKey::Found& found) {
   if (found.replaced) {
     log_.warn(redis_admin_->hash_key_name() +
-              " on Redis was no key of hashed limits, and is replaced: their buckets begin anew");
+              " on Redis is not a valid hash key and was replaced; buckets of hashed limits start over");
   }
   const std::lock_guard lock(mutex_);
   return std::exchange(shared_hash_key_, found.key) != found.key;

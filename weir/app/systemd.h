@@ -1,4 +1,4 @@
-// What systemd and a server say to each other: nothing at all where nobody asked for it.
+// The protocol between systemd and a server. Does nothing where systemd did not start it.
 #pragma once
 
 #include <string>

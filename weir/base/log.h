@@ -1,6 +1,6 @@
 // What an operator should know while a server runs: one line per event, with the time, the level and a sentence.
-//   text  2026-11-15T14:07:31.123Z warn not reloaded: what was in force stays in force
-//   json  {"time":"2026-11-15T14:07:31.123Z","level":"warn","message":"not reloaded: …"}
+//   text  2026-11-15T14:07:31.123Z warn reload failed; keeping the running configuration
+//   json  {"time":"2026-11-15T14:07:31.123Z","level":"warn","message":"reload failed; …"}
 //
 // Thread safety: all of it; lines never mix.
 #pragma once

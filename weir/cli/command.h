@@ -14,7 +14,7 @@ namespace weir::cli {
 
 struct Option {
   std::string_view name;   // "--config", or "FILE" for one without a name
-  std::string_view value;  // what stands for its value in the help: "FILE"
+  std::string_view value;  // what the help calls its value: "FILE"
   std::string_view help;
   bool required = false;
   std::vector<std::string_view> choices = {};  // the only values it takes; the first is the default

@@ -12,7 +12,6 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
-#include "weir/config/secrets.h"
 #include "weir/net/socket.h"
 #include "weir/net/tls.h"
 
@@ -30,8 +29,8 @@ config::Environment process_environment() {
   return environment;
 }
 
-// A setting that nothing acts on yet: ignoring it would be a promise broken in silence. A service that is not asked, or
-// a port that speaks something else too, promises nothing.
+// A setting that nothing acts on yet, and that a server must not ignore silently. A service that is off, and a port
+// that also speaks something that is built, are fine.
 bool is_unbuilt(const config::Setting& setting) {
   const std::string_view path = setting.path;
   const std::string_view value = setting.value;
@@ -73,7 +72,7 @@ config::Problems unbuilt(const config::Loaded& loaded) {
     if (setting.origin == "default" || !is_unbuilt(setting)) continue;
     const bool speak = setting.path.ends_with(".speak");
     const std::string what = setting.path + (speak ? " " + setting.value : "");
-    problems.push_back({setting.origin, 0, 0, what + " is not built yet, and the server must not ignore it"});
+    problems.push_back({setting.origin, 0, 0, what + " is not built yet"});
   }
   return problems;
 }
@@ -127,7 +126,7 @@ std::vector<std::string> doubt_listeners(const config::Loaded& loaded) {
     const std::string path = "listen[" + std::to_string(i) + "].address";
     const auto place = std::ranges::find(loaded.origins, path, &config::Setting::path);
     sentences.push_back((place == loaded.origins.end() ? "" : place->origin + ": ") + "address " +
-                        quote(listener.address) + " is not loopback, and whoever reaches it may call it: give it a " +
+                        quote(listener.address) + " is not loopback and accepts calls without a secret: give it a " +
                         (resp ? "password" : "token") + ", or tls with client_ca");
   }
   return sentences;
@@ -156,32 +155,18 @@ config::Outcome load(const std::string& path, const Flags& flags) {
   return config::load(path, options);
 }
 
-Result<std::string> StartFiles::read(const std::string& path) {
-  const auto found = texts.find(path);
-  if (found != texts.end()) return found->second;
-  // First: what changes in between is seen as a change.
-  seen.push_back({path, FileLook::at(path)});
-  return texts.emplace(path, config::read_file({}, path, bounds::config_bytes_max)).first->second;
-}
-
-config::Outcome load_to_serve(const std::string& path, const ServeOptions& serve) {
-  config::Options options;
+std::variant<config::Checked, config::Problems> check_to_serve(const std::string& path, config::Options options) {
   options.environment = process_environment();
-  options.flags = serve.flags;
-  options.made_hash_key = serve.hash_key;
-  options.amendments = serve.amendments;
-  options.reading = serve.reading;
-  options.read = serve.read;
-  options.empty_before = serve.empty_before;
-  options.jwt_keys = serve.jwt_keys;
-  options.jwt_counts = serve.jwt_counts;
-  if (serve.empty_before) options.pipe_patience = std::chrono::seconds{1};  // nobody types a reload
-  config::Outcome outcome = config::load(path, options);
-  auto* const loaded = std::get_if<config::Loaded>(&outcome);
-  if (loaded == nullptr) return outcome;
-  if (config::Problems problems = unbuilt(*loaded); !problems.empty()) return problems;
-  if (loaded->settings.has_cache_redis) {
-    loaded->warnings.push_back("cache_redis is for what an external service says; there is none, so it is not used");
+  if (options.empty_before) options.pipe_patience = std::chrono::seconds{1};  // a reload is not typed into a terminal
+  auto outcome = config::check(path, options);
+  auto* const checked = std::get_if<config::Checked>(&outcome);
+  if (checked == nullptr) return outcome;
+  config::Loaded& loaded = checked->loaded;
+  if (config::Problems problems = unbuilt(loaded); !problems.empty()) return problems;
+  const auto is_cache = [](const config::Setting& setting) { return setting.path.starts_with("cache_redis."); };
+  if (std::ranges::any_of(loaded.origins, is_cache)) {
+    loaded.warnings.push_back(
+        "cache_redis is not used: it caches the answers of an external service, and there is none");
   }
   return outcome;
 }

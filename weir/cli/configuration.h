@@ -1,11 +1,11 @@
 // What every command that reads a configuration does first.
 #pragma once
 
-#include <functional>
-#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "weir/base/result.h"
@@ -27,35 +27,19 @@ Result<Flags> read_flags(const Arguments& arguments);
 // The file with the process's environment and the flags on top; an empty path is the environment alone.
 config::Outcome load(const std::string& path, const Flags& flags);
 
-// The files of a start, each read once, however often it is asked for: the settings are needed to open the state, which
-// has the key of hashed limits, which the policy needs. All of it comes from the same version of the files.
-struct StartFiles {
-  std::map<std::string, Result<std::string>> texts;
-  std::vector<SeenFile> seen;  // as they looked before they were read
-
-  Result<std::string> read(const std::string& path);
-};
-
-// What a server starts from.
+// What a server starts from. Its files are read once: it opens its state, which has the key of hashed limits, between
+// Checked and its policy.
 struct ServerStart {
-  config::Loaded loaded;
-  StartFiles files;  // that `loaded` was read from
-  std::string path;  // of the file to read at a reload; empty: only the environment
-  Flags flags;       // applied at every load
+  config::Checked checked;
+  std::vector<SeenFile> files;  // as they looked before they were read
+  std::string path;             // of the file to read at a reload; empty: only the environment
+  Flags flags;                  // applied at every load
+  std::shared_ptr<JwtCounts> jwt_counts;
 };
 
-// The same for a server: it refuses what it would have to ignore.
-struct ServeOptions {
-  std::string hash_key{kOfflineHashKey};  // of hashed limits, where the configuration gives none
-  Flags flags{};
-  std::vector<config::Amendment> amendments{};
-  std::function<void(const std::string& path)> reading{};              // told each path before it is read
-  std::function<Result<std::string>(const std::string& path)> read{};  // how files are read; empty: from disk
-  std::optional<std::vector<std::string>> empty_before{};              // as in config::Options
-  JwtKeys jwt_keys{};                                                  // the same
-  std::shared_ptr<JwtCounts> jwt_counts{};                             // the same
-};
-config::Outcome load_to_serve(const std::string& path, const ServeOptions& options = {});
+// Reads a configuration for a server to start with or to reload. Refuses settings that nothing acts on yet. The
+// environment is the process's own, not that of `options`.
+std::variant<config::Checked, config::Problems> check_to_serve(const std::string& path, config::Options options);
 
 // What a server refuses because nothing acts on it yet; everything else agrees with load().
 config::Problems unbuilt(const config::Loaded& loaded);

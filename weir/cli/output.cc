@@ -43,7 +43,7 @@ bool Output::flush() noexcept {
     if (written >= 0) {
       rest.remove_prefix(static_cast<std::size_t>(written));
     } else if (errno == EAGAIN) {
-      // Whoever gave us the descriptor made it non-blocking: wait for room.
+      // The descriptor was given to us non-blocking: wait until it is writable.
       pollfd room{descriptor_, POLLOUT, 0};
       poll(&room, 1, -1);
     } else if (errno != EINTR) {

@@ -9,22 +9,24 @@ namespace {
 
 Exit run_serve(const Arguments& arguments, Console& console) {
   const std::string& path = arguments["--config"];
-  Result<Flags> flags = read_flags(arguments);
+  const Result<Flags> flags = read_flags(arguments);
   if (!flags) {
     console.complain(flags.error().detail);
     return kUsage;
   }
-  ServeOptions options;
+  ServerStart start{{}, {}, path, *flags, std::make_shared<JwtCounts>()};
+  config::Options options;
   options.flags = *flags;
-  StartFiles files;
-  options.read = [&files](const std::string& name) { return files.read(name); };
-  config::Outcome outcome = load_to_serve(path, options);
+  options.jwt_counts = start.jwt_counts;
+  // Looked at before it is read: what changes in between is seen as a change.
+  options.reading = [&start](const std::string& name) { start.files.push_back({name, FileLook::at(name)}); };
+  auto outcome = check_to_serve(path, std::move(options));
   if (const auto* const problems = std::get_if<config::Problems>(&outcome)) {
     complain(*problems, path, console);
     return kUsage;
   }
-  return console.run_server({std::move(std::get<config::Loaded>(outcome)), std::move(files), path, std::move(*flags)},
-                            console);
+  start.checked = std::move(std::get<config::Checked>(outcome));
+  return console.run_server(std::move(start), console);
 }
 
 }  // namespace

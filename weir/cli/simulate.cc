@@ -126,7 +126,7 @@ class Run {
     if (refused_++ == 0) first_refused_ = number_;
   }
 
-  // The next read may wait for somebody who waits for our answers.
+  // The next read may block on a peer that waits for our answers.
   void pause() {
     console_.out.flush();
     progress_.update(number_, lines_.bytes());

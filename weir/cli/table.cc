@@ -13,7 +13,7 @@ std::size_t width(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-// RFC 4180 §2: what holds a comma, a quote or the end of a line stands in quotes, and a quote in it twice.
+// RFC 4180 §2: a value with a comma, a quote or a line end is quoted, and its quotes are doubled.
 std::string csv_line(const std::vector<std::string>& cells) {
   std::string text;
   for (std::size_t i = 0; i < cells.size(); ++i) {

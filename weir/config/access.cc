@@ -1,5 +1,6 @@
 #include "weir/config/access.h"
 
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,28 +15,20 @@ namespace {
 
 class AccessReader {
  public:
-  AccessReader(const Document& document, const Limits& limits, const IdOptions& ids, Complaints& complaints)
-      : document_(document), limits_(limits), ids_(ids), complaints_(complaints) {}
+  AccessReader(const Document& document, const Limits& limits, int ipv6_prefix, Complaints& complaints)
+      : document_(document), limits_(limits), ipv6_prefix_(ipv6_prefix), complaints_(complaints) {}
 
   void read(AccessEntry::List list, NodeId items) {
-    if (items == kNoNode || document_.node(items).kind != NodeKind::sequence) return;
+    if (!document_.is(items, NodeKind::sequence)) return;
     for (const NodeId item : document_.children(items)) {
       if (document_.node(item).kind == NodeKind::map) read_entry(list, item);
     }
   }
 
-  AccessList build(NodeId access) {
-    auto built = AccessList::build(std::move(entries_));
-    // What is given twice has its complaint already; this is for too many.
-    if (!built && complaints_.empty()) complaints_.add(document_.mark(access), "access: " + built.error().detail);
-    return built ? std::move(*built) : AccessList();
-  }
+  std::vector<AccessEntry> take() { return std::move(entries_); }
 
  private:
-  std::string text(NodeId item, std::string_view name) const {
-    const NodeId id = document_.find(item, name);
-    return std::string(id == kNoNode || document_.node(id).refused ? std::string_view{} : document_.value(id));
-  }
+  std::string text(NodeId item, std::string_view name) const { return std::string(document_.text(item, name)); }
 
   void read_entry(AccessEntry::List list, NodeId item) {
     AccessEntry entry;
@@ -51,40 +44,38 @@ class AccessReader {
     entry.added_by = "configuration";
     if (const Result<void> good = check(entry); !good) {
       // What is missing may be what was refused.
-      if (!document_.node(item).refused) complaints_.add(document_.mark(item), good.error().detail);
+      if (!document_.node(item).refused) complaints_.add(item, good.error().detail);
       return;
     }
-    if (!entry.limit.empty() && !write_id(item, entry)) return;
-    if (!seen_.insert(selector_of(entry)).second) {
+    AccessEntry canonical = entry;
+    if (!entry.limit.empty() && !write_id(item, canonical)) return;
+    if (!seen_.insert(selector_of(canonical)).second) {
       const std::string who = entry.ip              ? entry.ip->print()
                               : entry.limit.empty() ? "this apikey"
-                                                    : quote(entry.limit + ":" + text(item, "id"));
-      return complaints_.add(document_.mark(item), std::string(print(list)) + ": " + who + " is given twice");
+                                                    : quote(entry.limit + ":" + entry.id);
+      return complaints_.add(item, std::string(print(list)) + ": " + who + " is given twice");
     }
     entries_.push_back(std::move(entry));
   }
 
-  // The id as it stands in bucket keys. False: it has its complaint.
+  // The id as in a bucket key. False: a problem was reported.
   bool write_id(NodeId item, AccessEntry& entry) {
     const auto found = limits_.by_name.find(entry.limit);
     if (found == limits_.by_name.end()) {
       if (!limits_.complete) return false;
-      complaints_.add(document_.mark(document_.find(item, "limit")), "unknown limit " + quote(entry.limit));
+      complaints_.add(document_.find(item, "limit"), "unknown limit " + quote(entry.limit));
       return false;
     }
-    const NamedLimit& limit = limits_.made[found->second];
-    Result<std::string> id = bucket_id(limit, entry.id, ids_.ipv6_prefix, ids_.hash_key);
-    if (id) {
-      entry.id = std::move(*id);
-    } else if (id.error().fault != Fault::internal) {
-      complaints_.add(document_.mark(document_.find(item, "id")), id.error().detail);
-    }
-    return id || id.error().fault == Fault::internal;
+    // Two ids are equal under any key or under none, so any key tells whether they are.
+    Result<std::string> id = bucket_id(limits_.made[found->second], entry.id, ipv6_prefix_, "any");
+    if (!id) complaints_.add(document_.find(item, "id"), id.error().detail);
+    if (id) entry.id = std::move(*id);
+    return static_cast<bool>(id);
   }
 
   const Document& document_;
   const Limits& limits_;
-  const IdOptions& ids_;
+  const int ipv6_prefix_;
   Complaints& complaints_;
   std::vector<AccessEntry> entries_;
   std::set<std::string> seen_;
@@ -92,13 +83,28 @@ class AccessReader {
 
 }  // namespace
 
-AccessList read_access(const Document& document, NodeId root, const Limits& limits, const IdOptions& ids,
-                       Complaints& complaints) {
-  AccessReader reader(document, limits, ids, complaints);
+std::vector<AccessEntry> read_access(const Document& document, NodeId root, const Limits& limits, int ipv6_prefix,
+                                     Complaints& complaints) {
+  AccessReader reader(document, limits, ipv6_prefix, complaints);
   const NodeId access = document.find(root, "access");
   reader.read(AccessEntry::List::allow, document.find(access, "allow"));
   reader.read(AccessEntry::List::deny, document.find(access, "deny"));
-  return reader.build(access);
+  std::vector<AccessEntry> entries = reader.take();
+  // What is given twice has its complaint already; this is for too many.
+  const auto built = AccessList::build(entries);
+  if (!built && complaints.empty()) complaints.add(access, "access: " + built.error().detail);
+  return entries;
+}
+
+AccessList build_access(std::vector<AccessEntry> entries, std::span<const NamedLimit> limits, int ipv6_prefix,
+                        std::string_view hash_key) {
+  std::map<std::string_view, const NamedLimit*> by_name;
+  for (const NamedLimit& limit : limits) by_name.emplace(limit.name, &limit);
+  for (AccessEntry& entry : entries) {
+    if (entry.limit.empty()) continue;
+    if (auto id = bucket_id(*by_name.at(entry.limit), entry.id, ipv6_prefix, hash_key)) entry.id = std::move(*id);
+  }
+  return std::move(AccessList::build(std::move(entries)).value());
 }
 
 }  // namespace weir::config

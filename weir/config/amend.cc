@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "weir/base/nearest.h"
 #include "weir/base/text.h"
+#include "weir/config/check.h"
 #include "weir/config/fields.h"
 #include "weir/config/spellings.h"
 #include "weir/config/yaml.h"
@@ -14,8 +14,8 @@
 namespace weir::config {
 namespace {
 
-// What a policy is made of. The rest of a configuration stays as it is unless the body says otherwise: whoever sends
-// other limits does not mean to fail open.
+// What a policy is made of. The rest of a configuration stays as it is unless the body says otherwise: a request
+// that replaces the limits must not change failure_policy by leaving it out.
 constexpr std::array<std::string_view, 5> kPolicyFields = {"limits", "names", "overrides", "routes", "access"};
 
 class Amender {
@@ -31,22 +31,22 @@ class Amender {
       if (field == nullptr || field->shape != Shape::map_or_path || document_.node(entry).kind != NodeKind::scalar) {
         continue;
       }
-      complaints_.add(document_.mark(entry), std::string(document_.key(entry)) + " must be a map here, not a file");
+      complaints_.add(entry, std::string(document_.key(entry)) + " must be a map here, not a file");
       document_.node(entry).refused = true;
     }
-    lay(root_, body);
+    take_over(root_, body);
   }
 
-  // The numbers of limits that there are.
+  // Changes the numbers of existing limits.
   void merge(NodeId body) {
     for (const NodeId section : children(body)) {
       if (document_.key(section) == "limits" && document_.node(section).kind == NodeKind::map) {
         for (const NodeId entry : children(section)) merge_limit(entry);
         continue;
       }
-      complaints_.add(document_.key_mark(section), quote(document_.key(section)) +
-                                                       " cannot be merged: only a map of limits can; a whole policy "
-                                                       "is sent as application/yaml");
+      complaints_.add_at_key(section, quote(document_.key(section)) +
+                                          " cannot be merged: only a map of limits can; a whole policy "
+                                          "is sent as application/yaml");
     }
   }
 
@@ -62,13 +62,13 @@ class Amender {
     }
     if (limit == kNoNode) return complain_unknown(entry, limits, names);
     if (document_.node(entry).kind != NodeKind::map || document_.node(limit).kind != NodeKind::map) {
-      complaints_.add(document_.mark(entry), "limit " + quote(name) + " must be a map of numbers");
+      complaints_.add(entry, "limit " + quote(name) + " must be a map of numbers");
       return;
     }
     std::vector<std::string> words;
     for (const NodeId number : children(entry)) words.emplace_back(document_.key(number));
-    make_room(document_, limit, words);
-    lay(limit, entry);
+    remove_replaced(document_, limit, words);
+    take_over(limit, entry);
   }
 
   void complain_unknown(NodeId entry, NodeId limits, NodeId names) {
@@ -76,15 +76,13 @@ class Amender {
     for (const NodeId section : {limits, names}) {
       for (const NodeId limit : document_.children(section)) known.push_back(document_.key(limit));
     }
-    const std::string_view near = nearest_word(known, document_.key(entry));
-    complaints_.add(document_.key_mark(entry),
-                    "there is no limit " + quote(document_.key(entry)) +
-                        (near.empty() ? std::string() : "; did you mean " + quote(near) + "?"));
+    complaints_.add_at_key(
+        entry, "there is no limit " + quote(document_.key(entry)) + did_you_mean(known, document_.key(entry)));
   }
 
   // The entries of `body` in `section`, in place of those with the same keys. All of them: a key written twice in the
   // body stays twice, and is found by the check.
-  void lay(NodeId section, NodeId body) {
+  void take_over(NodeId section, NodeId body) {
     const std::vector<NodeId> entries = children(body);
     for (const NodeId entry : entries) drop(document_, section, std::string(document_.key(entry)));
     for (const NodeId entry : entries) {
@@ -115,7 +113,7 @@ void refuse_pointers(Document& document, NodeId section, std::span<const Field> 
     }
     const std::string_view text = document.value(value);
     if (field.type != Type::secret || (!text.starts_with("env:") && !text.starts_with("file:"))) return;
-    complaints.add(document.mark(value),
+    complaints.add(value,
                    std::string(field.name) + ": env: and file: are refused over the admin API; send the secret itself");
     document.node(value).refused = true;
     document.node(section).refused = true;
@@ -129,7 +127,7 @@ void refuse_pointers(Document& document, NodeId section, std::span<const Field> 
       look(id, field);
       continue;
     }
-    for (NodeId item = document.node(id).child; item != kNoNode; item = document.node(item).next) look(item, field);
+    for (const NodeId item : document.children(id)) look(item, field);
   }
 }
 
@@ -141,7 +139,7 @@ void amend(std::span<const Amendment> amendments, Document& document, NodeId roo
     const NodeId body = read_yaml(amendment.text, file, document, complaints);
     if (body == kNoNode) continue;
     if (document.node(body).kind != NodeKind::map) {
-      complaints.add(document.mark(body), "a configuration must be a map of fields");
+      complaints.add(body, "a configuration must be a map of fields");
       continue;
     }
     refuse_pointers(document, body, file_fields(), complaints);

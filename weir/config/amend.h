@@ -1,4 +1,4 @@
-// Changes that the admin API lays over a configuration: the tree is changed before it is checked, so that what comes
+// Changes that the admin API makes to a configuration: the tree is changed before it is checked, so that what comes
 // out is validated like a file.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace weir::config {
 // Where an amendment's problems and values are said to come from.
 inline constexpr std::string_view kAmendmentName = "api";
 
-// In the order given. Laid last: over file, variables and flags.
+// In the order given. Applied last: over file, variables and flags.
 void amend(std::span<const Amendment> amendments, Document& document, NodeId root, Complaints& complaints);
 
 }  // namespace weir::config

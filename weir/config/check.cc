@@ -17,16 +17,6 @@
 namespace weir::config {
 namespace {
 
-std::vector<std::string_view> split_words(std::string_view words) {
-  std::vector<std::string_view> out;
-  for (std::size_t at = 0; at < words.size();) {
-    const std::size_t end = std::min(words.find(' ', at), words.size());
-    out.push_back(words.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
 std::string name_of(const Field& field) {
   return std::string(field.name);
 }
@@ -38,8 +28,7 @@ std::optional<std::string> check_range(const Field& field, std::string_view text
   if (value >= field.min && value <= field.max) return std::nullopt;
   const std::string start = name_of(field) + " " + std::string(text);
   if (duration && field.min == 1 && value < 1) return start + " must be longer than zero";
-  const Field unbounded{.name = {}, .type = field.type};
-  if (field.max == unbounded.max) return start + " must be at least " + print(field.min);
+  if (field.max == kNoMax) return start + " must be at least " + print(field.min);
   return start + " must be " + print(field.min) + " to " + print(field.max);
 }
 
@@ -60,15 +49,14 @@ std::optional<std::string> check_parsed(const Field& field, const Result<T>& par
   return says_its_name ? detail : name_of(field) + ": " + detail;
 }
 
-void refuse_twin(Document& document, NodeId first, NodeId second, Complaints& complaints) {
+void refuse_duplicate(Document& document, NodeId first, NodeId second, Complaints& complaints) {
   document.node(second).refused = true;
-  complaints.add(document.key_mark(second), "key " + quote(document.key(second)) +
-                                                " is written twice; the first is at " +
-                                                document.where(document.key_mark(first)));
+  complaints.add_at_key(second, "key " + quote(document.key(second)) + " is written twice; the first is at " +
+                                    document.where(document.key_mark(first)));
 }
 
 // The first entry before `entry` with the same key, or kNoNode.
-NodeId find_twin(const Document& document, NodeId map, NodeId entry) {
+NodeId find_duplicate(const Document& document, NodeId map, NodeId entry) {
   for (const NodeId other : document.children(map)) {
     if (other == entry) return kNoNode;
     if (document.key(other) == document.key(entry)) return other;
@@ -101,20 +89,19 @@ void check_unique_large(Document& document, NodeId map, std::size_t size, Compla
     if (!taken()) {
       slots[at] = {hash, entry};
     } else {
-      refuse_twin(document, slots[at].entry, entry, complaints);
+      refuse_duplicate(document, slots[at].entry, entry, complaints);
     }
   }
 }
 
-// A key that stands twice. Most maps are small, and a few are very large.
+// Finds duplicate keys. Most maps are small, and a few are very large.
 void check_unique(Document& document, NodeId map, Complaints& complaints) {
   constexpr std::size_t small = 32;
-  std::size_t size = 0;
-  for (NodeId entry = document.node(map).child; entry != kNoNode; entry = document.node(entry).next) ++size;
+  const std::size_t size = document.count(map);
   if (size > small) return check_unique_large(document, map, size, complaints);
   for (const NodeId entry : document.children(map)) {
-    const NodeId first = find_twin(document, map, entry);
-    if (first != kNoNode) refuse_twin(document, first, entry, complaints);
+    const NodeId first = find_duplicate(document, map, entry);
+    if (first != kNoNode) refuse_duplicate(document, first, entry, complaints);
   }
 }
 
@@ -134,10 +121,10 @@ std::string_view kind_name(NodeKind kind) {
 
 void refuse(Document& document, NodeId id, Complaints& complaints, std::string sentence) {
   document.node(id).refused = true;
-  complaints.add(document.mark(id), std::move(sentence));
+  complaints.add(id, std::move(sentence));
 }
 
-// What a sentence calls a value: its field, or its key where that is anybody's choice.
+// What a sentence calls a value: its field, or in a map its key.
 enum class Label { field, key };
 
 // One value, not a list or map of them.
@@ -167,7 +154,7 @@ void check_items(Document& document, NodeId list, const Field& field, Complaints
     if (document.node(item).kind == NodeKind::null) {
       // It has no place of its own.
       document.node(item).refused = true;
-      complaints.add(document.mark(list), "an item of " + name_of(field) + " has no value");
+      complaints.add(list, "an item of " + name_of(field) + " has no value");
     } else {
       check_one(document, item, field, Label::field, complaints);
     }
@@ -175,29 +162,22 @@ void check_items(Document& document, NodeId list, const Field& field, Complaints
   }
 }
 
-std::string names_of(std::span<const Field> fields) {
-  std::string names;
-  for (const Field& field : fields) names.append(names.empty() ? "" : ", ").append(field.name);
+std::vector<std::string_view> names_of(std::span<const Field> fields) {
+  std::vector<std::string_view> names;
+  for (const Field& field : fields) names.push_back(field.name);
   return names;
 }
 
 }  // namespace
 
 std::string list_choices(std::string_view choices) {
-  const std::vector<std::string_view> words = split_words(choices);
+  const std::vector<std::string_view> words = split(choices, ' ');
   std::string out;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (i > 0) out += i + 1 == words.size() ? " or " : ", ";
     out += words[i];
   }
   return out;
-}
-
-std::string_view find_choice(const Field& field, std::string_view text) {
-  for (const std::string_view word : split_words(field.choices)) {
-    if (word == text || (field.type == Type::choice_any && equals_ignoring_case(word, text))) return word;
-  }
-  return {};
 }
 
 std::optional<std::string> check_value(const Field& field, std::string_view text, bool in_quotes) {
@@ -208,6 +188,7 @@ std::optional<std::string> check_value(const Field& field, std::string_view text
       if (!has_control(text)) return std::nullopt;
       return name_of(field) + " must not have control characters";
     case Type::text:
+    case Type::address:
     case Type::zone:  // looked up when it is used
     case Type::section:
       return std::nullopt;
@@ -280,10 +261,9 @@ void check_field(Document& document, NodeId id, const Field& field, Complaints& 
   }
 }
 
-std::string_view nearest(std::span<const Field> fields, std::string_view name) {
-  std::vector<std::string_view> words;
-  for (const Field& field : fields) words.push_back(field.name);
-  return nearest_word(words, name);
+std::string did_you_mean(std::span<const std::string_view> words, std::string_view word) {
+  const std::string_view near = nearest_word(words, word);
+  return near.empty() ? "" : "; did you mean " + quote(near) + "?";
 }
 
 void check_section(Document& document, NodeId section, std::span<const Field> fields, Complaints& complaints) {
@@ -294,10 +274,9 @@ void check_section(Document& document, NodeId section, std::span<const Field> fi
     if (field == nullptr) {
       document.node(entry).refused = true;
       if (!unknown.insert(key).second) continue;  // only written twice
-      const std::string_view near = nearest(fields, key);
-      complaints.add(document.key_mark(entry),
-                     "unknown key " + quote(key) + "; " +
-                         (near.empty() ? "known are " + names_of(fields) : "did you mean " + quote(near) + "?"));
+      const std::string hint = did_you_mean(names_of(fields), key);
+      complaints.add_at_key(entry, "unknown key " + quote(key) +
+                                       (hint.empty() ? "; known keys are " + join(names_of(fields), ", ") : hint));
       document.node(section).refused = true;
       continue;
     }
@@ -307,7 +286,7 @@ void check_section(Document& document, NodeId section, std::span<const Field> fi
   check_unique(document, section, complaints);
   for (const Field& field : fields) {
     if (!field.required || document.find(section, field.name) != kNoNode) continue;
-    complaints.add(document.mark(section), name_of(field) + " is missing");
+    complaints.add(section, name_of(field) + " is missing");
     document.node(section).refused = true;
   }
 }

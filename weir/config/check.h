@@ -1,5 +1,5 @@
-// Holds a Document against the table of fields.h: unknown keys, keys written twice, wrong types, bad values. Reports
-// every problem, and marks what it refused so that whoever reads it later stays silent.
+// Checks a Document against the table of fields.h: unknown keys, duplicate keys, wrong types, bad values. Reports every
+// problem, and marks refused nodes so that later readers do not report them again.
 #pragma once
 
 #include <optional>
@@ -21,13 +21,10 @@ void check_field(Document& document, NodeId id, const Field& field, Complaints& 
 // Why a text cannot be the value of a field of Shape::one, or nothing. Never quotes a secret.
 std::optional<std::string> check_value(const Field& field, std::string_view text, bool quoted);
 
-// The text in the case of the table: "PASSTHROUGH" is "passThrough". Empty if it is no choice.
-std::string_view find_choice(const Field& field, std::string_view text);
-
 // "enforce, shadow or off".
 std::string list_choices(std::string_view choices);
 
-// The field whose name is nearest to a mistyped one; empty if none is near.
-std::string_view nearest(std::span<const Field> fields, std::string_view name);
+// `; did you mean "burst"?`, the nearest of `words` to a mistyped one; empty if none is near.
+std::string did_you_mean(std::span<const std::string_view> words, std::string_view word);
 
 }  // namespace weir::config

@@ -109,9 +109,9 @@ TEST(Diff, SpellingAndDefaultsThatAreSpelledOutMakeNoDifference) {
 TEST(Diff, SeesWhatIsMeantToChange) {
   EXPECT_EQ(changes("drain_timeout: 30s", "drain_timeout: 31000ms"), "changed setting drain_timeout: 30s -> 31000ms\n");
   EXPECT_EQ(changes("redis: {endpoints: ['a:1', 'b:1']}", "redis: {endpoints: ['b:1', 'a:1']}"),
-            "changed setting redis.endpoints: [a:1, b:1] -> [b:1, a:1] (only after a restart)\n");
+            "changed setting redis.endpoints: [a:1, b:1] -> [b:1, a:1] (needs a restart)\n");
   EXPECT_EQ(changes("", "cache_redis: {db: 0}"),
-            "added setting cache_redis.endpoints: [127.0.0.1:6379] (only after a restart)\n")
+            "added setting cache_redis.endpoints: [127.0.0.1:6379] (needs a restart)\n")
       << "it means something by being there";
   EXPECT_EQ(changes("limits: {a: {rate: 1/s}}",
                     "limits: {a: {rate: 1/s, external: {enabled: true, http: {url: 'http://x'}}}}"),
@@ -167,14 +167,14 @@ TEST(Diff, SaysWhichOverridesComeGoAndChange) {
 
 TEST(Diff, NamesWhatCannotChangeLive) {
   EXPECT_EQ(changes("", "store: redis\nlog: {level: warn}\nlisten: [{address: '127.0.0.1:8081', speak: http}]"),
-            "changed setting listen[0].address: 127.0.0.1:8080 -> 127.0.0.1:8081 (only after a restart)\n"
-            "changed setting listen[0].speak: [http, grpc] -> http (only after a restart)\n"
-            "removed setting listen[1].address: 127.0.0.1:6380 (only after a restart)\n"
-            "removed setting listen[1].speak: [resp] (only after a restart)\n"
-            "removed setting listen[2].address: 127.0.0.1:9090 (only after a restart)\n"
-            "removed setting listen[2].speak: [admin] (only after a restart)\n"
+            "changed setting listen[0].address: 127.0.0.1:8080 -> 127.0.0.1:8081 (needs a restart)\n"
+            "changed setting listen[0].speak: [http, grpc] -> http (needs a restart)\n"
+            "removed setting listen[1].address: 127.0.0.1:6380 (needs a restart)\n"
+            "removed setting listen[1].speak: [resp] (needs a restart)\n"
+            "removed setting listen[2].address: 127.0.0.1:9090 (needs a restart)\n"
+            "removed setting listen[2].speak: [admin] (needs a restart)\n"
             "changed setting log.level: info -> warn\n"
-            "changed setting store: memory -> redis (only after a restart)\n");
+            "changed setting store: memory -> redis (needs a restart)\n");
 }
 
 TEST(Diff, SeesAChangedSecretWithoutShowingIt) {

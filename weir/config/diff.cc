@@ -6,6 +6,7 @@
 
 #include "weir/base/text.h"
 #include "weir/config/describe.h"
+#include "weir/config/fields.h"
 
 namespace weir::config {
 namespace {
@@ -14,7 +15,7 @@ using Kind = Change::Kind;
 
 // Everything about a limit but its overrides, in words: two limits are the same if these are.
 std::string words(const NamedLimit& limit) {
-  const Described row = describe(limit);
+  const auto row = describe(limit);
   std::string out;
   const auto add = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) out += (out.empty() ? "" : "; ") + std::string(name) + value;
@@ -43,21 +44,40 @@ std::string words(const NamedLimit& limit) {
   return out;
 }
 
-void diff_limits(const Policy& before, const Policy& after, std::vector<Change>& changes) {
-  for (const NamedLimit& old_limit : before.limits()) {
-    const NamedLimit* now = after.find(old_limit.name);
-    const std::string what = "limit " + old_limit.name;
-    const std::string old_words = words(old_limit);
-    if (now == nullptr) {
-      changes.push_back({Kind::removed, what, "", old_words, "", true});
-    } else if (const std::string new_words = words(*now); new_words != old_words) {
-      changes.push_back({Kind::changed, what, "", old_words, new_words, true});
+// Something that is compared by its words, with a key that is unique among its kind.
+struct Compared {
+  std::string key;
+  std::string what;
+  std::string words;
+};
+
+// In the order of `before`, then of `after`.
+void diff_compared(const std::vector<Compared>& before, const std::vector<Compared>& after,
+                   std::vector<Change>& changes) {
+  const auto index = [](const std::vector<Compared>& all) {
+    std::map<std::string_view, const Compared*> by_key;
+    for (const Compared& one : all) by_key.emplace(one.key, &one);
+    return by_key;
+  };
+  const auto old_ones = index(before);
+  const auto new_ones = index(after);
+  for (const Compared& one : before) {
+    const auto now = new_ones.find(one.key);
+    if (now == new_ones.end()) {
+      changes.push_back({Kind::removed, one.what, "", one.words, "", true});
+    } else if (now->second->words != one.words) {
+      changes.push_back({Kind::changed, one.what, "", one.words, now->second->words, true});
     }
   }
-  for (const NamedLimit& limit : after.limits()) {
-    if (before.find(limit.name) != nullptr) continue;
-    changes.push_back({Kind::added, "limit " + limit.name, "", "", words(limit), true});
+  for (const Compared& one : after) {
+    if (!old_ones.contains(one.key)) changes.push_back({Kind::added, one.what, "", "", one.words, true});
   }
+}
+
+std::vector<Compared> limits_of(const Policy& policy) {
+  std::vector<Compared> out;
+  for (const NamedLimit& limit : policy.limits()) out.push_back({limit.name, "limit " + limit.name, words(limit)});
+  return out;
 }
 
 // Overrides of one limit, of which `before` or `after` may be null: it is not there.
@@ -98,40 +118,31 @@ std::string words(const DescribedRoute& route) {
   return out;
 }
 
-using Routes = std::vector<DescribedRoute>;
-
-const DescribedRoute* find_route(const Routes& routes, std::string_view name) {
-  const auto found = std::ranges::find(routes, name, &DescribedRoute::name);
-  return found == routes.end() ? nullptr : &*found;
+std::vector<Compared> routes_of(const Policy& policy) {
+  std::vector<Compared> out;
+  for (const DescribedRoute& route : describe_routes(policy)) {
+    out.push_back({route.name, "route " + route.name, words(route)});
+  }
+  return out;
 }
 
 // The names that both have, in the order of the first.
-std::string common_order(const Routes& routes, const Routes& others) {
+std::string common_order(const std::vector<Compared>& routes, const std::vector<Compared>& others) {
   std::string out;
-  for (const DescribedRoute& route : routes) {
-    if (find_route(others, route.name) != nullptr) out += (out.empty() ? "" : ", ") + route.name;
+  for (const Compared& route : routes) {
+    const bool common = std::ranges::find(others, route.key, &Compared::key) != others.end();
+    if (common) out += (out.empty() ? "" : ", ") + route.key;
   }
   return out;
 }
 
 void diff_routes(const Policy& before, const Policy& after, std::vector<Change>& changes) {
-  const Routes old_routes = describe_routes(before);
-  const Routes new_routes = describe_routes(after);
-  for (const DescribedRoute& route : old_routes) {
-    const DescribedRoute* const now = find_route(new_routes, route.name);
-    if (now == nullptr) {
-      changes.push_back({Kind::removed, "route " + route.name, "", words(route), "", true});
-    } else if (words(*now) != words(route)) {
-      changes.push_back({Kind::changed, "route " + route.name, "", words(route), words(*now), true});
-    }
-  }
-  for (const DescribedRoute& route : new_routes) {
-    if (find_route(old_routes, route.name) != nullptr) continue;
-    changes.push_back({Kind::added, "route " + route.name, "", "", words(route), true});
-  }
+  const std::vector<Compared> old_routes = routes_of(before);
+  const std::vector<Compared> new_routes = routes_of(after);
+  diff_compared(old_routes, new_routes, changes);
   const std::string old_order = common_order(old_routes, new_routes);
   const std::string new_order = common_order(new_routes, old_routes);
-  // The first match wins, so a place is worth as much as a pattern.
+  // The first match wins, so the order matters as much as the patterns.
   if (old_order != new_order) changes.push_back({Kind::changed, "order of routes", "", old_order, new_order, true});
 }
 
@@ -150,27 +161,13 @@ std::string words(const AccessEntry& entry) {
   return entry.reason.empty() ? out : out + ", reason " + quote(entry.reason);
 }
 
-std::map<std::string, const AccessEntry*> by_selector(const Policy& policy) {
-  std::map<std::string, const AccessEntry*> out;
-  for (const AccessEntry& entry : policy.access().entries()) out.emplace(selector_of(entry), &entry);
+std::vector<Compared> access_of(const Policy& policy) {
+  std::vector<Compared> out;
+  for (const AccessEntry& entry : policy.access().entries()) {
+    out.push_back({selector_of(entry), whom(policy, entry), words(entry)});
+  }
+  std::ranges::sort(out, {}, &Compared::key);
   return out;
-}
-
-void diff_access(const Policy& before, const Policy& after, std::vector<Change>& changes) {
-  const auto old_entries = by_selector(before);
-  const auto new_entries = by_selector(after);
-  for (const auto& [selector, entry] : old_entries) {
-    const auto now = new_entries.find(selector);
-    if (now == new_entries.end()) {
-      changes.push_back({Kind::removed, whom(before, *entry), "", words(*entry), "", true});
-    } else if (words(*now->second) != words(*entry)) {
-      changes.push_back({Kind::changed, whom(before, *entry), "", words(*entry), words(*now->second), true});
-    }
-  }
-  for (const auto& [selector, entry] : new_entries) {
-    if (!old_entries.contains(selector))
-      changes.push_back({Kind::added, whom(after, *entry), "", "", words(*entry), true});
-  }
 }
 
 std::map<std::string_view, const Setting*> by_path(const Loaded& loaded) {
@@ -181,22 +178,32 @@ std::map<std::string_view, const Setting*> by_path(const Loaded& loaded) {
   return out;
 }
 
-// Who listens stays; what callers must show there is what the new configuration says of the same address.
-std::vector<Listener> keep_listeners(const std::vector<Listener>& running, const std::vector<Listener>& next) {
+// Listeners stay; fields that need no restart have the new value of the listener with the same address and protocols.
+std::vector<Listener> keep_listeners(const std::vector<Listener>& running, std::vector<Listener>& next) {
   std::vector<Listener> out = running;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const auto same = [&](const Listener& other) {
       return other.address == out[i].address && other.speak == out[i].speak;
     };
-    auto found = i < next.size() && same(next[i]) ? next.begin() + static_cast<std::ptrdiff_t>(i)
-                                                  : std::ranges::find_if(next, same);
+    const auto found = i < next.size() && same(next[i]) ? next.begin() + static_cast<std::ptrdiff_t>(i)
+                                                        : std::ranges::find_if(next, same);
     if (found == next.end()) continue;
-    out[i].tokens = found->tokens;
-    out[i].write_token = found->write_token;
-    out[i].password = found->password;
-    out[i].write_password = found->write_password;
+    for (const Field& field : find_field(file_fields(), "listen")->fields) {
+      if (field.when != Applies::as_section) field.member.copy(&*found, &out[i]);
+    }
   }
   return out;
+}
+
+// Copies what takes a restart from one struct to the other, both filled by these fields.
+void keep_section(std::span<const Field> fields, void* running, void* next) {
+  for (const Field& field : fields) {
+    if (field.when == Applies::on_restart) {
+      if (field.member.copy != nullptr) field.member.copy(running, next);
+    } else if (field.shape == Shape::one && field.member.open != nullptr) {
+      keep_section(field.fields, field.member.open(running), field.member.open(next));
+    }
+  }
 }
 
 }  // namespace
@@ -214,34 +221,12 @@ std::string Change::text() const {
       out = "changed " + what + ": " + before + " -> " + after;
       break;
   }
-  return live ? out : out + " (only after a restart)";
+  return live ? out : out + " (needs a restart)";
 }
 
-bool can_change_live(std::string_view path) {
-  for (const std::string_view secret : {".token", ".write_token", ".password", ".write_password"}) {
-    if (path.starts_with("listen[") && path.ends_with(secret)) return true;
-  }
-  for (const std::string_view fixed :
-       {"threads", "store", "memory.max_buckets", "memory.names", "state.live", "state.snapshot"}) {
-    if (path == fixed) return false;
-  }
-  for (const std::string_view section : {"listen", "redis.", "cache_redis"}) {
-    if (path.starts_with(section)) return false;
-  }
-  return true;
-}
-
-void keep_fixed(const Settings& running, Settings& next) {
-  next.listen = keep_listeners(running.listen, next.listen);
-  next.threads = running.threads;
-  next.store = running.store;
-  next.memory.max_buckets = running.memory.max_buckets;
-  next.memory.names = running.memory.names;
-  next.state.live = running.state.live;
-  next.state.snapshot = running.state.snapshot;
-  next.redis = running.redis;
-  next.has_cache_redis = running.has_cache_redis;
-  next.cache_redis = running.cache_redis;
+void keep_fixed(Settings running, Settings& next) {
+  running.listen = keep_listeners(running.listen, next.listen);
+  keep_section(file_fields(), &running, &next);
 }
 
 std::vector<Change> diff_settings(const Loaded& before, const Loaded& after) {
@@ -249,7 +234,7 @@ std::vector<Change> diff_settings(const Loaded& before, const Loaded& after) {
   const auto old_settings = by_path(before);
   const auto new_settings = by_path(after);
   const auto add = [&](Kind kind, const Setting& setting, const std::string& was, const std::string& is) {
-    changes.push_back({kind, "setting " + setting.path, setting.path, was, is, can_change_live(setting.path)});
+    changes.push_back({kind, "setting " + setting.path, setting.path, was, is, setting.is_live});
   };
   for (const auto& [path, setting] : old_settings) {
     const auto now = new_settings.find(path);
@@ -267,10 +252,10 @@ std::vector<Change> diff_settings(const Loaded& before, const Loaded& after) {
 
 std::vector<Change> diff(const Loaded& before, const Loaded& after) {
   std::vector<Change> changes;
-  diff_limits(*before.policy, *after.policy, changes);
+  diff_compared(limits_of(*before.policy), limits_of(*after.policy), changes);
   diff_all_overrides(*before.policy, *after.policy, changes);
   diff_routes(*before.policy, *after.policy, changes);
-  diff_access(*before.policy, *after.policy, changes);
+  diff_compared(access_of(*before.policy), access_of(*after.policy), changes);
   for (Change& change : diff_settings(before, after)) changes.push_back(std::move(change));
   return changes;
 }

@@ -30,9 +30,7 @@ std::vector<Change> diff(const Loaded& before, const Loaded& after);
 // Settings only: everything but limits, names, overrides, routes and entries of access lists.
 std::vector<Change> diff_settings(const Loaded& before, const Loaded& after);
 
-// Whether a reload applies a change of this setting; otherwise it takes a restart.
-bool can_change_live(std::string_view path);
-// Gives those settings that cannot change live the values they have in `running`.
-void keep_fixed(const Settings& running, Settings& next);
+// Gives those settings that take a restart (fields.h) the values they have in `running`.
+void keep_fixed(Settings running, Settings& next);
 
 }  // namespace weir::config

@@ -71,11 +71,48 @@ void Document::append(NodeId parent, NodeId child) {
   nodes_[last].next = child;
 }
 
+NodeId Document::add_entry(NodeId parent, FileId file, NodeKind kind, std::string_view key, std::string_view value) {
+  Node node;
+  node.kind = kind;
+  node.file = file;
+  node.key = keep(key);
+  node.value = keep(value);
+  const NodeId id = add(node);
+  if (parent != kNoNode) append(parent, id);
+  return id;
+}
+
 NodeId Document::find(NodeId parent, std::string_view key) const {
   for (const NodeId entry : children(parent)) {
     if (this->key(entry) == key) return entry;
   }
   return kNoNode;
+}
+
+NodeId Document::usable(NodeId parent, std::string_view key) const {
+  const NodeId id = find(parent, key);
+  return id == kNoNode || nodes_[id].refused ? kNoNode : id;
+}
+
+std::string_view Document::text(NodeId parent, std::string_view key) const {
+  const NodeId id = usable(parent, key);
+  return id == kNoNode ? std::string_view{} : value(id);
+}
+
+std::vector<NodeId> Document::items(NodeId parent, std::string_view key) const {
+  std::vector<NodeId> out;
+  const NodeId id = find(parent, key);
+  if (is(id, NodeKind::scalar) && !nodes_[id].refused) out.push_back(id);
+  for (const NodeId item : children(is(id, NodeKind::sequence) ? id : kNoNode)) {
+    if (!nodes_[item].refused) out.push_back(item);
+  }
+  return out;
+}
+
+std::size_t Document::count(NodeId id) const {
+  std::size_t size = 0;
+  for (NodeId child = nodes_[id].child; child != kNoNode; child = nodes_[child].next) ++size;
+  return size;
 }
 
 std::string Document::where(Mark mark) const {

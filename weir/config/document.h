@@ -1,4 +1,4 @@
-// A configuration as a tree with positions: what yaml.h reads, what environment.h lays values over, what check.h holds
+// A configuration as a tree with positions: what yaml.h reads, environment.h applies variables to, and check.h checks
 // against the table. Compact, because an overrides file may have a million entries: one flat vector of nodes, one
 // string of text, and an entry of a map is one node that carries its key.
 #pragma once
@@ -19,7 +19,7 @@ using FileId = std::uint16_t;
 using NodeId = std::uint32_t;
 inline constexpr NodeId kNoNode = 0xffff'ffff;
 
-// Where something stands. Lines and columns count from 1; line 0 is a variable or a flag, which has a name only.
+// A position. Lines and columns count from 1; line 0 is a variable or a flag, which has a name only.
 struct Mark {
   FileId file = 0;
   std::uint32_t line = 0;
@@ -39,7 +39,7 @@ struct Slice {
 struct Node {
   NodeKind kind = NodeKind::null;
   bool quoted = false;   // a scalar in quotes or a block scalar: text, whatever it looks like
-  bool refused = false;  // a problem was reported here or below: whoever reads it later stays silent
+  bool refused = false;  // a problem was reported here or below: later readers skip it
   FileId file = 0;
   std::uint32_t line = 0;
   std::uint32_t column = 0;
@@ -61,6 +61,8 @@ class Document {
   NodeId copy(NodeId id);  // deep; the copy has no sibling
   Slice keep(std::string_view text);
   void append(NodeId parent, NodeId child);  // linear in the parent's children
+  // A new last child of `parent`, which may be kNoNode, without a line: it comes from a variable or a flag.
+  NodeId add_entry(NodeId parent, FileId file, NodeKind kind, std::string_view key, std::string_view value = {});
 
   // Room for so many more; growing in steps would copy a big file's nodes once more.
   void reserve(std::size_t nodes, std::size_t bytes);
@@ -77,6 +79,13 @@ class Document {
   Mark mark(NodeId id) const { return {nodes_[id].file, nodes_[id].line, nodes_[id].column}; }
   Mark key_mark(NodeId id) const { return {nodes_[id].file, nodes_[id].key_line, nodes_[id].key_column}; }
   NodeId find(NodeId parent, std::string_view key) const;  // kNoNode if there is none; parent may be kNoNode
+  // The same, and kNoNode for one that was refused; its text, empty for kNoNode; and the items of a list that were not
+  // refused, or the single value given instead of a list.
+  NodeId usable(NodeId parent, std::string_view key) const;
+  std::string_view text(NodeId parent, std::string_view key) const;
+  std::vector<NodeId> items(NodeId parent, std::string_view key) const;
+  std::size_t count(NodeId id) const;  // of its children
+  bool is(NodeId id, NodeKind kind) const { return id != kNoNode && nodes_[id].kind == kind; }
 
   // "weir.yaml:12:3", or the variable's name.
   std::string where(Mark mark) const;
@@ -119,11 +128,13 @@ class Document {
   Duration window_max_ = bounds::window_max;
 };
 
-// Problems in the making: collected in any order, handed out sorted and without repetition.
+// Collects problems in any order, and returns them sorted and without duplicates.
 class Complaints {
  public:
   explicit Complaints(const Document& document) : document_(&document) {}
   void add(Mark mark, std::string sentence) { entries_.push_back({mark, std::move(sentence)}); }
+  void add(NodeId id, std::string sentence) { add(document_->mark(id), std::move(sentence)); }
+  void add_at_key(NodeId id, std::string sentence) { add(document_->key_mark(id), std::move(sentence)); }
   void add_all(const Complaints& more) { entries_.insert(entries_.end(), more.entries_.begin(), more.entries_.end()); }
   bool empty() const noexcept { return entries_.empty(); }
   std::size_t size() const noexcept { return entries_.size(); }

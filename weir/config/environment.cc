@@ -18,13 +18,13 @@ namespace {
 constexpr std::string_view kPrefix = "WEIR_";
 constexpr std::string_view kEnv = "env:";
 
-// Ours, but no settings: the six of a server without a file, and those that tell other commands where a server is.
-constexpr std::array kOthers = {six::kEnabled,
-                                six::kPerSecond,
-                                six::kBurst,
-                                six::kByIp,
-                                six::kByApikey,
-                                six::kCleanup,
+// Known variables that are not settings: those of a server without a file, and those that other commands read.
+constexpr std::array kOthers = {alone::kEnabled,
+                                alone::kPerSecond,
+                                alone::kBurst,
+                                alone::kByIp,
+                                alone::kByApikey,
+                                alone::kCleanup,
                                 std::string_view("WEIR_SERVER"),
                                 std::string_view("WEIR_ADMIN"),
                                 std::string_view("WEIR_TOKEN"),
@@ -43,7 +43,7 @@ bool is_service_link(std::string_view variable) {
   return variable.find("_SERVICE_PORT_") != std::string_view::npos;
 }
 
-// WEIR_REDIS_..., WEIR_THREADS, WEIR_RATE_LIMIT_...: its first words are a section or a setting of ours.
+// WEIR_REDIS_..., WEIR_THREADS, WEIR_RATE_LIMIT_...: its first words name a section or a setting.
 bool begins_like_a_setting(std::string_view variable) {
   const auto begins = [&](std::string_view start) {
     return variable.starts_with(start) && (variable.size() == start.size() || variable[start.size()] == '_');
@@ -52,58 +52,58 @@ bool begins_like_a_setting(std::string_view variable) {
          std::ranges::any_of(file_fields(), [&](const Field& field) { return begins(variable_name(field.name)); });
 }
 
-std::string join(std::string_view path, std::string_view name) {
+std::string path_of(std::string_view path, std::string_view name) {
   return path.empty() ? std::string(name) : std::string(path) + "." + std::string(name);
 }
 
-// Lays values over one document: variables first, then flags.
+// Applies values to one document: variables first, then flags.
 class Overlay {
  public:
   Overlay(const Options& options, Document& document) : options_(options), document_(document) {}
 
   // Every field of a section. The section itself is made when a value needs it.
-  void lay_section(NodeId parent, std::string_view path, std::span<const Field> fields) {
+  void set_section(NodeId parent, std::string_view path, std::span<const Field> fields) {
     for (const Field& field : fields) {
-      const std::string below = join(path, field.name);
+      const std::string below = path_of(path, field.name);
       if (field.type != Type::section) {
-        lay_leaf(parent, below, field);
+        set_leaf(parent, below, field);
       } else if (field.shape == Shape::one) {
-        lay_below(parent, below, field);
+        set_below(parent, below, field);
       } else if (field.shape == Shape::list && begins(options_.flags, below + "[")) {
-        lay_items(parent, below, field);
+        set_items(parent, below, field);
       }
     }
   }
 
-  void lay_leaf(NodeId parent, const std::string& path, const Field& field) {
+  void set_leaf(NodeId parent, const std::string& path, const Field& field) {
     if (field.shape == Shape::map) return;
     const std::string variable = variable_name(path);
     known_[variable].push_back(path);
     if (const auto found = options_.environment.find(variable); found != options_.environment.end()) {
       set(parent, field, found->second, variable);
     }
-    lay_flag(parent, path, field);
+    set_flag(parent, path, field);
   }
 
   // Every entry of a map that the file has.
-  void lay_entries(NodeId root, const Field& field) {
+  void set_entries(NodeId root, const Field& field) {
     const NodeId map = document_.find(root, field.name);
-    if (map == kNoNode || document_.node(map).kind != NodeKind::map || !mentions(field.name)) return;
-    for (NodeId entry = document_.node(map).child; entry != kNoNode; entry = document_.node(entry).next) {
-      const std::string path = join(field.name, document_.key(entry));
+    if (!document_.is(map, NodeKind::map) || !mentions(field.name)) return;
+    for (const NodeId entry : document_.children(map)) {
+      const std::string path = path_of(field.name, document_.key(entry));
       if (document_.node(entry).kind != NodeKind::map) continue;
-      // What variables and flags say goes before what the file says in any other spelling; flags go before variables.
-      make_room(document_, entry, mentioned(options_.environment, variable_name(path) + "_", field.fields, true));
-      lay_section(entry, path, field.fields);
+      // Variables and flags replace the file's value in any spelling; flags replace variables.
+      remove_replaced(document_, entry, mentioned(options_.environment, variable_name(path) + "_", field.fields, true));
+      set_section(entry, path, field.fields);
       const std::vector<std::string> flags = mentioned(options_.flags, path + ".", field.fields, false);
       if (flags.empty()) continue;
-      make_room(document_, entry, flags);
-      for (const std::string& name : flags) lay_flag(entry, join(path, name), *find_field(field.fields, name));
+      remove_replaced(document_, entry, flags);
+      for (const std::string& name : flags) set_flag(entry, path_of(path, name), *find_field(field.fields, name));
     }
   }
 
-  // `limits` and `names` may both give a limit its number and its id format: then the source that counts more wins.
-  void settle_identities(NodeId root) {
+  // `limits` and `names` may both give a limit its number and its id format: the source of higher rank wins.
+  void resolve_identities(NodeId root) {
     if (!mentions("limits") && !mentions("names")) return;
     std::map<std::string, NodeId, std::less<>> names;
     for (const NodeId entry : document_.children(document_.find(root, "names"))) {
@@ -121,7 +121,7 @@ class Overlay {
     }
   }
 
-  // A setting that lay_paths() lays.
+  // A setting that overlay_paths() applies.
   void know(std::string_view path) {
     known_[variable_name(path)].emplace_back(path);
     flags_used_.emplace_back(path);
@@ -133,7 +133,7 @@ class Overlay {
     if (has_listeners(document_, root)) return;
     drop(document_, root, "listen");
     const FileId nowhere = document_.add_file(std::string(kNoVariable));
-    const NodeId list = add_node(root, nowhere, NodeKind::sequence, "listen", "");
+    const NodeId list = document_.add_entry(root, nowhere, NodeKind::sequence, "listen");
     for (const Listener& listener : default_listeners()) {
       add_listener(list, nowhere, listener.address, listener.speak);
     }
@@ -141,7 +141,7 @@ class Overlay {
 
   // WEIR_LISTEN_HTTP and the like: the address of the listener that speaks it, or a new listener. An empty one removes
   // a default listener.
-  void lay_listeners(NodeId root, Complaints& complaints) {
+  void set_listeners(NodeId root, Complaints& complaints) {
     write_listeners(root);
     for (const auto& [variable, speak] :
          std::to_array<std::pair<std::string_view, std::string_view>>({{"WEIR_LISTEN_HTTP", "http"},
@@ -151,7 +151,7 @@ class Overlay {
       const auto found = options_.environment.find(variable);
       if (found == options_.environment.end()) continue;
       const FileId file = document_.add_file(std::string(variable));
-      if (const std::string problem = lay_listener(document_.find(root, "listen"), file, speak, found->second);
+      if (const std::string problem = set_listener(document_.find(root, "listen"), file, speak, found->second);
           !problem.empty()) {
         complaints.add({file, 0, 0}, problem);
       }
@@ -163,10 +163,8 @@ class Overlay {
       if (std::find(flags_used_.begin(), flags_used_.end(), path) != flags_used_.end()) continue;
       std::vector<std::string_view> paths;
       for (const auto& [variable, named] : known_) paths.insert(paths.end(), named.begin(), named.end());
-      const std::string_view near = nearest_word(paths, path);
-      complaints.add(
-          {document_.add_file(std::string(kFlag) + path), 0, 0},
-          "there is no setting " + quote(path) + (near.empty() ? "" : "; did you mean " + quote(near) + "?"));
+      complaints.add({document_.add_file(std::string(kFlag) + path), 0, 0},
+                     "there is no setting " + quote(path) + did_you_mean(paths, path));
     }
     for (const auto& [variable, paths] : known_) {
       if (paths.size() < 2 || !options_.environment.contains(variable)) continue;
@@ -179,22 +177,11 @@ class Overlay {
   }
 
  private:
-  NodeId add_node(NodeId parent, FileId file, NodeKind kind, std::string_view key, std::string_view value) {
-    Node node;
-    node.kind = kind;
-    node.file = file;
-    node.key = document_.keep(key);
-    node.value = document_.keep(value);
-    const NodeId id = document_.add(node);
-    document_.append(parent, id);
-    return id;
-  }
-
   void add_listener(NodeId list, FileId file, std::string_view address, const std::vector<std::string>& words) {
-    const NodeId item = add_node(list, file, NodeKind::map, "", "");
-    add_node(item, file, NodeKind::scalar, "address", address);
-    const NodeId speak = add_node(item, file, NodeKind::sequence, "speak", "");
-    for (const std::string& word : words) add_node(speak, file, NodeKind::scalar, "", word);
+    const NodeId item = document_.add_entry(list, file, NodeKind::map, "");
+    document_.add_entry(item, file, NodeKind::scalar, "address", address);
+    const NodeId speak = document_.add_entry(item, file, NodeKind::sequence, "speak");
+    for (const std::string& word : words) document_.add_entry(speak, file, NodeKind::scalar, "", word);
   }
 
   // The entries of `listen` that speak it.
@@ -211,9 +198,9 @@ class Overlay {
   }
 
   // What is wrong with it, or nothing.
-  std::string lay_listener(NodeId list, FileId file, std::string_view speak, std::string_view value) {
-    if (speak == "proxy" && !value.empty()) return "the proxy is not built yet: nothing can listen for it";
-    if (list == kNoNode || document_.node(list).kind != NodeKind::sequence) return {};  // the checker complains
+  std::string set_listener(NodeId list, FileId file, std::string_view speak, std::string_view value) {
+    if (speak == "proxy" && !value.empty()) return "the proxy is not built yet";
+    if (!document_.is(list, NodeKind::sequence)) return {};  // the checker complains
     const std::vector<NodeId> found = speakers(list, speak);
     const auto place = [&](NodeId item) { return document_.where(document_.mark(item)); };
     if (found.size() > 1) {
@@ -250,8 +237,8 @@ class Overlay {
     }
   }
 
-  // A variable that begins like a setting and is none would be a setting that silently does nothing. Any other may be
-  // somebody else's: then a warning is enough.
+  // An unknown variable that begins like a setting is an error: it would silently do nothing. Any other may belong to
+  // another program and gets a warning.
   void complain_unknown(const std::string& variable, Complaints& complaints, std::vector<std::string>& warnings) {
     if (known_.contains(variable) || std::ranges::find(kOthers, variable) != kOthers.end()) return;
     if (is_service_link(variable) || is_secret(variable)) return;
@@ -260,12 +247,12 @@ class Overlay {
     for (const std::string_view name : kOthers) names.push_back(name.substr(kPrefix.size()));
     for (const auto& [name, paths] : known_) names.push_back(std::string_view(name).substr(kPrefix.size()));
     const std::string_view near = nearest_word(names, std::string_view(variable).substr(kPrefix.size()));
-    const std::string hint = near.empty() ? "; what has no variable is set with --set PATH=VALUE"
+    const std::string hint = near.empty() ? "; settings without a variable are set with --set PATH=VALUE"
                                           : "; did you mean " + std::string(kPrefix) + std::string(near) + "?";
     if (begins_like_a_setting(variable)) {
-      complaints.add({document_.add_file(variable), 0, 0}, "is no setting" + hint);
+      complaints.add({document_.add_file(variable), 0, 0}, "unknown setting" + hint);
     } else {
-      warnings.push_back("variable " + variable + " is no setting and is ignored" + hint);
+      warnings.push_back("ignoring unknown environment variable " + variable + hint);
     }
   }
 
@@ -278,7 +265,7 @@ class Overlay {
     return std::ranges::find(replaced_secrets_, variable) != replaced_secrets_.end();
   }
 
-  void lay_flag(NodeId parent, const std::string& path, const Field& field) {
+  void set_flag(NodeId parent, const std::string& path, const Field& field) {
     const auto found = options_.flags.find(path);
     if (found == options_.flags.end() || field.shape == Shape::map) return;
     flags_used_.push_back(path);
@@ -292,25 +279,25 @@ class Overlay {
     return document_.node(id).line == 0 && file.starts_with(kPrefix) ? 1 : 0;
   }
 
-  // Entries of a list that there are, by flags alone: a variable's name has no brackets.
-  void lay_items(NodeId parent, const std::string& path, const Field& field) {
+  // Existing entries of a list, by flags only: the name of a variable has no brackets.
+  void set_items(NodeId parent, const std::string& path, const Field& field) {
     const NodeId list = document_.find(parent, field.name);
     if (list == kNoNode) return;
-    if (document_.node(list).kind == NodeKind::map) return lay_item(list, path, field.fields);  // one, not a list
+    if (document_.node(list).kind == NodeKind::map) return set_item(list, path, field.fields);  // one, not a list
     std::size_t index = 0;
-    for (NodeId item = document_.node(list).child; item != kNoNode; item = document_.node(item).next) {
+    for (const NodeId item : document_.children(list)) {
       const std::string place = path + "[" + std::to_string(index++) + "]";
-      if (document_.node(item).kind == NodeKind::map) lay_item(item, place, field.fields);
+      if (document_.node(item).kind == NodeKind::map) set_item(item, place, field.fields);
     }
   }
 
-  void lay_item(NodeId item, const std::string& path, std::span<const Field> fields) {
+  void set_item(NodeId item, const std::string& path, std::span<const Field> fields) {
     for (const Field& field : fields) {
-      const std::string below = join(path, field.name);
+      const std::string below = path_of(path, field.name);
       if (field.type != Type::section) {
-        lay_flag(item, below, field);
+        set_flag(item, below, field);
       } else {
-        lay_items(item, below, field);
+        set_items(item, below, field);
       }
     }
   }
@@ -338,16 +325,16 @@ class Overlay {
     return begins(options_.environment, variable_name(path)) || begins(options_.flags, std::string(path));
   }
 
-  void lay_below(NodeId parent, const std::string& path, const Field& field) {
+  void set_below(NodeId parent, const std::string& path, const Field& field) {
     const NodeId found = document_.find(parent, field.name);
-    if (found != kNoNode && document_.node(found).kind == NodeKind::map) return lay_section(found, path, field.fields);
+    if (document_.is(found, NodeKind::map)) return set_section(found, path, field.fields);
     if (found != kNoNode && document_.node(found).kind != NodeKind::null) return;  // the checker complains
     Node node;
     node.kind = NodeKind::map;
     node.file = found == kNoNode ? document_.node(parent).file : document_.node(found).file;
     node.key = document_.keep(field.name);
     const NodeId made = document_.add(node);
-    lay_section(made, path, field.fields);
+    set_section(made, path, field.fields);
     if (document_.node(made).child == kNoNode) return;
     if (found == kNoNode) return document_.append(parent, made);
     document_.node(found).kind = NodeKind::map;
@@ -408,25 +395,25 @@ std::string variable_name(std::string_view path) {
   return out;
 }
 
-void lay_paths(const Options& options, Document& document, NodeId root) {
+void overlay_paths(const Options& options, Document& document, NodeId root) {
   Overlay overlay(options, document);
   for (const Field& field : file_fields()) {
-    if (field.shape == Shape::map_or_path) overlay.lay_leaf(root, std::string(field.name), field);
+    if (field.shape == Shape::map_or_path) overlay.set_leaf(root, std::string(field.name), field);
   }
 }
 
-void lay_values(const Options& options, Document& document, NodeId root, Complaints& complaints,
-                std::vector<std::string>& warnings) {
+void overlay_values(const Options& options, Document& document, NodeId root, Complaints& complaints,
+                    std::vector<std::string>& warnings) {
   Overlay overlay(options, document);
   for (const Field& field : file_fields()) {
     if (field.shape == Shape::map_or_path) overlay.know(field.name);
   }
-  overlay.lay_listeners(root, complaints);
-  overlay.lay_section(root, {}, file_fields());
+  overlay.set_listeners(root, complaints);
+  overlay.set_section(root, {}, file_fields());
   for (const std::string_view name : {"limits", "names"}) {
-    overlay.lay_entries(root, *find_field(file_fields(), name));
+    overlay.set_entries(root, *find_field(file_fields(), name));
   }
-  overlay.settle_identities(root);
+  overlay.resolve_identities(root);
   overlay.complain(complaints, warnings);
 }
 

@@ -7,31 +7,25 @@
 
 namespace weir::config {
 
-using namespace six;
+using namespace alone;
 
 namespace {
 
 // Builds a tree by hand.
-class Sketch {
+class TreeSketch {
  public:
-  Sketch(const Environment& environment, Document& document, Complaints& complaints)
+  TreeSketch(const Environment& environment, Document& document, Complaints& complaints)
       : environment_(environment),
         document_(document),
         complaints_(complaints),
         here_(document.add_file(std::string(kNoVariable))) {}
 
-  NodeId map(NodeId parent, std::string_view key) {
-    Node node;
-    node.kind = NodeKind::map;
-    return add(node, parent, key, here_);
-  }
+  NodeId map(NodeId parent, std::string_view key) { return document_.add_entry(parent, here_, NodeKind::map, key); }
 
   // The entry has the variable's place, or none if the variable is not set.
-  void scalar(NodeId parent, std::string_view key, std::string_view value, std::string_view variable = {}) {
-    Node node;
-    node.kind = NodeKind::scalar;
-    node.value = document_.keep(value);
-    add(node, parent, key, environment_.contains(variable) ? document_.add_file(std::string(variable)) : here_);
+  void scalar(NodeId parent, std::string_view key, std::string_view value, std::string_view variable) {
+    const FileId file = environment_.contains(variable) ? document_.add_file(std::string(variable)) : here_;
+    document_.add_entry(parent, file, NodeKind::scalar, key, value);
   }
 
   std::string value(std::string_view name, std::string_view fallback) const {
@@ -46,7 +40,7 @@ class Sketch {
     return fallback;
   }
 
-  // A value of one of the table's fields; a bad one has its complaint, and then the default stands for it. Here and not
+  // A value of one of the table's fields; a bad one is reported, and the default is used. Here and not
   // when the tree is checked, because a variable counts even where nothing uses it.
   std::string checked(std::string_view name, const Field& field, std::string_view fallback) {
     const std::string text = value(name, fallback);
@@ -69,14 +63,6 @@ class Sketch {
     complaints_.add({document_.add_file(std::string(name)), 0, 0}, std::move(sentence));
   }
 
-  NodeId add(Node node, NodeId parent, std::string_view key, FileId file) {
-    node.file = file;
-    node.key = document_.keep(key);
-    const NodeId id = document_.add(node);
-    if (parent != kNoNode) document_.append(parent, id);
-    return id;
-  }
-
   const Environment& environment_;
   Document& document_;
   Complaints& complaints_;
@@ -86,7 +72,7 @@ class Sketch {
 }  // namespace
 
 NodeId environment_alone(const Environment& environment, Document& document, Complaints& complaints) {
-  Sketch sketch(environment, document, complaints);
+  TreeSketch sketch(environment, document, complaints);
   const bool enabled = sketch.flag(kEnabled, true);
   const bool by_ip = sketch.flag(kByIp, true);
   const bool by_apikey = sketch.flag(kByApikey, false);
@@ -113,7 +99,7 @@ NodeId environment_alone(const Environment& environment, Document& document, Com
     sketch.scalar(limit, "key", strategy.key, strategy.variable);
     sketch.scalar(limit, "rate", rate, kPerSecond);
     sketch.scalar(limit, "burst", burst, kBurst);
-    // Switched off is not the same as absent: whoever names the limit is let through.
+    // A limit that is off still exists: callers that name it are let through.
     if (!enabled) sketch.scalar(limit, "mode", "off", kEnabled);
   }
   const NodeId memory = sketch.map(root, "memory");

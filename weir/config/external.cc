@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "weir/base/nearest.h"
 #include "weir/base/text.h"
-#include "weir/config/listen.h"
+#include "weir/config/check.h"
+#include "weir/net/resolve.h"
 
 namespace weir::config {
 namespace {
@@ -39,12 +39,12 @@ class ExternalCheck {
     const NodeId http = document_.find(section_, "http");
     const NodeId grpc = document_.find(section_, "grpc");
     if (http != kNoNode && grpc != kNoNode) {
-      complaints_.add(document_.key_mark(grpc), "external must have only one of http and grpc");
+      complaints_.add_at_key(grpc, "external must have only one of http and grpc");
     } else if (http == kNoNode && grpc == kNoNode && is_meant() && !document_.node(section_).refused) {
-      complaints_.add(document_.mark(section_), "external needs http: {url: ...} or grpc: {address: ...}");
+      complaints_.add(section_, "external needs http: {url: ...} or grpc: {address: ...}");
     }
     check_value(http, "url", [](std::string_view text) { return check_url(text); });
-    check_value(grpc, "address", [](std::string_view text) { return check_target(text); });
+    check_value(grpc, "address", [](std::string_view text) { return Target::parse(text); });
     check_value(grpc, "method", [](std::string_view text) -> Result<void> {
       if (is_method(text)) return {};
       return Error{Fault::invalid, "method " + quote(text) + " must read like /weir.limits.v1.LimitService/GetLimits"};
@@ -54,11 +54,11 @@ class ExternalCheck {
  private:
   template <class Check>
   void check_value(NodeId service, std::string_view name, Check check) {
-    if (service == kNoNode || document_.node(service).kind != NodeKind::map) return;
+    if (!document_.is(service, NodeKind::map)) return;
     const NodeId at = document_.find(service, name);
     if (at == kNoNode || document_.node(at).refused) return;
-    if (const Result<void> good = check(document_.value(at)); !good) {
-      complaints_.add(document_.mark(at), "external: " + good.error().detail);
+    if (const auto good = check(document_.value(at)); !good) {
+      complaints_.add(at, "external: " + good.error().detail);
     }
   }
 
@@ -67,31 +67,25 @@ class ExternalCheck {
   Complaints& complaints_;
 };
 
-std::string did_you_mean(const Limits& limits, std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const NamedLimit& limit : limits.made) names.push_back(limit.name);
-  const std::string_view near = nearest_word(names, name);
-  return near.empty() ? "" : "; did you mean " + quote(near) + "?";
-}
-
 // The section at the top decides one limit, which has none of its own.
 void check_limit(const Document& document, NodeId root, NodeId section, bool needed, const Limits& limits,
                  Complaints& complaints) {
   const NodeId at = document.find(section, "limit");
   if (at == kNoNode && !needed) return;
   if (at == kNoNode) {
-    return complaints.add(document.mark(section),
-                          "external needs limit: the name of the limit whose numbers it decides");
+    return complaints.add(section, "external needs limit: the name of the limit whose numbers it decides");
   }
   if (document.node(at).refused || !limits.complete) return;
   const std::string_view name = document.value(at);
   if (!limits.by_name.contains(name)) {
-    return complaints.add(document.mark(at), "external: unknown limit " + quote(name) + did_you_mean(limits, name));
+    std::vector<std::string_view> names;
+    for (const NamedLimit& limit : limits.made) names.push_back(limit.name);
+    return complaints.add(at, "external: unknown limit " + quote(name) + did_you_mean(names, name));
   }
   const NodeId own = document.find(document.find(document.find(root, "limits"), name), "external");
   if (own == kNoNode) return;
-  complaints.add(document.mark(at), "external of limit " + quote(name) + " is also set in the limit itself, at " +
-                                        document.where(document.key_mark(own)));
+  complaints.add(at, "external of limit " + quote(name) + " is also set in the limit itself, at " +
+                         document.where(document.key_mark(own)));
 }
 
 }  // namespace
@@ -111,14 +105,14 @@ Result<void> check_url(std::string_view url) {
   if (authority.find('@') != authority.npos) return refuse("must not hold a user or a password; use headers");
   const std::size_t bracket = authority.find(']');  // an IPv6 address has colons of its own
   const bool port = authority.find(':', bracket == authority.npos ? 0 : bracket) != authority.npos;
-  const Result<void> target = check_target(port ? std::string(authority) : std::string(authority) + ":80");
+  const Result<Target> target = Target::parse(port ? std::string(authority) : std::string(authority) + ":80");
   if (!target || authority.starts_with("unix"))
     return refuse("must name a host, and a port if it is not the usual one");
   return {};
 }
 
 void check_external(const Document& document, NodeId root, const Limits& limits, Complaints& complaints) {
-  const auto is_section = [&](NodeId id) { return id != kNoNode && document.node(id).kind == NodeKind::map; };
+  const auto is_section = [&](NodeId id) { return document.is(id, NodeKind::map); };
   const NodeId top = document.find(root, "external");
   if (is_section(top)) {
     ExternalCheck check(document, top, complaints);
@@ -132,8 +126,8 @@ void check_external(const Document& document, NodeId root, const Limits& limits,
     check.check_service();
     const NodeId named = document.find(own, "limit");
     if (named == kNoNode || document.node(named).refused || document.value(named) == document.key(limit)) continue;
-    complaints.add(document.mark(named), "limit of external is for the top level: inside limit " +
-                                             quote(document.key(limit)) + " it can only be that one");
+    complaints.add(named, "limit of external is for the top level: inside limit " + quote(document.key(limit)) +
+                              " it can only be that one");
   }
 }
 

@@ -3,573 +3,447 @@
 #include <algorithm>
 #include <array>
 
+#include "weir/base/ascii.h"
 #include "weir/base/bounds.h"
+#include "weir/base/text.h"
+#include "weir/config/settings_reader.h"
 
 namespace weir::config {
 namespace {
 
 using enum Type;
 using enum Shape;
+using enum Applies;
 
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kSecond = 1000 * kMillisecond;
 constexpr std::int64_t kWindowMax = bounds::window_max.count();
 constexpr auto kBucketsMax = static_cast<std::int64_t>(bounds::buckets_max);
 
+constexpr Field row(std::string_view name, Type type, std::string_view doc, std::string_view fallback = {}) {
+  return {name, type, doc, fallback};
+}
+
+bool requires_client(const Given& given, void*) {
+  return given.text != "optional";
+}
+
+bool is_tls13(const Given& given, void*) {
+  return given.text == "1.3";
+}
+
+std::string lower_case(const Given& given, void*) {
+  return to_lower(given.text);
+}
+
+Duration read_idle_timeout(const Given& given, void* section) {
+  if (given.text.empty()) return default_idle_timeout(static_cast<const Listener*>(section)->speak);
+  return parse_duration(given.text).value();
+}
+
+// Rows that several sections have.
+constexpr Field kCount = row("count", integer, "Tokens added every period.").at_least(1);
+constexpr Field kPeriod = row("period", duration, "How often count tokens are added.").at_least(1);
+constexpr Field kBurst = row("burst", integer, "The most tokens a bucket holds; defaults to count.").at_least(1);
+constexpr Field kRate = row("rate", rate, "Shorthand for count and period, such as 100/s or 20 per minute.");
+constexpr Field kAverage = row("average", integer, "Another word for count; 0 means unlimited.").at_least(0);
+constexpr Field kCapacity = row("capacity", integer, "Another word for burst.").at_least(1);
+constexpr Field kAddTokenMs =
+    row("addTokenMs", integer, "One token is added every so many milliseconds.").between(1, kWindowMax / kMillisecond);
+constexpr Field kNumber =
+    row("number", integer, "Bucket keys begin with it instead of the name, so a rename keeps its buckets.")
+        .between(1, 0xffff'ffff);
+constexpr Field kId =
+    row("id", id_format,
+        "The format of ids: ipAddress, ipv6RangeCIDR, regId, domain, fqdnSet, email, text, or several joined by ':'.");
+
 constexpr std::array kLease = std::to_array<Field>({
-    {.name = "tokens", .type = integer, .doc = "Tokens a server takes at once.", .required = true, .min = 1},
-    {.name = "servers",
-     .type = integer,
-     .doc = "How many servers may hold a lease of one bucket.",
-     .required = true,
-     .min = 1,
-     .max = bounds::lease_servers_max},
+    row("tokens", integer, "Tokens a server takes at once.").must().at_least(1),
+    row("servers", integer, "How many servers may hold a lease of one bucket.")
+        .must()
+        .between(1, bounds::lease_servers_max),
 });
 
 constexpr std::array kClientTls = std::to_array<Field>({
-    {.name = "enabled", .type = flag, .fallback = "false", .doc = "Whether the connection is encrypted."},
-    {.name = "ca_file", .type = text, .doc = "Certificates that may sign the peer's; empty: the system's."},
-    {.name = "cert_file", .type = text, .doc = "Our own certificate, if the peer asks for one."},
-    {.name = "key_file", .type = text, .doc = "The private key of our certificate."},
-    {.name = "server_name", .type = text, .doc = "The name the peer's certificate must have; empty: the host we dial."},
+    row("enabled", flag, "Whether the connection is encrypted.", "false").into<&RedisTls::enabled>(),
+    row("ca_file", text, "Certificates that may sign the peer's; empty: the system's.").into<&RedisTls::ca_file>(),
+    row("cert_file", text, "Our own certificate, if the peer asks for one.").into<&RedisTls::cert_file>(),
+    row("key_file", text, "The private key of our certificate.").into<&RedisTls::key_file>(),
+    row("server_name", text, "The name the peer's certificate must have; empty: the host we dial.")
+        .into<&RedisTls::server_name>(),
 });
 
 constexpr std::array kExternalHttp = std::to_array<Field>({
-    {.name = "url", .type = text, .doc = "Where to POST the question.", .required = true},
-    {.name = "headers", .type = secret, .shape = map, .doc = "Headers sent with every question."},
-    {.name = "ca_file", .type = text, .doc = "Certificates that may sign the service's; empty: the system's."},
-    {.name = "cert_file", .type = text, .doc = "Our own certificate, if the service asks for one."},
-    {.name = "key_file", .type = text, .doc = "The private key of our certificate."},
+    row("url", text, "Where to POST the question.").must(),
+    row("headers", secret, "Headers sent with every question.").as(map),
+    row("ca_file", text, "Certificates that may sign the service's; empty: the system's."),
+    row("cert_file", text, "Our own certificate, if the service asks for one."),
+    row("key_file", text, "The private key of our certificate."),
 });
 
 constexpr std::array kExternalGrpc = std::to_array<Field>({
-    {.name = "address", .type = text, .doc = "Host and port of the service.", .required = true},
-    {.name = "method", .type = text, .fallback = "/weir.limits.v1.LimitService/GetLimits", .doc = "The method's path."},
-    {.name = "codec",
-     .type = choice,
-     .fallback = "protobuf",
-     .doc = "How messages are written.",
-     .choices = "protobuf json"},
-    {.name = "metadata", .type = secret, .shape = map, .doc = "Metadata sent with every question."},
-    {.name = "tls", .type = section, .doc = "Encryption towards the service.", .fields = kClientTls},
+    row("address", address, "Host and port of the service.").must(),
+    row("method", text, "The method's path.", "/weir.limits.v1.LimitService/GetLimits"),
+    row("codec", choice, "How messages are written.", "protobuf").of("protobuf json"),
+    row("metadata", secret, "Metadata sent with every question.").as(map),
+    row("tls", section, "Encryption towards the service.").of(kClientTls).optional(),
 });
 
 constexpr std::array kHeaderFilter = std::to_array<Field>({
-    {.name = "allow_list", .type = text, .shape = list, .doc = "Only these headers are sent."},
-    {.name = "deny_list", .type = text, .shape = list, .doc = "These headers are never sent."},
+    row("allow_list", text, "Only these headers are sent.").as(list),
+    row("deny_list", text, "These headers are never sent.").as(list),
 });
 
 constexpr std::array kExternal = std::to_array<Field>({
-    {.name = "enabled", .type = flag, .fallback = "false", .doc = "Whether the service is asked."},
-    {.name = "limit", .type = text, .doc = "At the top level: the limit whose numbers the service decides."},
-    {.name = "timeout", .type = duration, .fallback = "5s", .doc = "How long one call may take.", .min = 1},
-    {.name = "cache_ttl",
-     .type = duration,
-     .fallback = "60s",
-     .doc = "How long an answer is kept that does not say.",
-     .min = 0},
-    {.name = "max_concurrent_requests", .type = integer, .fallback = "50", .doc = "Calls in flight at once.", .min = 1},
-    {.name = "max_waiting",
-     .type = integer,
-     .fallback = "10000",
-     .doc = "Requests that wait for a call; more use the limit's own numbers at once.",
-     .min = 0},
-    {.name = "backend_required",
-     .type = flag,
-     .fallback = "false",
-     .doc = "Whether a request without a backend_url is refused with 503."},
-    {.name = "http",
-     .type = section,
-     .doc = "A service that speaks HTTP; exactly one of http and grpc.",
-     .fields = kExternalHttp},
-    {.name = "grpc", .type = section, .doc = "A service that speaks gRPC.", .fields = kExternalGrpc},
-    {.name = "allowed_hosts", .type = text, .shape = list, .doc = "Private hosts an answer's backend_url may name."},
-    {.name = "header_filter",
-     .type = section,
-     .doc = "Which request headers the service sees.",
-     .fields = kHeaderFilter},
+    row("enabled", flag, "Whether the service is asked.", "false"),
+    row("limit", text, "At the top level: the limit whose numbers the service decides."),
+    row("timeout", duration, "How long one call may take.", "5s").at_least(1),
+    row("cache_ttl", duration, "How long an answer is kept that does not say.", "60s").at_least(0),
+    row("max_concurrent_requests", integer, "Calls in flight at once.", "50").at_least(1),
+    row("max_waiting", integer, "Requests that wait for a call; more use the limit's own numbers at once.", "10000")
+        .at_least(0),
+    row("backend_required", flag, "Whether a request without a backend_url is refused with 503.", "false"),
+    row("http", section, "A service that speaks HTTP; exactly one of http and grpc.").of(kExternalHttp).optional(),
+    row("grpc", section, "A service that speaks gRPC.").of(kExternalGrpc).optional(),
+    row("allowed_hosts", text, "Private hosts an answer's backend_url may name.").as(list),
+    row("header_filter", section, "Which request headers the service sees.").of(kHeaderFilter).optional(),
 });
 
 constexpr std::array kSchedule = std::to_array<Field>({
-    {.name = "days",
-     .type = days,
-     .fallback = "mon-sun",
-     .doc = "Days of the week in the zone, such as mon-fri or sat,sun."},
-    {.name = "hours",
-     .type = hours,
-     .fallback = "00:00-24:00",
-     .doc = "Hours of the day; past midnight they belong to the day they began on."},
-    {.name = "zone", .type = zone, .fallback = "UTC", .doc = "The time zone of days and hours."},
-    {.name = "count", .type = integer, .doc = "Tokens added every period.", .min = 1},
-    {.name = "period", .type = duration, .doc = "How often count tokens are added.", .min = 1},
-    {.name = "burst", .type = integer, .doc = "The most tokens a bucket holds; defaults to count.", .min = 1},
-    {.name = "rate", .type = rate, .doc = "Shorthand for count and period, such as 100/s or 20 per minute."},
+    row("days", days, "Days of the week in the zone, such as mon-fri or sat,sun.", "mon-sun"),
+    row("hours", hours, "Hours of the day; past midnight they belong to the day they began on.", "00:00-24:00"),
+    row("zone", zone, "The time zone of days and hours.", "UTC"),
+    kCount,
+    kPeriod,
+    kBurst,
+    kRate,
 });
 
 constexpr std::array kLimitBlock = std::to_array<Field>({
-    {.name = "after", .type = integer, .doc = "So many denials by this limit.", .required = true, .min = 1},
-    {.name = "within", .type = duration, .fallback = "1m", .doc = "In this time.", .min = 1},
-    {.name = "for", .type = duration, .fallback = "10m", .doc = "How long the id is denied.", .min = 1},
+    row("after", integer, "So many denials by this limit.").must().at_least(1),
+    row("within", duration, "In this time.", "1m").at_least(1),
+    row("for", duration, "How long the id is denied.", "10m").at_least(1),
 });
 
 constexpr std::array kTier = std::to_array<Field>({
-    {.name = "count", .type = integer, .doc = "Tokens added every period.", .min = 1},
-    {.name = "period", .type = duration, .doc = "How often count tokens are added.", .min = 1},
-    {.name = "burst", .type = integer, .doc = "The most tokens a bucket holds.", .min = 1},
-    {.name = "rate", .type = rate, .doc = "Shorthand for count and period, such as 100/s or 20 per minute."},
-    {.name = "average", .type = integer, .doc = "Another word for count; 0 means unlimited.", .min = 0},
-    {.name = "capacity", .type = integer, .doc = "Another word for burst.", .min = 1},
-    {.name = "addTokenMs",
-     .type = integer,
-     .doc = "One token is added every so many milliseconds.",
-     .min = 1,
-     .max = kWindowMax / kMillisecond},
-    {.name = "quota", .type = quota, .doc = "A quota in place of the limit's own, in the same calendar window."},
-    {.name = "unlimited", .type = flag, .doc = "Clients of this tier are never limited."},
+    kCount,
+    kPeriod,
+    kBurst.saying("The most tokens a bucket holds."),
+    kRate,
+    kAverage,
+    kCapacity,
+    kAddTokenMs,
+    row("quota", quota, "A quota in place of the limit's own, in the same calendar window."),
+    row("unlimited", flag, "Clients of this tier are never limited."),
 });
 
 constexpr std::array kLimit = std::to_array<Field>({
-    {.name = "key",
-     .type = key_source,
-     .shape = one_or_list,
-     .doc = "Where in a request the bucket's identity comes from; absent: callers name the limit and give the id."},
-    {.name = "count", .type = integer, .doc = "Tokens added every period.", .min = 1},
-    {.name = "period", .type = duration, .doc = "How often count tokens are added.", .min = 1},
-    {.name = "burst", .type = integer, .doc = "The most tokens a bucket holds; defaults to count.", .min = 1},
-    {.name = "rate", .type = rate, .doc = "Shorthand for count and period, such as 100/s or 20 per minute."},
-    {.name = "average", .type = integer, .doc = "Another word for count; 0 means unlimited.", .min = 0},
-    {.name = "capacity", .type = integer, .doc = "Another word for burst.", .min = 1},
-    {.name = "addTokenMs",
-     .type = integer,
-     .doc = "One token is added every so many milliseconds.",
-     .min = 1,
-     .max = kWindowMax / kMillisecond},
-    {.name = "maximumTimeBeforeTokenExpiry",
-     .type = integer,
-     .doc = "Idle buckets are kept at least so many seconds.",
-     .min = 0,
-     .max = kWindowMax / kSecond},
-    {.name = "quota", .type = quota, .doc = "At most so many in a calendar window, such as 100000/month."},
-    {.name = "zone", .type = zone, .fallback = "UTC", .doc = "The time zone of the quota's windows."},
-    {.name = "schedule",
-     .type = section,
-     .shape = list,
-     .doc = "Other numbers at some hours; the first that matches wins.",
-     .fields = kSchedule},
-    {.name = "number",
-     .type = integer,
-     .doc = "Bucket keys begin with it instead of the name, so a rename keeps its buckets.",
-     .min = 1,
-     .max = 0xffff'ffff},
-    {.name = "id",
-     .type = id_format,
-     .doc =
-         "The format of ids: ipAddress, ipv6RangeCIDR, regId, domain, fqdnSet, email, text, or several joined by ':'."},
-    {.name = "mode",
-     .type = choice,
-     .fallback = "enforce",
-     .doc = "Whether the limit denies (enforce), only counts (shadow), or rests (off).",
-     .choices = "enforce shadow off"},
-    {.name = "hashed",
-     .type = flag,
-     .fallback = "false",
-     .doc = "Ids are stored, logged and exported only as a keyed hash."},
-    {.name = "per_route", .type = flag, .fallback = "false", .doc = "One bucket per route and key."},
-    {.name = "missing",
-     .type = choice,
-     .fallback = "skip",
-     .doc = "What a request without the key gets.",
-     .choices = "skip reject"},
-    {.name = "failure_policy",
-     .type = choice_any,
-     .doc = "What this limit's requests get when the store cannot be asked.",
-     .choices = "passThrough failClosed inMemoryFallback"},
-    {.name = "failure_code", .type = integer, .doc = "What failClosed answers for this limit.", .min = 400, .max = 599},
-    {.name = "lease",
-     .type = section,
-     .doc = "Tokens a server may take from a shared bucket at once.",
-     .fields = kLease},
-    {.name = "tier",
-     .type = key_source,
-     .doc = "Where a request's tier comes from: header:NAME, descriptor:KEY or jwt:CLAIM."},
-    {.name = "tiers",
-     .type = section,
-     .shape = map,
-     .doc = "Other numbers by the client's tier; what a tier does not set is the limit's.",
-     .fields = kTier},
-    {.name = "block",
-     .type = section,
-     .doc = "An id that this limit denies often is deny-listed for a while.",
-     .fields = kLimitBlock},
-    {.name = "external", .type = section, .doc = "A service that decides this limit's numbers.", .fields = kExternal},
+    row("key", key_source,
+        "Where in a request the bucket's identity comes from; absent: callers name the limit and give the id.")
+        .as(one_or_list),
+    kCount,
+    kPeriod,
+    kBurst,
+    kRate,
+    kAverage,
+    kCapacity,
+    kAddTokenMs,
+    row("maximumTimeBeforeTokenExpiry", integer, "Idle buckets are kept at least so many seconds.")
+        .between(0, kWindowMax / kSecond),
+    row("quota", quota, "At most so many in a calendar window, such as 100000/month."),
+    row("zone", zone, "The time zone of the quota's windows.", "UTC"),
+    row("schedule", section, "Other numbers at some hours; the first that matches wins.").of(kSchedule).as(list),
+    kNumber,
+    kId,
+    row("mode", choice, "Whether the limit denies (enforce), only counts (shadow), or rests (off).", "enforce")
+        .of("enforce shadow off"),
+    row("hashed", flag, "Ids are stored, logged and exported only as a keyed hash.", "false"),
+    row("per_route", flag, "One bucket per route and key.", "false"),
+    row("missing", choice, "What a request without the key gets.", "skip").of("skip reject"),
+    row("failure_policy", choice_any, "What this limit's requests get when the store cannot be asked.")
+        .of("passThrough failClosed inMemoryFallback"),
+    row("failure_code", integer, "What failClosed answers for this limit.").between(400, 599),
+    row("lease", section, "Tokens a server may take from a shared bucket at once.").of(kLease),
+    row("tier", key_source, "Where a request's tier comes from: header:NAME, descriptor:KEY or jwt:CLAIM."),
+    row("tiers", section, "Other numbers by the client's tier; what a tier does not set is the limit's.")
+        .of(kTier)
+        .as(map),
+    row("block", section, "An id that this limit denies often is deny-listed for a while.").of(kLimitBlock),
+    row("external", section, "A service that decides this limit's numbers.").of(kExternal),
 });
 
 constexpr std::array kName = std::to_array<Field>({
-    {.name = "number",
-     .type = integer,
-     .doc = "Bucket keys begin with it instead of the name, so a rename keeps its buckets.",
-     .min = 1,
-     .max = 0xffff'ffff},
-    {.name = "id",
-     .type = id_format,
-     .doc =
-         "The format of ids: ipAddress, ipv6RangeCIDR, regId, domain, fqdnSet, email, text, or several joined by ':'."},
+    kNumber,
+    kId,
 });
 
 constexpr std::array kOverride = std::to_array<Field>({
-    {.name = "count", .type = integer, .doc = "Tokens added every period.", .min = 1},
-    {.name = "period", .type = duration, .doc = "How often count tokens are added.", .min = 1},
-    {.name = "burst", .type = integer, .doc = "The most tokens a bucket holds; defaults to count.", .min = 1},
-    {.name = "rate", .type = rate, .doc = "Shorthand for count and period, such as 100/s or 20 per minute."},
-    {.name = "average", .type = integer, .doc = "Another word for count; 0 means unlimited.", .min = 0},
-    {.name = "capacity", .type = integer, .doc = "Another word for burst.", .min = 1},
-    {.name = "addTokenMs",
-     .type = integer,
-     .doc = "One token is added every so many milliseconds.",
-     .min = 1,
-     .max = kWindowMax / kMillisecond},
-    {.name = "quota", .type = quota, .doc = "A quota in place of the limit's own, such as 100000/month."},
-    {.name = "tier", .type = text, .doc = "This id has that tier of the limit, and no numbers of its own."},
-    {.name = "unlimited", .type = flag, .doc = "This id is never limited."},
-    {.name = "blocked", .type = flag, .doc = "This id is always denied."},
+    kCount,
+    kPeriod,
+    kBurst,
+    kRate,
+    kAverage,
+    kCapacity,
+    kAddTokenMs,
+    row("quota", quota, "A quota in place of the limit's own, such as 100000/month."),
+    row("tier", text, "This id has that tier of the limit, and no numbers of its own."),
+    row("unlimited", flag, "This id is never limited."),
+    row("blocked", flag, "This id is always denied."),
 });
 
 constexpr std::array kListenTls = std::to_array<Field>({
-    {.name = "cert", .type = text, .doc = "The file of the certificate chain.", .required = true},
-    {.name = "key", .type = text, .doc = "The file of its private key.", .required = true},
-    {.name = "client_ca", .type = text, .doc = "Certificates that may sign a client's; empty: none is asked for."},
-    {.name = "client_auth",
-     .type = choice,
-     .doc = "Whether a client needs a certificate; with client_ca the default is require.",
-     .choices = "require optional"},
-    {.name = "min_version", .type = choice, .doc = "The oldest TLS spoken; default 1.2.", .choices = "1.2 1.3"},
+    row("cert", text, "The file of the certificate chain.").must().into<&Tls::cert>(),
+    row("key", text, "The file of its private key.").must().into<&Tls::key>(),
+    row("client_ca", text, "Certificates that may sign a client's; empty: none is asked for.").into<&Tls::client_ca>(),
+    row("client_auth", choice, "Whether a client needs a certificate; with client_ca the default is require.")
+        .of("require optional")
+        .into<&Tls::require_client, requires_client>(),
+    row("min_version", choice, "The oldest TLS spoken; default 1.2.").of("1.2 1.3").into<&Tls::only_tls13, is_tls13>(),
 });
 
 constexpr std::array kListen = std::to_array<Field>({
-    {.name = "address", .type = text, .doc = "Address and port, or unix: and a path.", .required = true},
-    {.name = "speak",
-     .type = choice,
-     .shape = one_or_list,
-     .doc = "What the port speaks.",
-     .choices = "http grpc resp admin proxy",
-     .required = true},
-    {.name = "token",
-     .type = secret,
-     .shape = one_or_list,
-     .doc = "What callers of the decision API must show; two while one takes the other's place."},
-    {.name = "write_token", .type = secret, .doc = "What callers of refund and reset must show."},
-    {.name = "password", .type = secret, .doc = "What RESP clients must AUTH with; empty: nothing."},
-    {.name = "write_password", .type = secret, .doc = "What WEIR.REFUND, WEIR.RESET and DEL need."},
-    {.name = "tls",
-     .type = section,
-     .shape = one_or_list,
-     .doc = "Certificates; several are chosen by server name.",
-     .fields = kListenTls},
-    {.name = "proxy_protocol",
-     .type = flag,
-     .fallback = "false",
-     .doc = "Whether connections begin with a PROXY header."},
-    {.name = "idle_timeout",
-     .type = duration,
-     .doc = "How long a connection may be idle; 0s: forever. Absent: 120s, with resp 0s.",
-     .min = 0},
+    row("address", address, "Address and port, or unix: and a path.").must().into<&Listener::address>(),
+    row("speak", choice, "What the port speaks.")
+        .of("http grpc resp admin proxy")
+        .as(one_or_list)
+        .must()
+        .into<&Listener::speak>(),
+    row("token", secret, "What callers of the decision API must show; two while one takes the other's place.")
+        .as(one_or_list)
+        .applies(on_reload)
+        .into<&Listener::tokens>(),
+    row("write_token", secret, "What callers of refund and reset must show.")
+        .applies(on_reload)
+        .into<&Listener::write_token>(),
+    row("password", secret, "What RESP clients must AUTH with; empty: nothing.")
+        .applies(to_new_connections)
+        .into<&Listener::password>(),
+    row("write_password", secret, "What WEIR.REFUND, WEIR.RESET and DEL need.")
+        .applies(to_new_connections)
+        .into<&Listener::write_password>(),
+    row("tls", section, "Certificates; several are chosen by server name.")
+        .of(kListenTls)
+        .as(one_or_list)
+        .opens<&Listener::tls>(),
+    row("proxy_protocol", flag, "Whether connections begin with a PROXY header.", "false")
+        .into<&Listener::proxy_protocol>(),
+    row("idle_timeout", duration, "How long a connection may be idle; 0s: forever. Absent: 120s, with resp 0s.")
+        .at_least(0)
+        .into<&Listener::idle_timeout, read_idle_timeout>(),
 });
 
 constexpr std::array kMatch = std::to_array<Field>({
-    {.name = "path", .type = text, .doc = "The path; * is one segment, ** the rest."},
-    {.name = "methods", .type = text, .shape = one_or_list, .doc = "Methods; absent: any."},
-    {.name = "host", .type = text, .doc = "The host; *. at the start stands for any label."},
-    {.name = "headers", .type = text, .shape = map, .doc = "Headers and the values they must have."},
+    row("path", text, "The path; * is one segment, ** the rest."),
+    row("methods", text, "Methods; absent: any.").as(one_or_list),
+    row("host", text, "The host; *. at the start stands for any label."),
+    row("headers", text, "Headers and the values they must have.").as(map),
 });
 
 constexpr std::array kRoute = std::to_array<Field>({
-    {.name = "name", .type = text, .doc = "The route's name in metrics and bucket keys.", .required = true},
-    {.name = "match", .type = section, .doc = "Which requests take this route.", .fields = kMatch, .required = true},
-    {.name = "limits",
-     .type = text,
-     .shape = one_or_list,
-     .doc = "The limits that apply, in order, or none.",
-     .word = "none"},
-    {.name = "charge",
-     .type = choice,
-     .fallback = "together",
-     .doc = "All limits or none, or one after another.",
-     .choices = "together in-order"},
-    {.name = "mode",
-     .type = choice,
-     .fallback = "enforce",
-     .doc = "Of a limit's and a route's mode the laxer wins.",
-     .choices = "enforce shadow off"},
-    {.name = "cost",
-     .type = integer,
-     .fallback = "1",
-     .doc = "Tokens a request takes, or header: and the header that says it.",
-     .word = "header:",
-     .min = 1},
-    {.name = "backend", .type = text, .shape = one_or_list, .doc = "Where the proxy forwards to."},
+    row("name", text, "The route's name in metrics and bucket keys.").must(),
+    row("match", section, "Which requests take this route.").of(kMatch).must(),
+    row("limits", text, "The limits that apply, in order, or none.").as(one_or_list).or_word("none"),
+    row("charge", choice, "All limits or none, or one after another.", "together").of("together in-order"),
+    row("mode", choice, "Of a limit's and a route's mode the laxer wins.", "enforce").of("enforce shadow off"),
+    row("cost", integer, "Tokens a request takes, or header: and the header that says it.", "1")
+        .or_word("header:")
+        .at_least(1),
+    row("backend", text, "Where the proxy forwards to.").as(one_or_list),
 });
 
 constexpr std::array kAccessEntry = std::to_array<Field>({
-    {.name = "ip", .type = prefix, .doc = "An address or a CIDR."},
-    {.name = "apikey", .type = secret, .doc = "An API key."},
-    {.name = "limit", .type = text, .doc = "A limit's name; id says whose bucket."},
-    {.name = "id", .type = text, .doc = "The id, together with limit."},
-    {.name = "reason", .type = text, .doc = "Why; shown in lists."},
-    {.name = "expires", .type = instant, .doc = "When the entry ends."},
+    row("ip", prefix, "An address or a CIDR."),
+    row("apikey", secret, "An API key."),
+    row("limit", text, "A limit's name; id says whose bucket."),
+    row("id", text, "The id, together with limit."),
+    row("reason", text, "Why; shown in lists."),
+    row("expires", instant, "When the entry ends."),
 });
 
 constexpr std::array kBlock = std::to_array<Field>({
-    {.name = "after", .type = integer, .fallback = "0", .doc = "So many denials; 0: never.", .min = 0},
-    {.name = "within", .type = duration, .fallback = "1m", .doc = "In this time.", .min = 1},
-    {.name = "for", .type = duration, .fallback = "10m", .doc = "How long the client is denied.", .min = 1},
-    {.name = "times", .type = integer, .fallback = "0", .doc = "So many times its rate; 0: by denials only.", .min = 0},
+    row("after", integer, "So many denials; 0: never.", "0").at_least(0).into<&BlockRule::after>(),
+    row("within", duration, "In this time.", "1m").at_least(1).into<&BlockRule::within>(),
+    row("for", duration, "How long the client is denied.", "10m").at_least(1).into<&BlockRule::lasts>(),
+    row("times", integer, "So many times its rate; 0: by denials only.", "0").at_least(0).into<&BlockRule::times>(),
 });
 
 constexpr std::array kAccess = std::to_array<Field>({
-    {.name = "trusted_proxies", .type = prefix, .shape = list, .doc = "Peers whose X-Forwarded-For is believed."},
-    {.name = "ipv6_prefix",
-     .type = integer,
-     .fallback = "64",
-     .doc = "IPv6 clients are counted by a prefix of this length.",
-     .min = 1,
-     .max = 128},
-    {.name = "allow", .type = section, .shape = list, .doc = "Who passes and takes no token.", .fields = kAccessEntry},
-    {.name = "deny", .type = section, .shape = list, .doc = "Who is refused before any limit.", .fields = kAccessEntry},
-    {.name = "block", .type = section, .doc = "Clients denied often are deny-listed for a while.", .fields = kBlock},
+    row("trusted_proxies", prefix, "Peers whose X-Forwarded-For is believed.")
+        .as(list)
+        .into<&Access::trusted_proxies>(),
+    row("ipv6_prefix", integer, "IPv6 clients are counted by a prefix of this length.", "64")
+        .between(1, 128)
+        .into<&Access::ipv6_prefix>(),
+    row("allow", section, "Who passes and takes no token.").of(kAccessEntry).as(list).whole(),
+    row("deny", section, "Who is refused before any limit.").of(kAccessEntry).as(list).whole(),
+    row("block", section, "Clients denied often are deny-listed for a while.").of(kBlock).opens<&Access::block>(),
 });
 
 constexpr std::array kMemory = std::to_array<Field>({
-    {.name = "max_buckets",
-     .type = size,
-     .fallback = "50M",
-     .doc = "Buckets kept at most; beyond, those nearest to full go first.",
-     .min = 1,
-     .max = kBucketsMax},
-    {.name = "names", .type = flag, .fallback = "true", .doc = "Whether the texts of keys are kept, for lists."},
-    {.name = "cleanup",
-     .type = duration,
-     .fallback = "5m",
-     .doc = "How often memory of full buckets is given back.",
-     .min = kMillisecond},
+    row("max_buckets", size, "Buckets kept at most; beyond, those nearest to full go first.", "50M")
+        .between(1, kBucketsMax)
+        .applies(on_restart)
+        .into<&Memory::max_buckets>(),
+    row("names", flag, "Whether the texts of keys are kept, for lists.", "true")
+        .applies(on_restart)
+        .into<&Memory::names>(),
+    row("cleanup", duration, "How often memory of full buckets is given back.", "5m")
+        .at_least(kMillisecond)
+        .into<&Memory::cleanup>(),
 });
 
 constexpr std::array kState = std::to_array<Field>({
-    {.name = "live", .type = text, .doc = "A file on tmpfs that survives kill -9; empty: none."},
-    {.name = "snapshot", .type = text, .doc = "A file on disk that survives a reboot; empty: none."},
-    {.name = "every",
-     .type = duration,
-     .fallback = "10s",
-     .doc = "How often the snapshot is written.",
-     .min = kMillisecond},
+    row("live", text, "A file on tmpfs that survives kill -9; empty: none.").applies(on_restart).into<&State::live>(),
+    row("snapshot", text, "A file on disk that survives a reboot; empty: none.")
+        .applies(on_restart)
+        .into<&State::snapshot>(),
+    row("every", duration, "How often the snapshot is written.", "10s").at_least(kMillisecond).into<&State::every>(),
 });
 
 constexpr std::array kRedis = std::to_array<Field>({
-    {.name = "endpoints",
-     .type = text,
-     .shape = list,
-     .fallback = "127.0.0.1:6379",
-     .doc = "Servers, sentinels or cluster nodes to begin with; mode single takes one."},
-    {.name = "mode",
-     .type = choice,
-     .fallback = "single",
-     .doc = "What the endpoints are.",
-     .choices = "single replication sentinel cluster"},
-    {.name = "username", .type = text, .doc = "The ACL user; empty: the default one."},
-    {.name = "password", .type = secret, .doc = "Its password."},
-    {.name = "db", .type = integer, .fallback = "0", .doc = "The database's number.", .min = 0, .max = 65535},
-    {.name = "master_name", .type = text, .doc = "What sentinels call the master."},
-    {.name = "tls", .type = section, .doc = "Encryption towards Redis.", .fields = kClientTls},
-    {.name = "pool_size",
-     .type = integer,
-     .fallback = "2",
-     .doc = "Pipelined connections per event loop and node.",
-     .min = 1,
-     .max = 1024},
-    {.name = "timeout",
-     .type = duration,
-     .fallback = "250ms",
-     .doc = "How long one question may take.",
-     .min = kMillisecond},
-    {.name = "key_prefix", .type = text, .fallback = "weir:", .doc = "What every key begins with."},
-    {.name = "hash_tag", .type = text, .doc = "In a cluster: puts all buckets into one slot."},
-    {.name = "fallback_buckets",
-     .type = size,
-     .fallback = "65536",
-     .doc = "Buckets kept in memory while Redis is away.",
-     .min = 1,
-     .max = kBucketsMax},
-    {.name = "share",
-     .type = share,
-     .fallback = "1/1",
-     .doc = "What this server gives of a limit while Redis is away: 1/N of N servers."},
-    {.name = "wait_replicas",
-     .type = integer,
-     .fallback = "0",
-     .doc = "Replicas that should have a decision before it is answered.",
-     .min = 0,
-     .max = bounds::redis_wait_replicas_max},
+    row("endpoints", text, "Servers, sentinels or cluster nodes to begin with; mode single takes one.",
+        "127.0.0.1:6379")
+        .as(list)
+        .ordered()
+        .into<&Redis::endpoints>(),
+    row("mode", choice, "What the endpoints are.", "single")
+        .of("single replication sentinel cluster")
+        .into<&Redis::mode>(),
+    row("username", text, "The ACL user; empty: the default one.").into<&Redis::username>(),
+    row("password", secret, "Its password.").into<&Redis::password>(),
+    row("db", integer, "The database's number.", "0").between(0, 65535).into<&Redis::db>(),
+    row("master_name", text, "What sentinels call the master.").into<&Redis::master_name>(),
+    row("tls", section, "Encryption towards Redis.").of(kClientTls).opens<&Redis::tls>(),
+    row("pool_size", integer, "Pipelined connections per event loop and node.", "2")
+        .between(1, 1024)
+        .into<&Redis::pool_size>(),
+    row("timeout", duration, "How long one question may take.", "250ms").at_least(kMillisecond).into<&Redis::timeout>(),
+    row("key_prefix", text, "What every key begins with.", "weir:").into<&Redis::key_prefix>(),
+    row("hash_tag", text, "In a cluster: puts all buckets into one slot.").into<&Redis::hash_tag>(),
+    row("fallback_buckets", size, "Buckets kept in memory while Redis is away.", "65536")
+        .between(1, kBucketsMax)
+        .into<&Redis::fallback_buckets>(),
+    row("share", share, "What this server gives of a limit while Redis is away: 1/N of N servers.", "1/1")
+        .into<&Redis::share>(),
+    row("wait_replicas", integer, "Replicas that should have a decision before it is answered.", "0")
+        .between(0, bounds::redis_wait_replicas_max)
+        .into<&Redis::wait_replicas>(),
 });
 
 constexpr std::array kEnvoy = std::to_array<Field>({
-    {.name = "path", .type = text, .doc = "A file or a directory.", .required = true},
-    {.name = "algorithm",
-     .type = choice,
-     .fallback = "token_bucket",
-     .doc = "How its limits count.",
-     .choices = "token_bucket fixed_window"},
+    row("path", text, "A file or a directory.").must(),
+    row("algorithm", choice, "How its limits count.", "token_bucket").of("token_bucket fixed_window"),
 });
 
 constexpr std::array kProxy = std::to_array<Field>({
-    {.name = "header_max", .type = size, .fallback = "64KiB", .doc = "Bytes of a request's headers.", .min = 1},
-    {.name = "request_line_max", .type = size, .fallback = "8KiB", .doc = "Bytes of a request's first line.", .min = 1},
-    {.name = "body_max", .type = size, .fallback = "0", .doc = "Bytes of a request's body; 0: no bound.", .min = 0},
-    {.name = "header_timeout",
-     .type = duration,
-     .fallback = "10s",
-     .doc = "How long a client may take over its headers.",
-     .min = kMillisecond},
-    {.name = "connect_timeout",
-     .type = duration,
-     .fallback = "5s",
-     .doc = "How long a backend may take to answer the dial.",
-     .min = kMillisecond},
-    {.name = "response_timeout",
-     .type = duration,
-     .fallback = "60s",
-     .doc = "How long a backend may take to begin its answer.",
-     .min = kMillisecond},
-    {.name = "idle_timeout",
-     .type = duration,
-     .fallback = "120s",
-     .doc = "How long a connection may rest.",
-     .min = kMillisecond},
-    {.name = "max_concurrent_requests",
-     .type = integer,
-     .fallback = "10000",
-     .doc = "Requests forwarded at once.",
-     .min = 1},
+    row("header_max", size, "Bytes of a request's headers.", "64KiB").at_least(1).into<&Proxy::header_max>(),
+    row("request_line_max", size, "Bytes of a request's first line.", "8KiB")
+        .at_least(1)
+        .into<&Proxy::request_line_max>(),
+    row("body_max", size, "Bytes of a request's body; 0: no bound.", "0").at_least(0).into<&Proxy::body_max>(),
+    row("header_timeout", duration, "How long a client may take over its headers.", "10s")
+        .at_least(kMillisecond)
+        .into<&Proxy::header_timeout>(),
+    row("connect_timeout", duration, "How long a backend may take to answer the dial.", "5s")
+        .at_least(kMillisecond)
+        .into<&Proxy::connect_timeout>(),
+    row("response_timeout", duration, "How long a backend may take to begin its answer.", "60s")
+        .at_least(kMillisecond)
+        .into<&Proxy::response_timeout>(),
+    row("idle_timeout", duration, "How long a connection may rest.", "120s")
+        .at_least(kMillisecond)
+        .into<&Proxy::idle_timeout>(),
+    row("max_concurrent_requests", integer, "Requests forwarded at once.", "10000")
+        .at_least(1)
+        .into<&Proxy::max_concurrent_requests>(),
 });
 
 constexpr std::array kHeaders = std::to_array<Field>({
-    {.name = "ratelimit",
-     .type = choice,
-     .shape = one_or_list,
-     .fallback = "x-ratelimit,ietf",
-     .doc = "Which families of headers answers carry.",
-     .choices = "x-ratelimit ietf"},
-    {.name = "reset",
-     .type = choice,
-     .fallback = "epoch",
-     .doc = "Whether X-RateLimit-Reset is a time or a wait.",
-     .choices = "epoch delta"},
+    row("ratelimit", choice, "Which families of headers answers carry.", "x-ratelimit,ietf")
+        .of("x-ratelimit ietf")
+        .as(one_or_list)
+        .into<&Headers::ratelimit>(),
+    row("reset", choice, "Whether X-RateLimit-Reset is a time or a wait.", "epoch")
+        .of("epoch delta")
+        .into<&Headers::reset>(),
 });
 
 constexpr std::array kJwt = std::to_array<Field>({
-    {.name = "keys", .type = text, .doc = "A JWK set in a file: the public keys that sign tokens."},
-    {.name = "secret", .type = secret, .doc = "The shared secret of HS256; empty: HS256 is off."},
-    {.name = "issuer", .type = text, .doc = "What iss must be; empty: anything."},
-    {.name = "audience", .type = text, .doc = "What aud must be or contain; empty: anything."},
-    {.name = "leeway", .type = duration, .fallback = "30s", .doc = "Tolerance.", .min = 0, .max = 300'000'000'000},
-    {.name = "algorithms",
-     .type = choice,
-     .shape = one_or_list,
-     .fallback = "RS256,ES256,EdDSA,HS256",
-     .doc = "The algorithms that are accepted.",
-     .choices = "RS256 ES256 EdDSA HS256"},
-    {.name = "header", .type = text, .doc = "The header that holds the token; empty: the bearer token."},
-    {.name = "cookie", .type = text, .doc = "The cookie that holds the token."},
-    {.name = "require_exp", .type = flag, .fallback = "true", .doc = "Whether a token must have exp."},
+    row("keys", text, "A JWK set in a file: the public keys that sign tokens.").into<&Jwt::keys>(),
+    row("secret", secret, "The shared secret of HS256; empty: HS256 is off.").into<&Jwt::secret>(),
+    row("issuer", text, "What iss must be; empty: anything.").into<&Jwt::issuer>(),
+    row("audience", text, "What aud must be or contain; empty: anything.").into<&Jwt::audience>(),
+    row("leeway", duration, "Tolerance.", "30s").between(0, 300'000'000'000).into<&Jwt::leeway>(),
+    row("algorithms", choice, "The algorithms that are accepted.", "RS256,ES256,EdDSA,HS256")
+        .of("RS256 ES256 EdDSA HS256")
+        .as(one_or_list)
+        .into<&Jwt::algorithms>(),
+    row("header", text, "The header that holds the token; empty: the bearer token.").into<&Jwt::header, lower_case>(),
+    row("cookie", text, "The cookie that holds the token.").into<&Jwt::cookie>(),
+    row("require_exp", flag, "Whether a token must have exp.", "true").into<&Jwt::require_exp>(),
 });
 
 constexpr std::array kAdmin = std::to_array<Field>({
-    {.name = "read_token", .type = secret, .doc = "The token that may read."},
-    {.name = "write_token", .type = secret, .doc = "The token that may also write."},
+    row("read_token", secret, "The token that may read.").into<&Admin::read_token>(),
+    row("write_token", secret, "The token that may also write.").into<&Admin::write_token>(),
 });
 
 constexpr std::array kLog = std::to_array<Field>({
-    {.name = "level",
-     .type = choice,
-     .fallback = "info",
-     .doc = "The least that is logged.",
-     .choices = "trace debug info warn error off"},
-    {.name = "format", .type = choice, .fallback = "text", .doc = "How a line is written.", .choices = "text json"},
+    row("level", choice, "The least that is logged.", "info").of("trace debug info warn error off").into<&Log::level>(),
+    row("format", choice, "How a line is written.", "text").of("text json").into<&Log::format>(),
 });
 
 constexpr std::array kFile = std::to_array<Field>({
-    {.name = "listen",
-     .type = section,
-     .shape = list,
-     .doc = "Ports; absent: HTTP and gRPC on 8080, RESP on 6380 and admin on 9090, loopback only.",
-     .fields = kListen},
-    {.name = "threads",
-     .type = integer,
-     .fallback = "auto",
-     .doc = "Event loops; auto: one per core.",
-     .word = "auto",
-     .min = 1,
-     .max = 1024},
-    {.name = "limits",
-     .type = section,
-     .shape = map_or_path,
-     .doc = "Limits by name, or the path of a file that holds them.",
-     .fields = kLimit},
-    {.name = "names",
-     .type = section,
-     .shape = map_or_path,
-     .doc = "Numbers and id formats of limits by name, or the path of a file that holds them.",
-     .fields = kName},
-    {.name = "overrides",
-     .type = section,
-     .shape = map_or_path,
-     .doc = "Other numbers for one id, by Name:id, or the path of a file that holds them.",
-     .fields = kOverride},
-    {.name = "routes",
-     .type = section,
-     .shape = list,
-     .doc = "Which limits apply to which requests; the first match wins.",
-     .fields = kRoute},
-    {.name = "access",
-     .type = section,
-     .doc = "Who is asking, who always passes and who never does.",
-     .fields = kAccess},
-    {.name = "store", .type = choice, .fallback = "memory", .doc = "Where buckets live.", .choices = "memory redis"},
-    {.name = "memory", .type = section, .doc = "The memory store.", .fields = kMemory},
-    {.name = "state", .type = section, .doc = "What survives a restart.", .fields = kState},
-    {.name = "hash_key", .type = secret, .doc = "The key of hashed ids; empty: made once and kept with the state."},
-    {.name = "redis", .type = section, .doc = "The Redis store.", .fields = kRedis},
-    {.name = "cache_redis",
-     .type = section,
-     .doc = "A second Redis for the external service's answers.",
-     .fields = kRedis},
-    {.name = "failure_policy",
-     .type = choice_any,
-     .fallback = "passThrough",
-     .doc = "What requests get when the store cannot be asked.",
-     .choices = "passThrough failClosed inMemoryFallback"},
-    {.name = "failure_code",
-     .type = integer,
-     .fallback = "429",
-     .doc = "What failClosed answers.",
-     .min = 400,
-     .max = 599},
-    {.name = "external", .type = section, .doc = "A service that decides a limit's numbers.", .fields = kExternal},
-    {.name = "envoy",
-     .type = section,
-     .shape = list,
-     .doc = "Files of envoyproxy/ratelimit, loaded as they are.",
-     .fields = kEnvoy,
-     .word = "path"},
-    {.name = "proxy", .type = section, .doc = "The edge proxy.", .fields = kProxy},
-    {.name = "drain_timeout", .type = duration, .fallback = "30s", .doc = "How long requests may finish.", .min = 0},
-    {.name = "drain_delay",
-     .type = duration,
-     .fallback = "0s",
-     .doc = "How long a server that was told to end goes on serving, not ready, before it drains.",
-     .min = 0},
-    {.name = "headers", .type = section, .doc = "Headers of answers.", .fields = kHeaders},
-    {.name = "jwt", .type = section, .doc = "Tokens whose claims are keys of limits.", .fields = kJwt},
-    {.name = "admin", .type = section, .doc = "Tokens of the admin API.", .fields = kAdmin},
-    {.name = "log", .type = section, .doc = "The log.", .fields = kLog},
+    row("listen", section, "Ports; absent: HTTP and gRPC on 8080, RESP on 6380 and admin on 9090, loopback only.")
+        .of(kListen)
+        .as(list)
+        .applies(on_restart)
+        .opens<&Settings::listen>(),
+    row("threads", integer, "Event loops; auto: one per core.", "auto")
+        .or_word("auto")
+        .between(1, 1024)
+        .applies(on_restart)
+        .into<&Settings::threads>(),
+    row("limits", section, "Limits by name, or the path of a file that holds them.").of(kLimit).as(map_or_path),
+    row("names", section, "Numbers and id formats of limits by name, or the path of a file that holds them.")
+        .of(kName)
+        .as(map_or_path),
+    row("overrides", section, "Other numbers for one id, by Name:id, or the path of a file that holds them.")
+        .of(kOverride)
+        .as(map_or_path),
+    row("routes", section, "Which limits apply to which requests; the first match wins.").of(kRoute).as(list).whole(),
+    row("access", section, "Who is asking, who always passes and who never does.")
+        .of(kAccess)
+        .opens<&Settings::access>(),
+    row("store", choice, "Where buckets live.", "memory")
+        .of("memory redis")
+        .applies(on_restart)
+        .into<&Settings::store>(),
+    row("memory", section, "The memory store.").of(kMemory).opens<&Settings::memory>(),
+    row("state", section, "What survives a restart.").of(kState).opens<&Settings::state>(),
+    row("hash_key", secret, "The key of hashed ids; empty: made once and kept with the state.")
+        .into<&Settings::hash_key>(),
+    row("redis", section, "The Redis store.").of(kRedis).applies(on_restart).opens<&Settings::redis>(),
+    row("cache_redis", section, "A second Redis for the external service's answers.")
+        .of(kRedis)
+        .optional()
+        .applies(on_restart),
+    row("failure_policy", choice_any, "What requests get when the store cannot be asked.", "passThrough")
+        .of("passThrough failClosed inMemoryFallback")
+        .into<&Settings::failure_policy>(),
+    row("failure_code", integer, "What failClosed answers.", "429").between(400, 599).into<&Settings::failure_code>(),
+    row("external", section, "A service that decides a limit's numbers.").of(kExternal).optional(),
+    row("envoy", section, "Files of envoyproxy/ratelimit, loaded as they are.").of(kEnvoy).as(list).or_word("path"),
+    row("proxy", section, "The edge proxy.").of(kProxy).opens<&Settings::proxy>(),
+    row("drain_timeout", duration, "How long requests may finish.", "30s").at_least(0).into<&Settings::drain_timeout>(),
+    row("drain_delay", duration, "How long a server that was told to end goes on serving, not ready, before it drains.",
+        "0s")
+        .at_least(0)
+        .into<&Settings::drain_delay>(),
+    row("headers", section, "Headers of answers.").of(kHeaders).opens<&Settings::headers>(),
+    row("jwt", section, "Tokens whose claims are keys of limits.").of(kJwt).opens<&Settings::jwt>(),
+    row("admin", section, "Tokens of the admin API.").of(kAdmin).opens<&Settings::admin>(),
+    row("log", section, "The log.").of(kLog).opens<&Settings::log>(),
 });
 
 }  // namespace
@@ -588,6 +462,29 @@ std::span<const Field> override_fields() {
 }
 std::span<const Field> schedule_fields() {
   return kSchedule;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t at = 0; at <= text.size() && !text.empty();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+std::string join(std::span<const std::string_view> parts, std::string_view separator) {
+  std::string out;
+  for (const std::string_view part : parts) out.append(out.empty() ? "" : separator).append(part);
+  return out;
+}
+
+std::string_view find_choice(const Field& field, std::string_view text) {
+  for (const std::string_view word : split(field.choices, ' ')) {
+    if (word == text || (field.type == Type::choice_any && equals_ignoring_case(word, text))) return word;
+  }
+  return {};
 }
 
 const Field* find_field(std::span<const Field> fields, std::string_view name) {

@@ -70,13 +70,13 @@ std::shared_ptr<const JwtVerifier> read_jwt(const Options& options, const std::s
       loaded.jwt_keys = options.jwt_keys;
       loaded.warnings.push_back("jwt.keys: " + keys.error().detail + "; keeping the keys in force");
     } else {
-      complaints.add(document.mark(document.find(section, "keys")), "keys: " + keys.error().detail);
+      complaints.add(document.find(section, "keys"), "keys: " + keys.error().detail);
     }
   }
   std::vector<std::string> claims = number_claims(limits.made);
   if (claims.empty()) return nullptr;
   if (jwt.keys.empty() && jwt.secret.empty()) {
-    complaints.add(document.mark(section == kNoNode ? document.find(root, "limits") : section),
+    complaints.add(section == kNoNode ? document.find(root, "limits") : section,
                    "jwt:" + claims.front() + " needs jwt.keys or jwt.secret to verify tokens with");
   }
   return std::make_shared<const JwtVerifier>(rules_of(jwt), loaded.jwt_keys, std::move(claims), random_hash_key(),

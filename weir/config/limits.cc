@@ -26,11 +26,11 @@ class LimitReader {
     read_schedule(limit);
     read_tiers(limit);
     read_key(limit);
-    limit.mode = static_cast<Enforcement>(choice("mode", 0));
-    limit.missing = static_cast<Missing>(choice("missing", 0));
+    limit.mode = choice<Enforcement>("mode");
+    limit.missing = choice<Missing>("missing");
     limit.hashed = text("hashed") == "true";
     limit.per_route = text("per_route") == "true";
-    if (has("failure_policy")) limit.failure_policy = static_cast<FailurePolicy>(choice("failure_policy", 0));
+    if (has("failure_policy")) limit.failure_policy = choice<FailurePolicy>("failure_policy");
     if (has("failure_code")) limit.failure_code = static_cast<int>(*parse_integer(text("failure_code")));
     read_lease(limit);
     read_block(limit);
@@ -39,33 +39,24 @@ class LimitReader {
   const Written& written() const noexcept { return written_; }
 
  private:
-  // A value that was refused is as good as none.
-  NodeId find(NodeId section, std::string_view key) const {
-    const NodeId id = document_.find(section, key);
-    return id == kNoNode || document_.node(id).refused ? kNoNode : id;
-  }
+  NodeId find(NodeId section, std::string_view key) const { return document_.usable(section, key); }
   NodeId find(std::string_view key) const { return find(entry_, key); }
   bool has(std::string_view key) const { return find(key) != kNoNode; }
-  std::string_view text(std::string_view key) const {
-    const NodeId id = find(key);
-    return id == kNoNode ? std::string_view{} : document_.value(id);
-  }
+  std::string_view text(std::string_view key) const { return document_.text(entry_, key); }
 
-  // The position of a choice among its field's: enums are written in the same order.
-  std::size_t choice(std::string_view key, std::size_t fallback) const {
-    if (!has(key)) return fallback;
-    const Field& field = *find_field(limit_fields(), key);
-    const std::string_view word = find_choice(field, text(key));
-    const std::string_view before =
-        field.choices.substr(0, static_cast<std::size_t>(word.data() - field.choices.data()));
-    return static_cast<std::size_t>(std::count(before.begin(), before.end(), ' '));
+  // Enumerators have the order of the choices, and the first is the default.
+  template <class E>
+  E choice(std::string_view key) const {
+    E chosen{};
+    if (has(key)) assign(Given{*find_field(limit_fields(), key), std::string(text(key)), {}}, chosen);
+    return chosen;
   }
 
   std::optional<Zone> load_zone(NodeId at) {
     if (at == kNoNode) return Zone{};
     Result<Zone> zone = Zone::load(document_.value(at));
     if (zone) return *zone;
-    complaints_.add(document_.mark(at), zone.error().detail);
+    complaints_.add(at, zone.error().detail);
     return std::nullopt;
   }
 
@@ -79,19 +70,19 @@ class LimitReader {
     const NodeId tiers = document_.find(entry_, "tiers");
     for (const NodeId tier : document_.children(tiers)) quotas |= document_.find(tier, "quota") != kNoNode;
     if (has("zone") && !quotas) {
-      complaints_.add(document_.mark(find("zone")), "zone needs a quota; an entry of schedule has a zone of its own");
+      complaints_.add(find("zone"), "zone needs a quota; an entry of schedule has a zone of its own");
     }
     if (const std::optional<Zone> zone = load_zone(find("zone"))) limit.zone = *zone;
   }
 
   void read_schedule(NamedLimit& limit) {
     const NodeId schedule = document_.find(entry_, "schedule");
-    if (schedule == kNoNode || document_.node(schedule).kind != NodeKind::sequence) return;
+    if (!document_.is(schedule, NodeKind::sequence)) return;
     for (const NodeId item : document_.children(schedule)) {
       if (document_.node(item).kind != NodeKind::map) continue;
       const Written own = read_numbers(document_, item, complaints_);
-      if (!own.any() && !own.spoiled) {
-        complaints_.add(document_.mark(item), "an entry of schedule must change count, period, burst or rate");
+      if (!own.any() && !own.has_refused) {
+        complaints_.add(item, "an entry of schedule must change count, period, burst or rate");
       }
       const NodeId days = find(item, "days");
       const NodeId hours = find(item, "hours");
@@ -99,8 +90,8 @@ class LimitReader {
       if (days != kNoNode) entry.days = *parse_days(document_.value(days));
       if (hours != kNoNode) entry.hours = *parse_hours(document_.value(hours));
       const std::optional<Zone> zone = load_zone(find(item, "zone"));
-      // The limit's numbers must not be blamed in the place of one that was refused here.
-      const Written all = own.spoiled || !own.any() ? own : inherit(written_, own, item);
+      // Do not report the limit's numbers in place of one that was refused here.
+      const Written all = own.has_refused || !own.any() ? own : inherit(written_, own, item);
       const std::optional<Limit> numbers = make_limit(document_, all, complaints_);
       if (!zone || !numbers) continue;
       entry.zone = *zone;
@@ -116,17 +107,16 @@ class LimitReader {
       limit.tier = KeySource::of(limit.tier_source);
       const std::string kind = limit.tier_source.substr(0, limit.tier_source.find(':'));
       if (kind != "header" && kind != "descriptor" && kind != "jwt") {
-        complaints_.add(document_.mark(source),
+        complaints_.add(source,
                         "tier " + quote(limit.tier_source) + " must be header:NAME, descriptor:KEY or jwt:CLAIM");
       } else if (tiers == kNoNode) {
-        complaints_.add(document_.mark(source), "tier needs tiers to choose from");
+        complaints_.add(source, "tier needs tiers to choose from");
       }
     }
-    if (tiers == kNoNode || document_.node(tiers).kind != NodeKind::map) return;
+    if (!document_.is(tiers, NodeKind::map)) return;
     for (const NodeId entry : document_.children(tiers)) {
       if (limit.tiers.size() == bounds::tiers_max) {
-        return complaints_.add(document_.key_mark(entry),
-                               "tiers: at most " + std::to_string(bounds::tiers_max) + " are possible");
+        return complaints_.add_at_key(entry, "tiers: at most " + std::to_string(bounds::tiers_max) + " are possible");
       }
       limit.tiers.push_back(read_tier(limit, entry));
     }
@@ -136,7 +126,7 @@ class LimitReader {
     Tier tier;
     tier.name = document_.key(entry);
     const std::string label = "tier " + quote(tier.name);
-    const auto refuse = [&](const std::string& rule) { complaints_.add(document_.key_mark(entry), label + rule); };
+    const auto refuse = [&](const std::string& rule) { complaints_.add_at_key(entry, label + rule); };
     if (!is_name(tier.name)) refuse(" must be 1 to 63 of the characters A-Z a-z 0-9 . _ -");
     const Written own = read_numbers(document_, entry, complaints_);
     const NodeId unlimited = find(entry, "unlimited");
@@ -148,7 +138,7 @@ class LimitReader {
       refuse(" must have numbers, a quota, or unlimited: true");
     }
     if (tier.unlimited) return tier;
-    if (!own.spoiled) tier.numbers = make_limit(document_, inherit(written_, own, entry), complaints_);
+    if (!own.has_refused) tier.numbers = make_limit(document_, inherit(written_, own, entry), complaints_);
     tier.quota = quota == kNoNode ? limit.quota : *parse_quota(document_.value(quota));
     // All tiers count in one counter, which has one window.
     const QuotaText* first = limit.quota ? &*limit.quota : nullptr;
@@ -156,9 +146,9 @@ class LimitReader {
       if (first == nullptr && other.quota) first = &*other.quota;
     }
     if (tier.quota && first != nullptr && first->calendar != tier.quota->calendar) {
-      complaints_.add(document_.mark(quota), "quota " + quote(document_.value(quota)) + " of " + label +
-                                                 " must be in the same window as " + print_quota(*first) +
-                                                 ": all tiers share its counter");
+      complaints_.add(quota, "quota " + quote(document_.value(quota)) + " of " + label +
+                                 " must be in the same window as " + print_quota(*first) +
+                                 ": all tiers share its counter");
     }
     return tier;
   }
@@ -173,9 +163,9 @@ class LimitReader {
       ++size;
       global = global || document_.value(part) == "global";
     }
-    if (global && size > 1) complaints_.add(document_.mark(key), "key global must stand alone");
+    if (global && size > 1) complaints_.add(key, "key global must be the only source");
     if (document_.node(key).refused) return;
-    if (size == 0) complaints_.add(document_.mark(key), "key must name at least one source");
+    if (size == 0) complaints_.add(key, "key must name at least one source");
     if (kind == NodeKind::scalar) limit.key.emplace_back(document_.value(key));
     for (const NodeId part : document_.children(key)) limit.key.emplace_back(document_.value(part));
     for (const std::string& source : limit.key) {
@@ -186,33 +176,30 @@ class LimitReader {
 
   void read_lease(NamedLimit& limit) {
     const NodeId lease = find("lease");
-    if (lease == kNoNode || document_.node(lease).kind != NodeKind::map) return;
+    if (!document_.is(lease, NodeKind::map)) return;
     const Count tokens = *parse_integer(document_.value(document_.find(lease, "tokens")));
     const Count servers = *parse_integer(document_.value(document_.find(lease, "servers")));
     limit.lease = Lease{tokens, servers};
-    if (!limit.numbers) {
-      if (!written_.any() && !written_.spoiled)
-        complaints_.add(document_.mark(lease), "lease needs a limit with count and period");
-    } else if (tokens > (limit.numbers->burst() - 1) / servers) {
-      complaints_.add(document_.mark(lease), "lease of " + std::to_string(tokens) + " tokens for " +
-                                                 std::to_string(servers) + " servers must be less than the burst of " +
-                                                 std::to_string(limit.numbers->burst()));
+    const auto check = [&](const Limit& numbers, const std::string& whose) {
+      if (tokens <= (numbers.burst() - 1) / servers) return;
+      complaints_.add(lease, "lease of " + std::to_string(tokens) + " tokens for " + std::to_string(servers) +
+                                 " servers must be less than the burst of " + std::to_string(numbers.burst()) + whose);
+    };
+    if (limit.numbers) {
+      check(*limit.numbers, "");
+    } else if (!written_.any() && !written_.has_refused) {
+      complaints_.add(lease, "lease needs a limit with count and period");
     }
     for (const Tier& tier : limit.tiers) {
-      if (!tier.numbers || tokens <= (tier.numbers->burst() - 1) / servers) continue;
-      complaints_.add(document_.mark(lease), "lease of " + std::to_string(tokens) + " tokens for " +
-                                                 std::to_string(servers) + " servers must be less than the burst of " +
-                                                 std::to_string(tier.numbers->burst()) + " of tier " +
-                                                 quote(tier.name));
+      if (tier.numbers) check(*tier.numbers, " of tier " + quote(tier.name));
     }
   }
 
   void read_block(NamedLimit& limit) {
     const NodeId block = find("block");
-    if (block == kNoNode || document_.node(block).kind != NodeKind::map) return;
+    if (!document_.is(block, NodeKind::map)) return;
     if (limit.key == std::vector<std::string>{"global"}) {
-      complaints_.add(document_.mark(block),
-                      "block is not possible on a limit whose key is global: it would deny everyone");
+      complaints_.add(block, "block is not possible on a limit whose key is global: it would deny everyone");
     }
     const auto time = [&](std::string_view key, Duration fallback) {
       const NodeId at = find(block, key);
@@ -243,11 +230,11 @@ NamedLimit& name_limit(Limits& limits, const Document& document, NodeId entry) {
 
 void check_name(const Document& document, NodeId entry, Complaints& complaints) {
   if (is_name(document.key(entry))) return;
-  complaints.add(document.key_mark(entry),
-                 "limit name " + quote(document.key(entry)) + " must be 1 to 63 of the characters A-Z a-z 0-9 . _ -");
+  complaints.add_at_key(
+      entry, "limit name " + quote(document.key(entry)) + " must be 1 to 63 of the characters A-Z a-z 0-9 . _ -");
 }
 
-// Where each limit got its number and its id format from, to blame the second.
+// Where each limit got its number and its id format from, to report the second.
 struct Identities {
   std::map<std::string, NodeId, std::less<>> numbers;
   std::map<std::string, NodeId, std::less<>> ids;
@@ -265,10 +252,10 @@ void read_identity(const Document& document, NodeId entry, NamedLimit& limit, Id
       return is_number ? *parse_integer(a) == *parse_integer(b) : a == b;
     };
     if (!fresh && !same(document.value(first->second), document.value(at))) {
-      complaints.add(document.mark(at), std::string(document.key(at)) + " of " + quote(limit.name) + " is " +
-                                            std::string(document.value(at)) + " here and " +
-                                            std::string(document.value(first->second)) + " at " +
-                                            document.where(document.mark(first->second)));
+      complaints.add(at, std::string(document.key(at)) + " of " + quote(limit.name) + " is " +
+                             std::string(document.value(at)) + " here and " +
+                             std::string(document.value(first->second)) + " at " +
+                             document.where(document.mark(first->second)));
       continue;
     }
     if (is_number) {
@@ -280,38 +267,36 @@ void read_identity(const Document& document, NodeId entry, NamedLimit& limit, Id
 }
 
 // Two limits must never write the same bucket keys.
-void check_numbers(const Document& document, const Limits& limits, const Identities& seen, Complaints& complaints) {
+void check_numbers(const Limits& limits, const Identities& seen, Complaints& complaints) {
   std::map<std::uint32_t, std::string_view> holders;
   for (const NamedLimit& limit : limits.made) {
     if (!limit.number) continue;
     const NodeId at = seen.numbers.find(limit.name)->second;
     const auto [holder, fresh] = holders.emplace(*limit.number, limit.name);
     if (!fresh) {
-      complaints.add(document.mark(at), "number " + std::to_string(*limit.number) + " of " + quote(limit.name) +
-                                            " is also the number of " + quote(holder->second));
+      complaints.add(at, "number " + std::to_string(*limit.number) + " of " + quote(limit.name) +
+                             " is also the number of " + quote(holder->second));
     }
     const std::string spelled = std::to_string(*limit.number);
     if (spelled != limit.name && limits.by_name.contains(spelled)) {
-      complaints.add(document.mark(at), "number " + spelled + " of " + quote(limit.name) +
-                                            " is also the name of a limit: their bucket keys would be the same");
+      complaints.add(at, "number " + spelled + " of " + quote(limit.name) +
+                             " is also the name of a limit: their bucket keys would be the same");
     }
   }
 }
 
 // How ids are read follows from the key and the id format together.
-void settle_id_kind(const Document& document, NamedLimit& limit, const Identities& seen, Complaints& complaints) {
+void set_id_kind(const Document& document, NamedLimit& limit, const Identities& seen, Complaints& complaints) {
   const auto id = seen.ids.find(limit.name);
   const bool given = id != seen.ids.end() && limit.id != IdShape(IdFormat::text);
   if (given && limit.key == std::vector<std::string>{"global"}) {
-    return complaints.add(
-        document.mark(id->second),
-        "a limit whose key is global has one id and no format for it, not " + quote(document.value(id->second)));
+    return complaints.add(id->second, "a limit whose key is global has one id and no format for it, not " +
+                                          quote(document.value(id->second)));
   }
   // With fewer no request has an id; with more, two pairs of values could be joined to one.
   if (given && limit.key.size() > 1 && limit.id.parts().size() != limit.key.size()) {
-    return complaints.add(document.mark(id->second),
-                          "id " + quote(document.value(id->second)) +
-                              " must have as many parts as the key: " + std::to_string(limit.key.size()));
+    return complaints.add(id->second, "id " + quote(document.value(id->second)) +
+                                          " must have as many parts as the key: " + std::to_string(limit.key.size()));
   }
   if (limit.key != std::vector<std::string>{"ip"}) return;
   if (id == seen.ids.end()) {
@@ -319,7 +304,7 @@ void settle_id_kind(const Document& document, NamedLimit& limit, const Identitie
   } else if (limit.id == IdShape(IdFormat::ip_address)) {
     limit.id_kind = IdKind::single;
   } else {
-    complaints.add(document.mark(id->second),
+    complaints.add(id->second,
                    "id of a limit whose key is ip must be ipAddress, not " + quote(document.value(id->second)));
   }
 }
@@ -328,7 +313,7 @@ void settle_id_kind(const Document& document, NamedLimit& limit, const Identitie
 
 Document::Children entries_of(const Document& document, NodeId root, std::string_view name) {
   const NodeId map = document.find(root, name);
-  return document.children(map == kNoNode || document.node(map).kind != NodeKind::map ? kNoNode : map);
+  return document.children(!document.is(map, NodeKind::map) ? kNoNode : map);
 }
 
 Limits read_limits(const Document& document, NodeId root, Complaints& complaints, std::vector<std::string>& warnings) {
@@ -365,8 +350,8 @@ Limits read_limits(const Document& document, NodeId root, Complaints& complaints
     NamedLimit& limit = name_limit(limits, document, entry);
     read_identity(document, entry, limit, seen, complaints);
   }
-  for (NamedLimit& limit : limits.made) settle_id_kind(document, limit, seen, complaints);
-  check_numbers(document, limits, seen, complaints);
+  for (NamedLimit& limit : limits.made) set_id_kind(document, limit, seen, complaints);
+  check_numbers(limits, seen, complaints);
   return limits;
 }
 

@@ -12,7 +12,7 @@
 
 namespace weir::config {
 
-// Limits in the making.
+// Limits while they are read.
 struct Limits {
   std::vector<NamedLimit> made;
   std::vector<NodeId> nodes;     // where each was first named

@@ -1,43 +1,23 @@
 #include "weir/config/listen.h"
 
-#include <sys/un.h>
-
-#include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
 #include "weir/identify/ip.h"
+#include "weir/net/socket.h"
 
 namespace weir::config {
 namespace {
 
-bool is_host_byte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
+// Whether other machines can connect to it.
+bool is_reachable(std::string_view text) {
+  const Result<Address> address = Address::parse(text);
+  return address && !address->is_loopback();
 }
 
-// Digits alone: "-0" is no port.
-std::optional<std::int64_t> read_port(std::string_view text) {
-  const Result<std::int64_t> port = parse_integer(text);
-  if (!port || text.starts_with('-') || *port > 65535) return std::nullopt;
-  return *port;
-}
-
-// "127.0.0.1:80", "[::1]:80", "localhost:80" and sockets in the file system cannot be reached from elsewhere.
-bool is_loopback(std::string_view address) {
-  if (address.starts_with("unix:")) return true;
-  std::string_view host = address.substr(0, std::min(address.rfind(':'), address.size()));
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (host == "localhost") return true;
-  const Result<IpAddress> ip = IpAddress::parse(host);
-  if (!ip) return false;
-  return ip->is_v4() ? ip->bytes()[0] == 127 : *ip == *IpAddress::parse("::1");
-}
-
-// Holds one entry of `listen` after another against what a server can do. Values that the table has refused are passed
-// over.
+// Checks the entries of `listen` one by one. Skips values that the table has refused.
 class ListenerCheck {
  public:
   ListenerCheck(const Document& document, NodeId root, const Admin& tokens, Complaints& complaints)
@@ -52,125 +32,121 @@ class ListenerCheck {
     }
   }
 
-  void look_at(NodeId item) {
+  void check_entry(NodeId item) {
     const NodeId address = find(item, "address");
     const NodeId speak = document_.find(item, "speak");
-    if (address != kNoNode) look_at_address(address);
-    if (speak != kNoNode) look_at_words(item, speak, address);
+    if (address != kNoNode) check_address(address);
+    if (speak != kNoNode) check_protocols(item, speak, address);
     const NodeId tls = find(item, "tls");
     if (tls == kNoNode) return;
-    if (document_.node(tls).kind == NodeKind::sequence) look_at_certificates(tls);
-    if (document_.node(tls).kind == NodeKind::map) look_at_clients(tls);
+    if (document_.node(tls).kind == NodeKind::sequence) check_certificates(tls);
+    if (document_.node(tls).kind == NodeKind::map) check_client_auth(tls);
   }
 
  private:
   NodeId find(NodeId item, std::string_view key) const {
-    const NodeId id = document_.find(item, key);
-    return id == kNoNode || document_.node(id).refused || document_.node(id).kind == NodeKind::null ? kNoNode : id;
+    const NodeId id = document_.usable(item, key);
+    return document_.is(id, NodeKind::null) ? kNoNode : id;
   }
 
-  void look_at_address(NodeId address) {
+  void check_address(NodeId address) {
     const Result<std::string> place = canonical_address(document_.value(address));
-    if (!place) return complaints_.add(document_.mark(address), place.error().detail);
+    if (!place) return complaints_.add(address, place.error().detail);
     if (place->ends_with(":0")) return;
     const auto [first, is_new] = seen_.emplace(*place, address);
     if (is_new) return;
-    complaints_.add(document_.mark(address), "address " + quote(document_.value(address)) +
-                                                 " is already listened on at " +
-                                                 document_.where(document_.mark(first->second)));
+    complaints_.add(address, "address " + quote(document_.value(address)) + " is already used at " +
+                                 document_.where(document_.mark(first->second)));
   }
 
-  void look_at_words(NodeId item, NodeId speak, NodeId address) {
+  void check_protocols(NodeId item, NodeId speak, NodeId address) {
     const Node& node = document_.node(speak);
     std::set<std::string_view> words;
     if (node.kind == NodeKind::scalar && !node.refused) words.insert(document_.value(speak));
     for (const NodeId word : document_.children(node.kind == NodeKind::sequence ? speak : kNoNode)) {
       if (document_.node(word).refused) continue;
       if (words.insert(document_.value(word)).second) continue;
-      complaints_.add(document_.mark(word), "speak: " + quote(document_.value(word)) + " is given twice");
+      complaints_.add(word, "speak: " + quote(document_.value(word)) + " is given twice");
     }
-    if (words.empty() && !node.refused) complaints_.add(document_.mark(speak), "speak must name at least one protocol");
+    if (words.empty() && !node.refused) complaints_.add(speak, "speak must name at least one protocol");
     const bool alone = words.contains("resp") || words.contains("admin");
     if (alone && words.size() > 1) {
-      complaints_.add(document_.mark(speak), "speak: resp and admin need an address of their own");
+      complaints_.add(speak, "speak: resp and admin need an address of their own");
     }
     if (words.contains("proxy") && !backend_) {
-      complaints_.add(document_.mark(speak), "speak proxy needs a route with a backend");
+      complaints_.add(speak, "speak proxy needs a route with a backend");
     }
-    if (!node.refused) look_at_secrets(item, words);
-    if (words.contains("admin") && !tokens_ && address != kNoNode && !is_loopback(document_.value(address))) {
-      complaints_.add(document_.mark(address), "address " + quote(document_.value(address)) +
-                                                   " is not loopback: an admin listener there needs admin.read_token "
-                                                   "or admin.write_token");
+    if (!node.refused) check_secrets(item, words);
+    if (words.contains("admin") && !tokens_ && address != kNoNode && is_reachable(document_.value(address))) {
+      complaints_.add(address, "address " + quote(document_.value(address)) +
+                                   " is not loopback: an admin listener there needs admin.read_token "
+                                   "or admin.write_token");
     }
   }
 
-  void look_at_secrets(NodeId item, const std::set<std::string_view>& words) {
+  void check_secrets(NodeId item, const std::set<std::string_view>& words) {
     const bool decides = words.contains("http") || words.contains("grpc");
     const auto useless = [&](std::string_view field, bool is_used, std::string_view who) {
       const NodeId secret = find(item, field);
       const bool given =
           secret != kNoNode && (document_.node(secret).kind == NodeKind::sequence || !document_.value(secret).empty());
       if (!given || is_used) return;
-      complaints_.add(document_.mark(secret),
-                      std::string(field).append(" protects nothing here: only ").append(who).append(" for one"));
+      complaints_.add(secret, std::string(field).append(" has no effect here: only ").append(who).append(" for one"));
     };
     useless("password", words.contains("resp"), "resp asks");
     useless("write_password", words.contains("resp"), "resp asks");
     useless("token", decides, "http and grpc ask");
     useless("write_token", decides, "http and grpc ask");
-    look_at_tokens(item);
+    check_tokens(item);
   }
 
-  void look_at_tokens(NodeId item) {
+  void check_tokens(NodeId item) {
     const NodeId token = find(item, "token");
     const NodeId write = find(item, "write_token");
     if (token == kNoNode) return;
     const auto differs = [&](NodeId one) {
       if (write == kNoNode || document_.value(write).empty() || document_.value(one) != document_.value(write)) return;
-      complaints_.add(document_.mark(write), "write_token must not be the token: everybody could write");
+      complaints_.add(write, "write_token must not be the token: everybody could write");
     };
     if (document_.node(token).kind == NodeKind::scalar) return differs(token);
-    std::size_t size = 0;
+    const std::size_t size = document_.count(token);
     for (const NodeId one : document_.children(token)) {
-      ++size;
       if (document_.node(one).refused) continue;
-      if (document_.value(one).empty()) complaints_.add(document_.mark(one), "token: one of a list must not be empty");
+      if (document_.value(one).empty()) complaints_.add(one, "token: one of a list must not be empty");
       differs(one);
     }
     if (size == 0 || size > bounds::listener_tokens_max) {
-      complaints_.add(document_.mark(token), "token must be one or two, not " + std::to_string(size));
+      complaints_.add(token, "token must be one or two, not " + std::to_string(size));
     }
   }
 
   // Of the first certificate, or the only one.
-  void look_at_clients(NodeId tls) {
+  void check_client_auth(NodeId tls) {
     const NodeId mode = find(tls, "client_auth");
     const NodeId authority = find(tls, "client_ca");
     if (mode == kNoNode || (authority != kNoNode && !document_.value(authority).empty())) return;
-    complaints_.add(document_.mark(mode), "client_auth needs client_ca, which says whose certificates are good");
+    complaints_.add(mode, "client_auth needs client_ca, which says whose certificates are good");
   }
 
-  void look_at_certificates(NodeId tls) {
-    for (NodeId item = document_.node(tls).child; item != kNoNode; item = document_.node(item).next) {
+  void check_certificates(NodeId tls) {
+    for (const NodeId item : document_.children(tls)) {
       if (item == document_.node(tls).child) {
-        look_at_clients(item);
+        check_client_auth(item);
         continue;
       }
       for (const std::string_view field : {"client_ca", "client_auth", "min_version"}) {
         const NodeId found = find(item, field);
         if (found == kNoNode) continue;
-        complaints_.add(document_.mark(found), std::string(field) +
-                                                   " belongs in the first entry of tls: it holds for "
-                                                   "the whole listener");
+        complaints_.add(found, std::string(field) +
+                                   " belongs in the first entry of tls: it holds for "
+                                   "the whole listener");
       }
     }
-    std::size_t size = 0;
-    for (NodeId item = document_.node(tls).child; item != kNoNode; item = document_.node(item).next) ++size;
-    if (size == 0) complaints_.add(document_.mark(tls), "tls must have at least one certificate");
+    const std::size_t size = document_.count(tls);
+    if (size == 0) complaints_.add(tls, "tls must have at least one certificate");
     if (size > bounds::listener_certificates_max) {
-      complaints_.add(document_.mark(tls), "tls has " + std::to_string(size) + " certificates, at most " +
-                                               std::to_string(bounds::listener_certificates_max) + " are possible");
+      complaints_.add(tls, "tls has " + std::to_string(size) + " certificates, at most " +
+                               std::to_string(bounds::listener_certificates_max) + " are possible");
     }
   }
 
@@ -184,53 +160,21 @@ class ListenerCheck {
 }  // namespace
 
 Result<std::string> canonical_address(std::string_view text) {
-  const auto bad = [&](std::string_view rule) {
-    return Error{Fault::invalid, "address " + quote(text) + " " + std::string(rule)};
-  };
-  constexpr std::string_view kUnix = "unix:";
-  if (text.starts_with(kUnix)) {
-    const std::size_t size = text.size() - kUnix.size();
-    constexpr std::size_t kPathMax = sizeof(sockaddr_un::sun_path) - 1;
-    if (size == 0) return bad("has no path after unix:");
-    if (size > kPathMax) return bad("has a path longer than " + std::to_string(kPathMax) + " bytes");
-    return std::string(text);
-  }
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return bad("has no port: write host:port or unix:/path");
-  std::string_view host = text.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) {
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos) {
-    return bad("is ambiguous: write an IPv6 address in brackets, [::1]:8080");
-  }
-  const std::optional<std::int64_t> port = read_port(text.substr(colon + 1));
-  if (!port) return bad("needs a port from 0 to 65535");
-  const Result<IpAddress> ip = IpAddress::parse(host == "localhost" ? "127.0.0.1" : host);
-  if (!ip) return bad("needs an IP address before the port");
-  return (ip->is_v4() ? ip->print() : "[" + ip->print() + "]") + ":" + std::to_string(*port);
-}
-
-Result<void> check_target(std::string_view text) {
-  const Result<std::string> address = canonical_address(text);
-  if (address) return {};
-  const bool literal = text.starts_with("unix:") || text.starts_with('[') || text.find(':') != text.rfind(':');
-  const std::size_t colon = text.rfind(':');
-  if (literal || colon == std::string_view::npos || !read_port(text.substr(colon + 1))) return address.error();
-  const std::string_view host = text.substr(0, colon);
-  const bool name = !host.empty() && host.size() <= bounds::domain_bytes_max && std::ranges::all_of(host, is_host_byte);
-  if (name) return {};
-  return Error{Fault::invalid, "address " + quote(text) + " needs a host name or an IP address before the port"};
+  Result<Address> address = Address::parse(text);
+  if (!address) return address.error();
+  if (const Result<IpAddress> ip = IpAddress::parse(address->host)) address->host = ip->print();
+  return address->print();
 }
 
 void check_listeners(const Document& document, NodeId root, const Admin& tokens, Complaints& complaints) {
   const NodeId listen = document.find(root, "listen");
-  if (listen == kNoNode || document.node(listen).kind != NodeKind::sequence) return;
+  if (!document.is(listen, NodeKind::sequence)) return;
   if (document.node(listen).child == kNoNode) {
-    complaints.add(document.mark(listen), "listen must have at least one entry; leave it out for the default ones");
+    complaints.add(listen, "listen must have at least one entry; leave it out for the default ones");
   }
   ListenerCheck check(document, root, tokens, complaints);
   for (const NodeId item : document.children(listen)) {
-    if (document.node(item).kind == NodeKind::map) check.look_at(item);
+    if (document.node(item).kind == NodeKind::map) check.check_entry(item);
   }
 }
 

@@ -1,4 +1,4 @@
-// Addresses, to listen on and to dial, checked before anybody does: their grammar, and what a listener may say.
+// The entries of `listen`: what a server must be able to do with them before it starts.
 #pragma once
 
 #include <string>
@@ -10,13 +10,8 @@
 
 namespace weir::config {
 
-// One spelling for one place: "localhost:80" and "127.0.0.1:80" are the same. The Error quotes the address and says the
-// rule. The same grammar as net/socket.h, which a policy must not need.
+// One spelling for one address: "localhost:80" and "127.0.0.1:80" are the same. Errors as of Address::parse().
 Result<std::string> canonical_address(std::string_view text);
-
-// Whether a text is an address that somebody else listens on, where a host may have a name: "redis.example.com:6379".
-// The same grammar as net/resolve.h.
-Result<void> check_target(std::string_view text);
 
 // The entries of `listen`: addresses, none of them twice (port 0 is a free one, so that it may be), what is spoken
 // there and who may reach it. REQUIRES: the tree was checked and its secrets resolved.

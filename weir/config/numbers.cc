@@ -28,9 +28,8 @@ template <class T>
 void say(const Document& document, Written::Said<T>& said, T value, NodeId at, std::string_view what,
          Complaints& complaints) {
   if (said.value && *said.value != value) {
-    complaints.add(document.mark(at), std::string(document.key(at)) + " gives a " + std::string(what) + " of " +
-                                          print(value) + ", but " + std::string(document.key(said.at)) + " gives " +
-                                          print(*said.value));
+    complaints.add(at, std::string(document.key(at)) + " gives a " + std::string(what) + " of " + print(value) +
+                           ", but " + std::string(document.key(said.at)) + " gives " + print(*said.value));
     return;
   }
   if (!said.value) said = {value, at};
@@ -38,7 +37,7 @@ void say(const Document& document, Written::Said<T>& said, T value, NodeId at, s
 
 }  // namespace
 
-bool is_spoiled(const Document& document, NodeId section, std::span<const std::string_view> words) {
+bool has_refused_word(const Document& document, NodeId section, std::span<const std::string_view> words) {
   if (!document.node(section).refused) return false;
   for (const NodeId entry : document.children(section)) {
     if (!document.node(entry).refused) continue;
@@ -50,7 +49,7 @@ bool is_spoiled(const Document& document, NodeId section, std::span<const std::s
 
 Written read_numbers(const Document& document, NodeId section, Complaints& complaints) {
   Written written;
-  written.spoiled = is_spoiled(document, section, kNumbers);
+  written.has_refused = has_refused_word(document, section, kNumbers);
   NodeId zero_average = kNoNode;
   for (const NodeId entry : document.children(section)) {
     if (document.node(entry).refused) continue;
@@ -81,16 +80,15 @@ Written read_numbers(const Document& document, NodeId section, Complaints& compl
   if (zero_average == kNoNode) return written;
   written.unlimited = true;
   if (written.count.value) {
-    complaints.add(document.mark(zero_average), "average 0 means unlimited, but " +
-                                                    std::string(document.key(written.count.at)) + " gives a count of " +
-                                                    print(*written.count.value));
+    complaints.add(zero_average, "average 0 means unlimited, but " + std::string(document.key(written.count.at)) +
+                                     " gives a count of " + print(*written.count.value));
   }
   return written;
 }
 
 Written inherit(const Written& under, const Written& over, NodeId heir) {
   Written merged = over;
-  merged.spoiled = under.spoiled || over.spoiled;
+  merged.has_refused = under.has_refused || over.has_refused;
   merged.heir = heir;
   const auto take = [](const auto& from, auto& into) {
     if (into.value) return;
@@ -106,8 +104,8 @@ Written inherit(const Written& under, const Written& over, NodeId heir) {
 std::optional<Limit> make_limit(const Document& document, const Written& written, Complaints& complaints) {
   if (written.unlimited || !written.any()) return std::nullopt;
   const auto lacks = [&](NodeId at, std::string_view what) {
-    if (!written.spoiled) {
-      complaints.add(document.mark(at), std::string(document.key(at)) + " needs " + std::string(what));
+    if (!written.has_refused) {
+      complaints.add(at, std::string(document.key(at)) + " needs " + std::string(what));
     }
     return std::nullopt;
   };
@@ -125,7 +123,7 @@ std::optional<Limit> make_limit(const Document& document, const Written& written
   } else {
     return *limit;
   }
-  // The sentence begins with the field it is about. A burst that nobody wrote is the count, and takes the period.
+  // The sentence begins with the field it is about. A burst that was not given is the count, and takes the period.
   NodeId at = written.count.at;
   bool inherited = written.count.inherited;
   if (detail.starts_with("period")) {
@@ -143,7 +141,7 @@ std::optional<Limit> make_limit(const Document& document, const Written& written
              (period ? " is too long: at most " : " is too slow: a period of at most ") + print(document.window_max()) +
              (document.window_max() < bounds::window_max ? " is possible on Redis" : " is possible");
   }
-  complaints.add(document.mark(inherited ? written.heir : at), detail);
+  complaints.add(inherited ? written.heir : at, detail);
   return std::nullopt;
 }
 

@@ -12,20 +12,20 @@
 namespace weir::config {
 
 struct Written {
-  // A number, and the node that said it.
+  // A number, and the node that gives it.
   template <class T>
   struct Said {
     std::optional<T> value;
     NodeId at = kNoNode;
-    bool inherited = false;  // another section said it
+    bool inherited = false;  // another section gave it
   };
   Said<Count> count;
   Said<Duration> period;
   Said<Count> burst;
-  bool unlimited = false;  // `average: 0`
-  Duration idle{};         // `maximumTimeBeforeTokenExpiry`
-  bool spoiled = false;    // a number in the section was refused: what seems to be missing may be that
-  NodeId heir = kNoNode;   // the section that inherits; problems with inherited numbers are reported there
+  bool unlimited = false;    // `average: 0`
+  Duration idle{};           // `maximumTimeBeforeTokenExpiry`
+  bool has_refused = false;  // a number in the section was refused: what seems to be missing may be that
+  NodeId heir = kNoNode;     // the section that inherits; problems with inherited numbers are reported there
 
   bool any() const noexcept { return count.value || period.value || burst.value; }
 };
@@ -35,10 +35,10 @@ struct Written {
 Written read_numbers(const Document& document, NodeId section, Complaints& complaints);
 
 // Whether something that was refused in the section is one of `words`, or was meant to be.
-bool is_spoiled(const Document& document, NodeId section, std::span<const std::string_view> words);
+bool has_refused_word(const Document& document, NodeId section, std::span<const std::string_view> words);
 
-// The numbers of `over`, read from the section `heir`, and those of `under` where it has none. A burst that nobody
-// wrote follows the count.
+// The numbers of `over`, read from the section `heir`, and those of `under` where it has none. A burst that was
+// not given follows the count.
 Written inherit(const Written& under, const Written& over, NodeId heir);
 
 // Nothing when there are no numbers, or after a complaint about numbers that are incomplete or break a rule.

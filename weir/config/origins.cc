@@ -29,52 +29,46 @@ bool is_list(const Field& field) {
 }
 
 std::vector<std::string> split_default(const Field& field) {
-  std::vector<std::string> items;
-  for (std::size_t at = 0; at < field.fallback.size();) {
-    const std::size_t comma = std::min(field.fallback.find(',', at), field.fallback.size());
-    items.emplace_back(field.fallback.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return items;
+  const std::vector<std::string_view> items = split(field.fallback, ',');
+  return {items.begin(), items.end()};
 }
 
 // One spelling for each value of a field that was checked.
 std::string meaning_of(const Field& field, const std::string& text) {
+  const auto number = [&](const auto& value) { return value ? std::to_string(*value) : text; };
   switch (field.type) {
     case Type::secret:
       return text.empty() ? text : std::to_string(std::hash<std::string>{}(text));
-    case Type::duration:
-      if (const auto value = parse_duration(text)) return std::to_string(value->count());
-      return text;
+    case Type::duration: {
+      const Result<Duration> value = parse_duration(text);
+      return value ? std::to_string(value->count()) : text;
+    }
     case Type::size:
-      if (const auto value = parse_size(text)) return std::to_string(*value);
-      return text;
+      return number(parse_size(text));
     case Type::integer:
-      if (const auto value = parse_integer(text)) return std::to_string(*value);
-      return text;
+      return number(parse_integer(text));
     case Type::share:
-      if (const auto value = parse_share(text)) return std::to_string(*value);
-      return text;
-    case Type::prefix:
-      if (const auto value = IpPrefix::parse(text)) return value->print();
-      return text;
+      return number(parse_share(text));
+    case Type::prefix: {
+      const Result<IpPrefix> value = IpPrefix::parse(text);
+      return value ? value->print() : text;
+    }
     case Type::choice:
     case Type::choice_any:
       return std::string(find_choice(field, text));
-    case Type::text:
-      if (field.name != "address") return text;
-      if (const auto value = canonical_address(text)) return *value;
-      return text;
+    case Type::address: {
+      const Result<std::string> value = canonical_address(text);
+      return value ? *value : text;
+    }
     default:
       return text;
   }
 }
 
-// Of lists only that of Redis servers has an order that matters: one that stands alone is the first.
 std::string meaning_of(const Field& field, const std::vector<std::string>& items) {
   std::vector<std::string> all;
   for (const std::string& item : items) all.push_back(meaning_of(field, item));
-  if (field.name != "endpoints") {
+  if (!field.order_matters) {
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
   }
@@ -94,26 +88,27 @@ class OriginList {
       const bool absent = found == kNoNode || is_empty(found);
       const std::string below = path.empty() ? std::string(field.name) : path + "." + std::string(field.name);
       if (field.shape == Shape::map_or_path) continue;
+      const bool was_live = live_;
+      if (field.when != Applies::as_section) live_ = field.when != Applies::on_restart;
       if (!absent) {
         add_value_of(found, below, field, defaults);
-      } else if (defaults == Defaults::none || (defaults == Defaults::stated && field.fallback.empty())) {
-        continue;
-      } else if (field.type != Type::section && field.shape != Shape::map) {
-        add_default(below, field);
-      } else if (field.shape == Shape::one && !is_optional(below)) {
-        add_section(kNoNode, below, field.fields, defaults);
+      } else if (defaults == Defaults::all || (defaults == Defaults::stated && !field.fallback.empty())) {
+        add_absent(below, field, defaults);
       }
+      live_ = was_live;
     }
   }
 
   void add_default_listeners(const Settings& settings) {
     const std::span<const Field> fields = find_field(file_fields(), "listen")->fields;
+    live_ = false;
     for (std::size_t i = 0; i < settings.listen.size(); ++i) {
       const Listener& listener = settings.listen[i];
       const std::string path = "listen[" + std::to_string(i) + "]";
       put_one(path + ".address", *find_field(fields, "address"), listener.address, "default");
       put_list(path + ".speak", *find_field(fields, "speak"), listener.speak, "default");
     }
+    live_ = true;
   }
 
   void add_default(const std::string& path, const Field& field, Count value) {
@@ -131,12 +126,14 @@ class OriginList {
     return node.kind == NodeKind::null || (node.kind == NodeKind::map && node.child == kNoNode);
   }
 
-  // Sections that mean something by being there at all.
-  static bool is_optional(std::string_view path) { return path == "cache_redis" || path.starts_with("external"); }
-
-  void add_default(const std::string& path, const Field& field) {
-    if (is_list(field)) return put_list(path, field, split_default(field), "default");
-    put_one(path, field, std::string(field.fallback), "default");
+  void add_absent(const std::string& path, const Field& field, Defaults defaults) {
+    if (field.type == Type::section) {
+      if (field.shape == Shape::one && !field.means_by_presence) add_section(kNoNode, path, field.fields, defaults);
+    } else if (is_list(field)) {
+      put_list(path, field, split_default(field), "default");
+    } else if (field.shape != Shape::map) {
+      put_one(path, field, std::string(field.fallback), "default");
+    }
   }
 
   std::string origin(NodeId id) const {
@@ -150,7 +147,7 @@ class OriginList {
   // Access lists are compared entry by entry, and what decides a limit's numbers elsewhere setting by setting.
   void add_value_of(NodeId id, const std::string& path, const Field& field, Defaults defaults) {
     const bool were_parts = are_parts_;
-    if (path == "routes" || path == "access.allow" || path == "access.deny") are_parts_ = true;
+    if (field.compared_whole) are_parts_ = true;
     if (field.name == "external") are_parts_ = false;
     add_value(id, path, field, defaults);
     are_parts_ = were_parts;
@@ -227,15 +224,17 @@ class OriginList {
     // A second Redis means something by being there at all, and it is where its servers are.
     setting.is_default = setting.meaning == usual && setting.path != "cache_redis.endpoints";
     setting.is_part = are_parts_;
+    setting.is_live = live_;
     settings_.push_back(std::move(setting));
   }
 
   const Document& document_;
   std::vector<Setting> settings_;
   bool are_parts_ = false;
+  bool live_ = true;
 };
 
-// access.deny[3].id, where access.deny[3].limit has ids that nobody may read.
+// access.deny[3].id, where ids of access.deny[3].limit are hidden.
 void hide_listed_ids(const std::vector<NamedLimit>& limits, std::vector<Setting>& all) {
   constexpr std::string_view kLimit = "].limit";
   constexpr std::string_view kId = "].id";

@@ -2,8 +2,8 @@
 #include <optional>
 #include <utility>
 
-#include "weir/base/nearest.h"
 #include "weir/base/text.h"
+#include "weir/config/check.h"
 #include "weir/config/limits.h"
 #include "weir/config/numbers.h"
 #include "weir/config/values.h"
@@ -31,7 +31,7 @@ class OverrideReader {
     };
     std::vector<Sum> sums(limits_.made.size());
     for (const NodeId entry : entries) {
-      const auto [name, id] = split(document_.key(entry));
+      const auto [name, id] = name_and_id(document_.key(entry));
       const std::optional<std::size_t> limit = limit_named(name);
       if (!limit) continue;
       ++sums[*limit].ids;
@@ -46,13 +46,13 @@ class OverrideReader {
 
   // A few entries before read(entry). By the id as it is written, which is nearly always how it is kept.
   void prefetch(NodeId entry) const {
-    const auto [name, id] = split(document_.key(entry));
+    const auto [name, id] = name_and_id(document_.key(entry));
     if (const auto limit = limit_named(name)) limits_.made[*limit].overrides.prefetch(id);
   }
 
   void read(NodeId entry) {
     const std::string_view key = document_.key(entry);
-    const auto [name, id] = split(key);
+    const auto [name, id] = name_and_id(key);
     const std::optional<std::size_t> limit = limit_named(name);
     const std::optional<Override> value = read_value(entry, limit);
     if (name.size() == key.size()) return refuse(entry, "override " + quote(key) + " must read Name:id");
@@ -69,7 +69,7 @@ class OverrideReader {
       if (map) {
         limits_.made[i].override_prefixes = std::move(*map);
       } else {
-        complaints_.add(document_.key_mark(limits_.nodes[i]), "overrides: " + map.error().detail);
+        complaints_.add_at_key(limits_.nodes[i], "overrides: " + map.error().detail);
       }
     }
   }
@@ -80,24 +80,23 @@ class OverrideReader {
     std::string_view id;
   };
   // Without a colon it is all name.
-  static NameAndId split(std::string_view key) {
+  static NameAndId name_and_id(std::string_view key) {
     const std::size_t colon = key.find(':');
     if (colon == key.npos) return {key, {}};
     return {key.substr(0, colon), key.substr(colon + 1)};
   }
 
-  void refuse(NodeId entry, std::string sentence) { complaints_.add(document_.key_mark(entry), std::move(sentence)); }
+  void refuse(NodeId entry, std::string sentence) { complaints_.add_at_key(entry, std::move(sentence)); }
 
   void refuse_name(NodeId entry, std::string_view name) {
     if (!limits_.complete) return;
     std::vector<std::string_view> names;
-    // Comparing with every name is quadratic: where there are very many, nobody mistyped one of a few.
+    // Comparing with every name is quadratic: with very many there is no suggestion.
     if (limits_.made.size() <= 1000) {
       for (const NamedLimit& limit : limits_.made) names.push_back(limit.name);
     }
-    const std::string_view near = nearest_word(names, name);
     refuse(entry, "override " + quote(document_.key(entry)) + " is for an unknown limit " + quote(name) +
-                      (near.empty() ? "" : "; did you mean " + quote(near) + "?"));
+                      did_you_mean(names, name));
   }
 
   std::optional<std::size_t> limit_named(std::string_view name) const {
@@ -143,7 +142,7 @@ class OverrideReader {
     }
     // One that was refused may be what is missing.
     constexpr std::array<std::string_view, 4> others{"quota", "unlimited", "blocked", "tier"};
-    if (said == 0 && (written.spoiled || is_spoiled(document_, entry, others))) return std::nullopt;
+    if (said == 0 && (written.has_refused || has_refused_word(document_, entry, others))) return std::nullopt;
     refuse(entry, "override " + quote(document_.key(entry)) +
                       (said == 0 ? " must have numbers, or a tier, or unlimited: true, or blocked: true"
                                  : " must have only one of numbers, a tier, unlimited: true and blocked: true"));
@@ -161,17 +160,15 @@ class OverrideReader {
     if (document_.node(limits_.nodes[limits_.by_name.find(limit.name)->second]).refused) return;
     std::vector<std::string_view> names;
     for (const Tier& tier : limit.tiers) names.push_back(tier.name);
-    const std::string_view near = nearest_word(names, name);
-    complaints_.add(document_.mark(at), "override " + quote(document_.key(entry)) + ": limit " + quote(limit.name) +
-                                            " has no tier " + quote(name) +
-                                            (near.empty() ? "" : "; did you mean " + quote(near) + "?"));
+    complaints_.add(at, "override " + quote(document_.key(entry)) + ": limit " + quote(limit.name) + " has no tier " +
+                            quote(name) + did_you_mean(names, name));
   }
 
   void add(NodeId entry, std::size_t index, std::string_view id, const Override& value) {
     NamedLimit& limit = limits_.made[index];
     if (limit.id_kind != IdKind::shaped) return add_prefix(entry, index, id, value);
     if (limit.key == std::vector<std::string>{"global"} && id != "global") {
-      return refuse(entry, "override " + quote(document_.key(entry)) + " is for nobody: a limit whose key is global " +
+      return refuse(entry, "override " + quote(document_.key(entry)) + " matches no one: a limit whose key is global " +
                                "counts everyone as " + quote(limit.name + ":global"));
     }
     const Result<std::string> canonical = limit.id.canonical(id);

@@ -1,5 +1,4 @@
 #include "weir/config/parse.h"
-#include "weir/config/jwt.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include "weir/config/environment.h"
 #include "weir/config/external.h"
 #include "weir/config/fields.h"
+#include "weir/config/jwt.h"
 #include "weir/config/limits.h"
 #include "weir/config/listen.h"
 #include "weir/config/routes.h"
@@ -40,7 +40,7 @@ void include(const Options& options, const std::string& directory, Document& doc
   const std::string key(document.key(entry));  // a copy: reading moves the text
   const auto refuse = [&](const std::string& sentence) {
     document.node(entry).refused = true;
-    complaints.add(document.mark(entry), key + ": " + sentence);
+    complaints.add(entry, key + ": " + sentence);
   };
   if (name.empty()) return refuse("the path of a file must not be empty");
   const Result<std::string> text = read_file(options, path, bounds::config_bytes_max);
@@ -57,7 +57,7 @@ void include(const Options& options, const std::string& directory, Document& doc
   }
   const Node& root = document.node(read);
   if (root.kind != NodeKind::map && root.kind != NodeKind::null) {
-    complaints.add(document.mark(read), "a file of " + key + " must hold a map");
+    complaints.add(read, "a file of " + key + " must hold a map");
     document.node(entry).refused = true;
   }
   Node& place = document.node(entry);
@@ -72,8 +72,7 @@ void include_all(const Options& options, const std::string& directory, Document&
                  Complaints& complaints, std::vector<std::string>& empty) {
   for (const Field& field : file_fields()) {
     const NodeId entry = document.find(root, field.name);
-    const bool path =
-        field.shape == Shape::map_or_path && entry != kNoNode && document.node(entry).kind == NodeKind::scalar;
+    const bool path = field.shape == Shape::map_or_path && document.is(entry, NodeKind::scalar);
     if (path) include(options, directory, document, entry, complaints, empty);
   }
 }
@@ -103,87 +102,115 @@ void warn_of_untrusted_tiers(const std::vector<NamedLimit>& limits, std::vector<
   }
 }
 
-// From a tree to the outcome.
-Outcome build(const Options& options, const std::string& directory, Document& document, NodeId root,
-              Complaints& complaints) {
+using Draft = std::variant<Checked, Problems>;
+
+// Everything that a policy is made of, but for what needs the hash key.
+Policy::Parts make_parts(const Document& document, NodeId root, const Settings& settings, Limits limits,
+                         std::vector<Route> routes, TrustedProxies trusted, std::shared_ptr<const JwtVerifier> jwt) {
+  Policy::Parts parts;
+  parts.limits = std::move(limits.made);
+  parts.routes = std::move(routes);
+  parts.trusted = std::move(trusted);
+  parts.hash_key = settings.hash_key;
+  parts.ipv6_prefix = settings.access.ipv6_prefix;
+  parts.failure_policy = settings.failure_policy;
+  parts.failure_code = settings.failure_code;
+  const auto sends = [&](std::string_view family) {
+    return std::ranges::find(settings.headers.ratelimit, family) != settings.headers.ratelimit.end();
+  };
+  parts.headers = {sends("x-ratelimit"), sends("ietf"), settings.headers.reset == "epoch"};
+  parts.window_max = document.window_max();
+  parts.block = settings.access.block;
+  parts.jwt = {std::move(jwt), settings.jwt.header, settings.jwt.cookie};
+  const NodeId overrides = document.find(root, "overrides");
+  if (overrides != kNoNode) parts.overrides_file = document.file(document.node(overrides).file);
+  return parts;
+}
+
+// From a tree to what it says, or to everything that is wrong with it.
+Draft check_tree(const Options& options, const std::string& directory, Document& document, NodeId root,
+                 Complaints& complaints) {
   if (root == kNoNode) return complaints.sorted();
   const NodeKind kind = document.node(root).kind;
   if (kind != NodeKind::map && kind != NodeKind::null) {
-    complaints.add(document.mark(root), "a configuration must be a map of fields");
+    complaints.add(root, "a configuration must be a map of fields");
     return complaints.sorted();
   }
   document.node(root).kind = NodeKind::map;
-  Loaded loaded;
-  lay_paths(options, document, root);
+  Checked checked;
+  Loaded& loaded = checked.loaded;
+  overlay_paths(options, document, root);
   include_all(options, directory, document, root, complaints, loaded.empty_files);
-  lay_values(options, document, root, complaints, loaded.warnings);
+  overlay_values(options, document, root, complaints, loaded.warnings);
   amend(options.amendments, document, root, complaints);
   check_section(document, root, file_fields(), complaints);
   resolve_secrets(options, document, root, file_fields(), complaints);
   loaded.settings = read_settings(document, root);
-  if (loaded.settings.store == StoreKind::redis) document.hold_windows_to(bounds::redis_window_max);
-  check_settings(document, root, loaded.settings, complaints);
-  check_listeners(document, root, loaded.settings.admin, complaints);
+  const Settings& settings = loaded.settings;
+  if (settings.store == StoreKind::redis) document.hold_windows_to(bounds::redis_window_max);
+  check_settings(document, root, settings, complaints);
+  check_listeners(document, root, settings.admin, complaints);
   Limits limits = read_limits(document, root, complaints, loaded.warnings);
-  read_overrides(document, root, loaded.settings.ipv6_prefix, limits, complaints);
+  read_overrides(document, root, settings.access.ipv6_prefix, limits, complaints);
   check_external(document, root, limits, complaints);
   std::vector<Route> routes = read_routes(document, root, limits, complaints, loaded.warnings);
-  const Result<TrustedProxies> trusted = read_trusted(loaded.settings.trusted_proxies);
-  if (!trusted) complaints.add(document.mark(document.find(root, "access")), trusted.error().detail);
-  const std::string& hash_key = loaded.settings.hash_key.empty() ? options.made_hash_key : loaded.settings.hash_key;
-  AccessList access = read_access(document, root, limits, {loaded.settings.ipv6_prefix, hash_key}, complaints);
+  Result<TrustedProxies> trusted = read_trusted(settings.access.trusted_proxies);
+  if (!trusted) complaints.add(document.find(root, "access"), trusted.error().detail);
+  checked.access = read_access(document, root, limits, settings.access.ipv6_prefix, complaints);
   std::shared_ptr<const JwtVerifier> jwt =
-      read_jwt(options, directory, document, root, loaded.settings, limits, complaints, loaded);
+      read_jwt(options, directory, document, root, settings, limits, complaints, loaded);
   if (!complaints.empty()) return complaints.sorted();
 
   warn_of_bypass(limits.made, routes, loaded.warnings);
   if (routes.empty()) warn_of_too_many(limits.made, loaded.warnings);
-  if (loaded.settings.trusted_proxies.empty()) warn_of_untrusted_tiers(limits.made, loaded.warnings);
-  loaded.origins = list_origins(document, root, loaded.settings, limits.made);
-  Policy::Parts parts;
-  parts.limits = std::move(limits.made);
-  parts.routes = std::move(routes);
-  parts.trusted = *trusted;
-  parts.hash_key = hash_key;
-  parts.ipv6_prefix = loaded.settings.ipv6_prefix;
-  parts.failure_policy = loaded.settings.failure_policy;
-  parts.failure_code = loaded.settings.failure_code;
-  const auto sends = [&](std::string_view family) {
-    const std::vector<std::string>& families = loaded.settings.headers.ratelimit;
-    return std::ranges::find(families, family) != families.end();
-  };
-  parts.headers = {sends("x-ratelimit"), sends("ietf"), loaded.settings.headers.reset == "epoch"};
-  parts.window_max = document.window_max();
-  parts.access = std::move(access);
-  parts.block = loaded.settings.block;
-  parts.jwt = {std::move(jwt), loaded.settings.jwt.header, loaded.settings.jwt.cookie};
-  const NodeId overrides = document.find(root, "overrides");
-  if (overrides != kNoNode) parts.overrides_file = document.file(document.node(overrides).file);
-  loaded.policy = std::make_shared<const Policy>(std::move(parts));
-  return loaded;
+  if (settings.access.trusted_proxies.empty()) warn_of_untrusted_tiers(limits.made, loaded.warnings);
+  loaded.origins = list_origins(document, root, settings, limits.made);
+  checked.parts =
+      make_parts(document, root, settings, std::move(limits), std::move(routes), std::move(*trusted), std::move(jwt));
+  return checked;
+}
+
+Draft check_text(std::string_view text, const std::string& name, const Options& options) {
+  Document document;
+  Complaints complaints(document);
+  const NodeId root = read_yaml(text, document.add_file(name), document, complaints);
+  Draft draft = check_tree(options, std::filesystem::path(name).parent_path().string(), document, root, complaints);
+  Checked* const checked = std::get_if<Checked>(&draft);
+  const auto alone = options.environment.lower_bound("WEIR_RATE_LIMIT_");
+  if (checked != nullptr && alone != options.environment.end() && alone->first.starts_with("WEIR_RATE_LIMIT_")) {
+    checked->loaded.warnings.push_back("variable " + alone->first + " counts only without a configuration file");
+  }
+  return draft;
+}
+
+Outcome finish(Draft draft, const Options& options) {
+  if (auto* const problems = std::get_if<Problems>(&draft)) return std::move(*problems);
+  return std::get<Checked>(std::move(draft)).finish(options.made_hash_key);
 }
 
 }  // namespace
 
+Loaded Checked::finish(std::string_view made_hash_key) && {
+  if (parts.hash_key.empty()) parts.hash_key = made_hash_key;
+  parts.access = build_access(std::move(access), parts.limits, parts.ipv6_prefix, parts.hash_key);
+  loaded.policy = std::make_shared<const Policy>(std::move(parts));
+  return std::move(loaded);
+}
+
 Outcome parse(std::string_view text, const std::string& name, const Options& options) {
-  Document document;
-  Complaints complaints(document);
-  const NodeId root = read_yaml(text, document.add_file(name), document, complaints);
-  Outcome outcome = build(options, std::filesystem::path(name).parent_path().string(), document, root, complaints);
-  Loaded* loaded = std::get_if<Loaded>(&outcome);
-  const auto alone = options.environment.lower_bound("WEIR_RATE_LIMIT_");
-  if (loaded != nullptr && alone != options.environment.end() && alone->first.starts_with("WEIR_RATE_LIMIT_")) {
-    loaded->warnings.push_back("variable " + alone->first + " counts only without a configuration file");
-  }
-  return outcome;
+  return finish(check_text(text, name, options), options);
 }
 
 Outcome load(const std::string& path, const Options& options) {
+  return finish(check(path, options), options);
+}
+
+Draft check(const std::string& path, const Options& options) {
   if (path.empty()) {
     Document document;
     Complaints complaints(document);
     const NodeId root = environment_alone(options.environment, document, complaints);
-    return build(options, "", document, root, complaints);
+    return check_tree(options, "", document, root, complaints);
   }
   const Result<std::string> text = read_file(options, path, bounds::config_bytes_max);
   if (!text) return Problems{{path, 0, 0, text.error().detail}};
@@ -191,11 +218,11 @@ Outcome load(const std::string& path, const Options& options) {
   if (was_emptied(options, path, *text, empty)) {
     return Problems{{path, 1, 1, "the file is empty; a configuration that has nothing is written as {}"}};
   }
-  Outcome outcome = parse(*text, path, options);
-  if (auto* const loaded = std::get_if<Loaded>(&outcome)) {
-    loaded->empty_files.insert(loaded->empty_files.end(), empty.begin(), empty.end());
+  Draft draft = check_text(*text, path, options);
+  if (auto* const checked = std::get_if<Checked>(&draft)) {
+    checked->loaded.empty_files.insert(checked->loaded.empty_files.end(), empty.begin(), empty.end());
   }
-  return outcome;
+  return draft;
 }
 
 }  // namespace weir::config

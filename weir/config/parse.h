@@ -38,19 +38,19 @@ struct Options {
   Environment environment;  // as data: nothing here reads the process's own
   Environment flags;        // path to value, e.g. {"redis.mode", "cluster"}, {"listen[0].address", …}
   std::vector<Amendment> amendments;
-  // The key of `hashed` limits when `hash_key` is empty: whoever keeps the state makes one and gives it here.
+  // The key of `hashed` limits where `hash_key` is empty: a server makes one and keeps it with its state.
   std::string made_hash_key;
   // The keys of tokens in force: they stay where the key file cannot be used.
   JwtKeys jwt_keys;
-  std::shared_ptr<JwtCounts> jwt_counts;  // of rejected ones; null: nobody counts
+  std::shared_ptr<JwtCounts> jwt_counts;  // of rejected tokens; null: not counted
   // How files are read: `limits: defaults.yaml`, `file:/run/secrets/x`. Empty: from disk.
   std::function<Result<std::string>(const std::string& path)> read;
-  // Told each path before it is read, whether it can be or not.
+  // Called with each path before it is read, whether it can be read or not.
   std::function<void(const std::string& path)> reading;
-  // Those files that are empty in the configuration in force; absent: none is. To begin with an empty file is
-  // somebody's wish; one that has become empty is being written, or was a pipe, and is refused.
+  // Those files that are empty in the configuration in force; absent: none is. At the start an empty file
+  // is accepted; one that has become empty is being written, or was a pipe, and is refused.
   std::optional<std::vector<std::string>> empty_before;
-  // How long a pipe is waited for: one that nobody writes to would hold up a reload for ever, and the process's end.
+  // How long to wait for a pipe: one without a writer would block a reload, and the end of the process, forever.
   Duration pipe_patience = std::chrono::seconds{10};
 };
 
@@ -63,9 +63,10 @@ struct Setting {
   std::vector<std::string> items = {};  // of a list
   // Two spellings mean the same if these are equal: 64KiB and 65536. Of a secret it tells two apart and holds neither.
   std::string meaning = {};
-  bool is_default = false;  // whoever leaves it out means the same
+  bool is_default = false;  // leaving it out means the same
   // Part of a limit, a name, a route or an entry of an access list, which are compared as a whole (diff.h).
   bool is_part = false;
+  bool is_live = true;  // a reload applies a change of it; otherwise it takes a restart
 };
 
 struct Loaded {
@@ -79,10 +80,24 @@ struct Loaded {
 
 using Outcome = std::variant<Loaded, Problems>;
 
-// The file at `path`, and the files it names. An empty path: the environment alone (WEIR_RATE_LIMIT_*).
-Outcome load(const std::string& path, const Options& options);
+// A configuration that was read and checked, and lacks only its policy: that needs the key of hashed limits, which a
+// server has only after it has opened the state that the settings name.
+struct Checked {
+  Loaded loaded;  // without a policy
+  Policy::Parts parts;
+  std::vector<AccessEntry> access;  // with ids as written
 
-// The same for text already in memory; `name` stands in positions, and relative paths start from its directory.
+  // `made_hash_key` as in Options.
+  Loaded finish(std::string_view made_hash_key) &&;
+};
+
+// The file at `path`, and the files it names, each of them read once. An empty path: the environment alone
+// (WEIR_RATE_LIMIT_*).
+Outcome load(const std::string& path, const Options& options);
+// The same up to the policy; Options::made_hash_key is not used.
+std::variant<Checked, Problems> check(const std::string& path, const Options& options);
+
+// The same for text already in memory; `name` is the file in positions, and relative paths start from its directory.
 Outcome parse(std::string_view text, const std::string& name, const Options& options);
 
 }  // namespace weir::config

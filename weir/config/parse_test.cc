@@ -133,9 +133,10 @@ TEST(Parse, AVariableThatIsSomebodyElsesIsAWarning) {
   EXPECT_EQ(
       made.warnings,
       (std::vector<std::string>{
-          "variable WEIR_BIN is no setting and is ignored; what has no variable is set with --set PATH=VALUE",
-          "variable WEIR_TEST_DIR is no setting and is ignored; what has no variable is set with --set PATH=VALUE",
-          "variable WEIR_THREAD is no setting and is ignored; did you mean WEIR_THREADS?"}));
+          "ignoring unknown environment variable WEIR_BIN; settings without a variable are set with --set PATH=VALUE",
+          "ignoring unknown environment variable WEIR_TEST_DIR; settings without a variable are set with --set "
+          "PATH=VALUE",
+          "ignoring unknown environment variable WEIR_THREAD; did you mean WEIR_THREADS?"}));
 }
 
 TEST(Parse, AVariableThatTheFileNamesStaysItsOwnWhenAnotherTakesItsPlace) {
@@ -166,8 +167,7 @@ TEST(Parse, VariablesReachSectionsTheFileDoesNotHaveAndListsByComma) {
                                                      {"WEIR_HASH_KEY", "k"}})));
   EXPECT_TRUE(made.settings.redis.tls.enabled);
   EXPECT_EQ(made.settings.redis.endpoints, (std::vector<std::string>{"a:1", "b:2"}));
-  EXPECT_EQ(made.settings.ipv6_prefix, 56);
-  EXPECT_FALSE(made.settings.has_cache_redis);
+  EXPECT_EQ(made.settings.access.ipv6_prefix, 56);
 }
 
 TEST(Parse, VariablesReachTheLimitsOfTheFile) {
@@ -271,11 +271,11 @@ TEST(Parse, AVariableThatLooksLikeOursAndIsNotIsRefused) {
                                                 {"WEIR_RATE_LIMIT_BRUST", "5"},
                                                 {"WEIR_LIMITS_NOBODY_BURST", "5"},
                                                 {"WEIR_FROBNICATION", "1"}}))),
-            "WEIR_LIMITS_NOBODY_BURST: is no setting; what has no variable is set with --set PATH=VALUE\n"
-            "WEIR_RATE_LIMIT_BRUST: is no setting; did you mean WEIR_RATE_LIMIT_BURST?\n"
-            "WEIR_REDIS_MOED: is no setting; did you mean WEIR_REDIS_MODE?\n");
+            "WEIR_LIMITS_NOBODY_BURST: unknown setting; settings without a variable are set with --set PATH=VALUE\n"
+            "WEIR_RATE_LIMIT_BRUST: unknown setting; did you mean WEIR_RATE_LIMIT_BURST?\n"
+            "WEIR_REDIS_MOED: unknown setting; did you mean WEIR_REDIS_MODE?\n");
   EXPECT_EQ(problems_of(load("", with_environment({{"WEIR_RATE_LIMIT_BY_APIKEYS", "true"}}))),
-            "WEIR_RATE_LIMIT_BY_APIKEYS: is no setting; did you mean WEIR_RATE_LIMIT_BY_APIKEY?\n");
+            "WEIR_RATE_LIMIT_BY_APIKEYS: unknown setting; did you mean WEIR_RATE_LIMIT_BY_APIKEY?\n");
 }
 
 TEST(Parse, VariablesThatOthersSetAreLeftAlone) {
@@ -397,7 +397,7 @@ TEST(Parse, APipeThatNobodyWritesToIsNotWaitedForForEver) {
   Options hasty;
   hasty.pipe_patience = 1ms;
   EXPECT_EQ(problems_of(load(pipe, hasty)),
-            pipe + ": cannot read the file \"" + pipe + "\": it is a pipe, and nobody has written to it in time\n");
+            pipe + ": cannot read the file \"" + pipe + "\": it is a pipe, and nothing was written to it in time\n");
   EXPECT_EQ(unlink(pipe.c_str()), 0);
 }
 
@@ -447,7 +447,7 @@ TEST(Parse, SettingsHaveTheirDefaults) {
   EXPECT_EQ(settings.redis.fallback_buckets, 65536);
   EXPECT_EQ(settings.redis.share, 1);
   EXPECT_EQ(settings.failure_code, 429);
-  EXPECT_EQ(settings.ipv6_prefix, 64);
+  EXPECT_EQ(settings.access.ipv6_prefix, 64);
   EXPECT_EQ(settings.proxy.header_max, 65536);
   EXPECT_EQ(settings.drain_timeout, 30s);
   EXPECT_EQ(settings.headers.ratelimit, (std::vector<std::string>{"x-ratelimit", "ietf"}));
@@ -473,6 +473,28 @@ TEST(Parse, ForeignSpellingsBecomeOurNumbers) {
   EXPECT_TRUE(made.policy->find("b")->unlimited);
   EXPECT_EQ(print(*made.policy->find("c")->numbers), "1 per 500ms, burst 10");
   EXPECT_EQ(made.policy->find("c")->idle_min, 3600s);
+}
+
+// A server opens its state, which has the key, between the two.
+TEST(Parse, ReadsEachFileOnceAndTakesTheHashKeyAfterwards) {
+  std::vector<std::string> read;
+  Options options;
+  options.made_hash_key = "key";
+  options.read = [&](const std::string& path) -> Result<std::string> {
+    read.push_back(path);
+    if (path == "limits.yaml") return std::string("mail: {rate: 1/s, hashed: true}");
+    return std::string("limits: limits.yaml\naccess: {deny: [{limit: mail, id: a@example.com}]}");
+  };
+  auto checked = check("weir.yaml", options);
+  EXPECT_EQ(read, (std::vector<std::string>{"weir.yaml", "limits.yaml"}));
+  const Loaded finished = std::get<Checked>(std::move(checked)).finish("key");
+  EXPECT_EQ(read.size(), 2u);
+  const Loaded made = loaded(load("weir.yaml", options));
+  ASSERT_EQ(finished.policy->access().entries().size(), 1u);
+  EXPECT_EQ(finished.policy->access().entries()[0].id, *finished.policy->bucket_id("mail", "a@example.com"));
+  EXPECT_EQ(finished.policy->access().entries()[0].id, made.policy->access().entries()[0].id);
+  EXPECT_NE(std::get<Checked>(check("weir.yaml", options)).finish("other").policy->access().entries()[0].id,
+            made.policy->access().entries()[0].id);
 }
 
 }  // namespace

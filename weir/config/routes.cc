@@ -7,8 +7,8 @@
 
 #include "weir/base/ascii.h"
 #include "weir/base/bounds.h"
-#include "weir/base/nearest.h"
 #include "weir/base/text.h"
+#include "weir/config/check.h"
 #include "weir/config/values.h"
 
 namespace weir::config {
@@ -34,37 +34,17 @@ class RouteReader {
     if (text("mode") == "shadow") route.mode = Enforcement::shadow;
     if (text("mode") == "off") route.mode = Enforcement::off;
     read_cost(route);
-    for (const NodeId backend : list("backend")) route.backends.emplace_back(document_.value(backend));
+    for (const NodeId backend : document_.items(entry_, "backend"))
+      route.backends.emplace_back(document_.value(backend));
     return route;
   }
 
  private:
-  NodeId find(NodeId section, std::string_view key) const {
-    const NodeId id = document_.find(section, key);
-    return id == kNoNode || document_.node(id).refused ? kNoNode : id;
-  }
-  std::string_view text(std::string_view key) const {
-    const NodeId id = find(entry_, key);
-    return id == kNoNode ? std::string_view{} : document_.value(id);
-  }
+  NodeId find(NodeId section, std::string_view key) const { return document_.usable(section, key); }
+  std::string_view text(std::string_view key) const { return document_.text(entry_, key); }
+  void refuse(NodeId at, std::string sentence) { complaints_.add(at, std::move(sentence)); }
 
-  // The items of a list, or the one value that stands for it, without those that were refused.
-  std::vector<NodeId> list(NodeId section, std::string_view key) const {
-    std::vector<NodeId> out;
-    const NodeId id = document_.find(section, key);
-    if (id == kNoNode) return out;
-    const NodeKind kind = document_.node(id).kind;
-    if (kind == NodeKind::scalar && !document_.node(id).refused) out.push_back(id);
-    for (const NodeId item : document_.children(kind == NodeKind::sequence ? id : kNoNode)) {
-      if (!document_.node(item).refused) out.push_back(item);
-    }
-    return out;
-  }
-  std::vector<NodeId> list(std::string_view key) const { return list(entry_, key); }
-
-  void refuse(NodeId at, std::string sentence) { complaints_.add(document_.mark(at), std::move(sentence)); }
-
-  // Begins a sentence; a route without a name has its complaint about that.
+  // Begins a sentence; that a route has no name is reported elsewhere.
   std::string this_route() const {
     const std::string_view name = text("name");
     return name.empty() ? "this route" : "route " + quote(name);
@@ -72,13 +52,13 @@ class RouteReader {
 
   void read_match(Match& match) {
     const NodeId section = document_.find(entry_, "match");
-    if (section == kNoNode || document_.node(section).kind != NodeKind::map) return;
+    if (!document_.is(section, NodeKind::map)) return;
     if (const NodeId path = find(section, "path"); path != kNoNode) {
       Result<PathPattern> pattern = PathPattern::parse(document_.value(path));
       if (!pattern) refuse(path, pattern.error().detail);
       if (pattern) match.path = std::move(*pattern);
     }
-    for (const NodeId method : list(section, "methods")) {
+    for (const NodeId method : document_.items(section, "methods")) {
       std::string word(document_.value(method));
       if (!check_key_source("header:" + word)) {
         refuse(method, "methods: " + quote(word) + " is not a method");
@@ -96,15 +76,15 @@ class RouteReader {
     for (const NodeId header : document_.children(headers)) {
       const std::string_view name = document_.key(header);
       if (!check_key_source("header:" + std::string(name))) {
-        complaints_.add(document_.key_mark(header), "headers: " + quote(name) + " is not a header's name");
+        complaints_.add_at_key(header, "headers: " + quote(name) + " is not a header's name");
         continue;
       }
       std::string attribute = header_attribute(name);
       const bool twice = std::ranges::any_of(match.headers, [&](const auto& had) { return had.first == attribute; });
-      // The same spelling twice has its complaint already.
+      // The checker has reported the same spelling twice.
       if (twice && document_.find(headers, name) == header) {
-        complaints_.add(document_.key_mark(header),
-                        "headers: " + quote(name) + " is there twice: the case of a header's name does not matter");
+        complaints_.add_at_key(header,
+                               "headers: " + quote(name) + " is given twice: header names are case-insensitive");
       }
       match.headers.emplace_back(std::move(attribute), document_.value(header));
     }
@@ -116,7 +96,7 @@ class RouteReader {
     if (limits == kNoNode) return;
     const bool scalar = document_.node(limits).kind == NodeKind::scalar;
     if (scalar && document_.value(limits) == "none") return;
-    for (const NodeId item : list("limits")) {
+    for (const NodeId item : document_.items(entry_, "limits")) {
       const std::string_view name = document_.value(item);
       const auto found = limits_.by_name.find(name);
       if (found == limits_.by_name.end()) {
@@ -124,7 +104,7 @@ class RouteReader {
         continue;
       }
       const auto index = static_cast<std::uint32_t>(found->second);
-      // A limit that was refused has no key for another reason, which was told.
+      // A refused limit may lack its key for a reason that was reported.
       const NamedLimit& limit = limits_.made[index];
       if (limit.key.empty() && !document_.node(limits_.nodes[index]).refused) {
         refuse(item, this_route() + " names the limit " + quote(name) +
@@ -146,9 +126,7 @@ class RouteReader {
     if (!limits_.complete) return;
     std::vector<std::string_view> names;
     for (std::size_t i = 0; i < limits_.made.size() && i < 1000; ++i) names.push_back(limits_.made[i].name);
-    const std::string_view near = nearest_word(names, name);
-    refuse(item, this_route() + " names an unknown limit " + quote(name) +
-                     (near.empty() ? "" : "; did you mean " + quote(near) + "?"));
+    refuse(item, this_route() + " names an unknown limit " + quote(name) + did_you_mean(names, name));
   }
 
   void read_cost(Route& route) {
@@ -199,14 +177,13 @@ using Names = std::map<std::string, NodeId, std::less<>>;
 void check_name(const Document& document, NodeId name, Names& names, Complaints& complaints) {
   const std::string_view text = document.value(name);
   if (!is_name(text)) {
-    complaints.add(document.mark(name),
-                   "route name " + quote(text) + " must be 1 to 63 of the characters A-Z a-z 0-9 . _ -");
+    complaints.add(name, "route name " + quote(text) + " must be 1 to 63 of the characters A-Z a-z 0-9 . _ -");
     return;
   }
   const auto [first, fresh] = names.emplace(text, name);
   if (fresh) return;
-  complaints.add(document.mark(name), "route " + quote(text) + " is there twice; the first is at " +
-                                          document.where(document.mark(first->second)));
+  complaints.add(name, "route " + quote(text) + " is defined twice; the first is at " +
+                           document.where(document.mark(first->second)));
 }
 
 }  // namespace
@@ -216,7 +193,7 @@ std::vector<Route> read_routes(const Document& document, NodeId root, const Limi
   std::vector<Route> routes;
   Names names;
   const NodeId section = document.find(root, "routes");
-  if (section == kNoNode || document.node(section).kind != NodeKind::sequence) return routes;
+  if (!document.is(section, NodeKind::sequence)) return routes;
   for (const NodeId entry : document.children(section)) {
     if (document.node(entry).kind != NodeKind::map) continue;
     const NodeId name = document.find(entry, "name");
@@ -225,7 +202,7 @@ std::vector<Route> read_routes(const Document& document, NodeId root, const Limi
     warn_of_cost(document, entry, routes.back(), limits, warnings);
   }
   if (routes.size() > bounds::routes_max) {
-    complaints.add(document.mark(section),
+    complaints.add(section,
                    std::to_string(routes.size()) + " routes are more than " + std::to_string(bounds::routes_max));
   }
   return routes;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weir/config/fields.h"
@@ -83,19 +84,17 @@ std::string any_case(std::string_view word) {
   return out;
 }
 
+void write_pattern(Writer& json, std::string_view pattern) {
+  json.field("type", "string");
+  json.field("pattern", pattern);
+}
+
 void write_choices(Writer& json, const Field& field) {
-  std::string pattern;
-  std::vector<std::string_view> words;
-  for (std::size_t at = 0; at < field.choices.size();) {
-    const std::size_t end = std::min(field.choices.find(' ', at), field.choices.size());
-    words.push_back(field.choices.substr(at, end - at));
-    pattern += (pattern.empty() ? "" : "|") + any_case(words.back());
-    at = end + 1;
-  }
+  const std::vector<std::string_view> words = split(field.choices, ' ');
   if (field.type == Type::choice_any) {
-    json.field("type", "string");
-    json.field("pattern", "^(" + pattern + ")$");
-    return;
+    std::string pattern;
+    for (const std::string_view word : words) pattern += (pattern.empty() ? "" : "|") + any_case(word);
+    return write_pattern(json, "^(" + pattern + ")$");
   }
   json.key("enum");
   json.raw("[");
@@ -109,16 +108,16 @@ void write_choices(Writer& json, const Field& field) {
 }
 
 void write_integer(Writer& json, const Field& field) {
-  const Field unbounded{.name = {}, .type = field.type};
   json.field("type", "integer");
-  if (field.min != unbounded.min) json.field_raw("minimum", std::to_string(field.min));
-  if (field.max != unbounded.max) json.field_raw("maximum", std::to_string(field.max));
+  if (field.min != kNoMin) json.field_raw("minimum", std::to_string(field.min));
+  if (field.max != kNoMax) json.field_raw("maximum", std::to_string(field.max));
 }
 
 // The keywords of one scalar.
 void write_scalar(Writer& json, const Field& field) {
   switch (field.type) {
     case Type::text:
+    case Type::address:
     case Type::secret:
       return json.field_raw("type", "[\"string\", \"number\", \"boolean\"]");
     case Type::flag:
@@ -126,11 +125,9 @@ void write_scalar(Writer& json, const Field& field) {
     case Type::integer:
       return write_integer(json, field);
     case Type::duration:
-      json.field("type", "string");
-      return json.field("pattern", "^([0-9]+(\\.[0-9]+)?(ns|us|\u00b5s|\u03bcs|ms|s|m|h|d|w))+$");
+      return write_pattern(json, "^([0-9]+(\\.[0-9]+)?(ns|us|\u00b5s|\u03bcs|ms|s|m|h|d|w))+$");
     case Type::rate:
-      json.field("type", "string");
-      return json.field("pattern", "^[0-9]+(\\.[0-9]+)?( +per +| */ *)[a-z]+$");
+      return write_pattern(json, "^[0-9]+(\\.[0-9]+)?( +per +| */ *)[a-z]+$");
     case Type::size:
       json.field_raw("type", "[\"integer\", \"string\"]");
       return json.field("pattern", "^[0-9]+(K|M|G|KiB|MiB|GiB)?$");
@@ -138,22 +135,16 @@ void write_scalar(Writer& json, const Field& field) {
     case Type::choice_any:
       return write_choices(json, field);
     case Type::quota:
-      json.field("type", "string");
-      return json.field("pattern", "^[0-9]+( +per +| */ *)(hour|day|week|month)$");
+      return write_pattern(json, "^[0-9]+( +per +| */ *)(hour|day|week|month)$");
     case Type::hours:
-      json.field("type", "string");
-      return json.field("pattern", "^[0-2][0-9]:[0-5][0-9]-[0-2][0-9]:[0-5][0-9]$");
+      return write_pattern(json, "^[0-2][0-9]:[0-5][0-9]-[0-2][0-9]:[0-5][0-9]$");
     case Type::share:
-      json.field("type", "string");
-      return json.field("pattern", "^1/[1-9][0-9]*$");
+      return write_pattern(json, "^1/[1-9][0-9]*$");
     case Type::instant:
-      json.field("type", "string");
-      return json.field("pattern", "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{3})?Z$");
+      return write_pattern(json, "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{3})?Z$");
     case Type::key_source:
-      json.field("type", "string");
-      return json.field(
-          "pattern",
-          "^(ip|apikey|path|method|host|global|path:[1-9][0-9]*|(header|cookie|query|form|descriptor|jwt):.+)$");
+      return write_pattern(
+          json, "^(ip|apikey|path|method|host|global|path:[1-9][0-9]*|(header|cookie|query|form|descriptor|jwt):.+)$");
     case Type::prefix:
     case Type::id_format:
     case Type::zone:
@@ -217,11 +208,10 @@ void write_default(Writer& json, const Field& field) {
   }
   json.key("default");
   json.raw("[");
-  for (std::size_t at = 0; at < field.fallback.size();) {
-    const std::size_t comma = std::min(field.fallback.find(',', at), field.fallback.size());
-    if (at > 0) json.raw(", ");
-    json.text(field.fallback.substr(at, comma - at));
-    at = comma + 1;
+  bool first = true;
+  for (const std::string_view item : split(field.fallback, ',')) {
+    if (!std::exchange(first, false)) json.raw(", ");
+    json.text(item);
   }
   json.raw("]");
 }

@@ -21,10 +21,10 @@ constexpr std::string_view kFile = "file:";
 void resolve_one(const Options& options, Document& document, NodeId id, const Field& field, Complaints& complaints) {
   const auto refuse = [&](const std::string& why) {
     document.node(id).refused = true;
-    complaints.add(document.mark(id), std::string(field.name) + ": " + why);
+    complaints.add(id, std::string(field.name) + ": " + why);
   };
   const std::string text(document.value(id));
-  std::string secret;  // an empty one would be none: whoever asked for one would be let in without
+  std::string secret;  // must not be empty: that would turn the check off
   if (text.starts_with(kEnv)) {
     const std::string name = text.substr(kEnv.size());
     const auto found = options.environment.find(name);
@@ -67,7 +67,7 @@ Result<std::string> read_from_disk(const std::string& path, std::size_t bytes_ma
   while (content.size() <= bytes_max) {
     pollfd readable{fd, POLLIN, 0};
     if (!S_ISREG(status.st_mode) && poll(&readable, 1, patience) == 0) {
-      return fail("it is a pipe, and nobody has written to it in time");
+      return fail("it is a pipe, and nothing was written to it in time");
     }
     const ssize_t got = read(fd, block.data(), block.size());
     if (got == 0) return content;
@@ -107,7 +107,7 @@ void resolve_secrets(const Options& options, Document& document, NodeId section,
       resolve(id);
       continue;
     }
-    for (NodeId item = document.node(id).child; item != kNoNode; item = document.node(item).next) resolve(item);
+    for (const NodeId item : document.children(id)) resolve(item);
   }
 }
 

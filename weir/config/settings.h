@@ -1,5 +1,6 @@
-// The part of the configuration that is not limits: plain values, every default filled in, checked by the table in
-// fields.h. Routes, access lists, external and envoy are checked for their shape and join when somebody acts on them.
+// The part of the configuration that is not limits: plain values, every default filled in. Each struct holds one
+// section of the file; the table in fields.h says which row fills which member. What nothing acts on yet
+// (`cache_redis`, `external`, `envoy`) is checked and fills nothing.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +34,13 @@ struct Listener {
   Duration idle_timeout{};  // zero: forever
 };
 
+struct Access {
+  std::vector<std::string> trusted_proxies;
+  int ipv6_prefix = 64;
+  BlockRule block;
+};
+
+// In the order of the table's choices.
 enum class StoreKind : unsigned char { memory, redis };
 
 struct Memory {
@@ -118,13 +126,9 @@ struct Settings {
   State state;
   std::string hash_key;
   Redis redis;
-  bool has_cache_redis = false;
-  Redis cache_redis;
   FailurePolicy failure_policy = FailurePolicy::pass_through;
   int failure_code = 0;
-  int ipv6_prefix = 64;
-  std::vector<std::string> trusted_proxies;
-  BlockRule block;
+  Access access;
   Proxy proxy;
   Duration drain_timeout{};
   Duration drain_delay{};

@@ -3,8 +3,8 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
-#include "weir/config/listen.h"
 #include "weir/config/settings_reader.h"
+#include "weir/net/resolve.h"
 
 namespace weir::config {
 namespace {
@@ -12,39 +12,38 @@ namespace {
 // `redis` or `cache_redis`: where the endpoints are.
 void check_endpoints(const Document& document, NodeId redis, Complaints& complaints) {
   const NodeId endpoints = document.find(redis, "endpoints");
-  if (endpoints == kNoNode || document.node(endpoints).kind != NodeKind::sequence) return;
-  std::size_t size = 0;
+  if (!document.is(endpoints, NodeKind::sequence)) return;
+  const std::size_t size = document.count(endpoints);
   for (const NodeId item : document.children(endpoints)) {
-    ++size;
     if (document.node(item).refused) continue;
-    if (const Result<void> good = check_target(document.value(item)); !good) {
-      complaints.add(document.mark(item), "endpoints: " + good.error().detail);
+    if (const Result<Target> target = Target::parse(document.value(item)); !target) {
+      complaints.add(item, "endpoints: " + target.error().detail);
     }
   }
-  if (size == 0) complaints.add(document.mark(endpoints), "endpoints: at least one is needed");
+  if (size == 0) complaints.add(endpoints, "endpoints: at least one is needed");
   if (size > bounds::redis_scouts_max) {
-    complaints.add(document.mark(endpoints), "endpoints: at most " + std::to_string(bounds::redis_scouts_max) +
-                                                 " are asked; the others of a cluster are found by themselves");
+    complaints.add(endpoints, "endpoints: at most " + std::to_string(bounds::redis_scouts_max) +
+                                  " are allowed; other nodes of a cluster are discovered");
   }
 }
 
 // What the Redis that holds the buckets must have.
 void check_store(const Document& document, NodeId redis, const Redis& settings, Complaints& complaints) {
   if (settings.mode == "single" && settings.endpoints.size() > 1) {
-    complaints.add(document.mark(document.find(redis, "endpoints")),
+    complaints.add(document.find(redis, "endpoints"),
                    "endpoints: " + std::to_string(settings.endpoints.size()) +
                        " are listed but mode single takes one; for several use mode replication, sentinel or cluster");
   }
   if (settings.mode == "sentinel" && settings.master_name.empty()) {
-    complaints.add(document.mark(document.find(redis, "mode")),
+    complaints.add(document.find(redis, "mode"),
                    "mode sentinel needs master_name: sentinels must be asked for a master by its name");
   }
   if (settings.mode == "cluster" && settings.db != 0) {
-    complaints.add(document.mark(document.find(redis, "db")),
+    complaints.add(document.find(redis, "db"),
                    "db " + std::to_string(settings.db) + " must be 0: a cluster has no other database");
   }
   if (settings.tls.enabled && settings.tls.cert_file.empty() != settings.tls.key_file.empty()) {
-    complaints.add(document.mark(document.find(redis, "tls")), "tls needs both cert_file and key_file, or neither");
+    complaints.add(document.find(redis, "tls"), "tls needs both cert_file and key_file, or neither");
   }
 }
 
@@ -58,8 +57,8 @@ void check_settings(const Document& document, NodeId root, const Settings& setti
     check_store(document, redis, settings.redis, complaints);
   } else if (!settings.state.live.empty() && settings.state.live == settings.state.snapshot) {
     const NodeId snapshot = document.find(document.find(root, "state"), "snapshot");
-    complaints.add(document.mark(snapshot),
-                   "snapshot " + quote(settings.state.snapshot) + " is also what live says: they need a file each");
+    complaints.add(snapshot,
+                   "snapshot " + quote(settings.state.snapshot) + " is the same file as live; they need a file each");
   }
 }
 

@@ -17,14 +17,17 @@ Settings read_settings(const Document& document, NodeId root);
 std::vector<Setting> list_origins(const Document& document, NodeId root, const Settings& settings,
                                   const std::vector<NamedLimit>& limits);
 
-// Where a server listens that was not told where.
+// How long a connection may be idle where the listener does not say. Redis clients keep connections in pools and expect
+// Redis's own default: an idle one stays open.
+Duration default_idle_timeout(const std::vector<std::string>& speak);
+
+// Where a server listens by default.
 std::vector<Listener> default_listeners();
 
 // Whether the file says where to listen; `listen:` with nothing behind it does not.
 bool has_listeners(const Document& document, NodeId root);
 
-// What fits in the file but not together, and what no server could start with (settings_check.cc): whoever starts one
-// relies on it.
+// Values that are valid one by one but not together, and values that no server could start with (settings_check.cc).
 void check_settings(const Document& document, NodeId root, const Settings& settings, Complaints& complaints);
 
 }  // namespace weir::config

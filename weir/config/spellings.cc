@@ -25,7 +25,7 @@ void spell_out(Document& document, NodeId limit) {
     const std::string text(document.value(at));
     const Result<Rate> rate = parse_rate(word == "rate" ? text : "1/s");
     const Result<Duration> period = word == "rate" ? parse_duration("1s") : parse_duration(text + "ms");
-    if (!rate || !period) continue;  // whoever checks the file says so
+    if (!rate || !period) continue;  // the checker reports it
     const Node place = document.node(at);
     drop(document, limit, word);
     say(document, limit, place, "count", std::to_string(rate->count));
@@ -35,7 +35,7 @@ void spell_out(Document& document, NodeId limit) {
 
 }  // namespace
 
-void make_room(Document& document, NodeId limit, std::span<const std::string> keys) {
+void remove_replaced(Document& document, NodeId limit, std::span<const std::string> keys) {
   const auto says = [&](std::initializer_list<std::string_view> words) {
     return std::ranges::any_of(words, [&](std::string_view w) { return std::ranges::find(keys, w) != keys.end(); });
   };

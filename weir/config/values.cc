@@ -181,7 +181,7 @@ Result<Wall> parse_instant(std::string_view text) {
   // Wall holds the years 1677 to 2262.
   if (*year < 1970 || *year > 2261) return refuse("time", text, "must be in a year from 1970 to 2261");
   if (!date.ok() || *hour > 23 || *minute > 59 || *second > 59) {
-    return refuse("time", text, "must be a day and a time of day that there are");
+    return refuse("time", text, "must be a valid date and time of day");
   }
   return Wall{std::chrono::sys_days{date} + std::chrono::hours{*hour} + std::chrono::minutes{*minute} +
               std::chrono::seconds{*second} + std::chrono::milliseconds{*thousandths}};

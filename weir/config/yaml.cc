@@ -38,41 +38,61 @@ NodeId TreeBuilder::place(const Node& node, std::size_t anchor) {
     placed.key = level.key.key;
     placed.key_line = level.key.key_line;
     placed.key_column = level.key.key_column;
-    // An absent value has no place of its own: its key stands for it.
+    // An absent value has no place of its own: it has the position of its key.
     if (placed.kind == NodeKind::null) {
       placed.line = placed.key_line;
       placed.column = placed.key_column;
     }
-    level.wants_value = false;
   }
-  const NodeId id = document_.add(placed);
-  (level.last == kNoNode ? document_.node(level.id).child : document_.node(level.last).next) = id;
-  level.last = id;
+  const NodeId id = attach(level, document_.add(placed));
   if (anchor != 0) open_anchors_.emplace_back(anchor, id);
   return id;
 }
 
 void TreeBuilder::null(std::uint32_t line, std::uint32_t column, std::size_t anchor) {
   if (failed_) return;
-  if (!open_.empty() && document_.node(open_.back().id).kind == NodeKind::map && !open_.back().wants_value) {
+  if (wants_key()) {
     return refuse(line, column, "a key must not be empty");
   }
+  place_leaf(NodeKind::null, line, column, {}, false, anchor);
+}
+
+// What a scalar or a null anchors is finished at once.
+void TreeBuilder::place_leaf(NodeKind kind, std::uint32_t line, std::uint32_t column, Slice value, bool quoted,
+                             std::size_t anchor) {
+  Node node = make(kind, line, column);
+  node.quoted = quoted;
+  node.value = value;
+  place(node, anchor);
+  if (anchor == 0) return;
+  anchors_[anchor] = open_anchors_.back().second;
+  open_anchors_.pop_back();
+}
+
+Node TreeBuilder::make(NodeKind kind, std::uint32_t line, std::uint32_t column) const {
   Node node;
+  node.kind = kind;
   node.file = file_;
   node.line = line;
   node.column = column;
-  place(node, anchor);
-  // Nothing stays open inside a null: what it anchors is finished.
-  if (anchor != 0) {
-    anchors_[anchor] = open_anchors_.back().second;
-    open_anchors_.pop_back();
-  }
+  return node;
+}
+
+bool TreeBuilder::wants_key() const {
+  return !open_.empty() && document_.node(open_.back().id).kind == NodeKind::map && !open_.back().wants_value;
+}
+
+NodeId TreeBuilder::attach(Level& level, NodeId id) {
+  (level.last == kNoNode ? document_.node(level.id).child : document_.node(level.last).next) = id;
+  level.last = id;
+  level.wants_value = false;
+  return id;
 }
 
 void TreeBuilder::scalar(std::uint32_t line, std::uint32_t column, std::string_view text, bool quoted,
                          std::size_t anchor) {
   if (failed_) return;
-  if (!open_.empty() && document_.node(open_.back().id).kind == NodeKind::map && !open_.back().wants_value) {
+  if (wants_key()) {
     Level& level = open_.back();
     level.key.key = document_.keep(text);
     level.key.key_line = line;
@@ -81,34 +101,18 @@ void TreeBuilder::scalar(std::uint32_t line, std::uint32_t column, std::string_v
     level.merges |= text == "<<";
     return;
   }
-  Node node;
-  node.kind = NodeKind::scalar;
-  node.quoted = quoted;
-  node.file = file_;
-  node.line = line;
-  node.column = column;
-  node.value = document_.keep(text);
-  place(node, anchor);
-  if (anchor != 0) {
-    anchors_[anchor] = open_anchors_.back().second;
-    open_anchors_.pop_back();
-  }
+  place_leaf(NodeKind::scalar, line, column, document_.keep(text), quoted, anchor);
 }
 
 void TreeBuilder::begin(NodeKind kind, std::uint32_t line, std::uint32_t column, std::size_t anchor) {
   if (failed_) return;
-  if (!open_.empty() && document_.node(open_.back().id).kind == NodeKind::map && !open_.back().wants_value) {
+  if (wants_key()) {
     return refuse(line, column, "a key must be a single text, not a list or a map");
   }
   if (open_.size() >= static_cast<std::size_t>(bounds::config_depth_max)) {
     return refuse(line, column, "nests deeper than " + std::to_string(bounds::config_depth_max) + " levels");
   }
-  Node node;
-  node.kind = kind;
-  node.file = file_;
-  node.line = line;
-  node.column = column;
-  const NodeId id = place(node, anchor);
+  const NodeId id = place(make(kind, line, column), anchor);
   open_.push_back({id, kNoNode, false, {}, false});
 }
 
@@ -161,9 +165,9 @@ void TreeBuilder::end() {
 void TreeBuilder::alias(std::uint32_t line, std::uint32_t column, std::size_t anchor) {
   if (failed_) return;
   const auto found = anchors_.find(anchor);
-  if (found == anchors_.end()) return refuse(line, column, "an alias must not stand inside what it names");
+  if (found == anchors_.end()) return refuse(line, column, "an alias must not be inside the value it names");
   Level* level = open_.empty() ? nullptr : &open_.back();
-  if (level == nullptr || (document_.node(level->id).kind == NodeKind::map && !level->wants_value)) {
+  if (level == nullptr || wants_key()) {
     return refuse(line, column, "a key must be a single text, not an alias");
   }
   // An alias to a list of aliases to lists ... grows exponentially: what all of them repeat is bounded.
@@ -187,9 +191,7 @@ void TreeBuilder::alias(std::uint32_t line, std::uint32_t column, std::size_t an
   node.key = level->key.key;
   node.key_line = level->key.key_line;
   node.key_column = level->key.key_column;
-  level->wants_value = false;
-  (level->last == kNoNode ? document_.node(level->id).child : document_.node(level->last).next) = copied;
-  level->last = copied;
+  attach(*level, copied);
 }
 
 namespace {

@@ -45,6 +45,11 @@ class TreeBuilder {
     bool merges;       // a map that has the key `<<`
   };
 
+  Node make(NodeKind kind, std::uint32_t line, std::uint32_t column) const;
+  bool wants_key() const;  // the next node is a key of the innermost map
+  NodeId attach(Level& level, NodeId id);
+  void place_leaf(NodeKind kind, std::uint32_t line, std::uint32_t column, Slice value, bool quoted,
+                  std::size_t anchor);
   // Puts a finished scalar, or a container just begun, where it belongs.
   NodeId place(const Node& node, std::size_t anchor);
   // Replaces the merge key `<<` of a finished map by the entries of the map, or the maps, that it names. The map's own

@@ -110,6 +110,8 @@ TEST(AddressParse, RefusesWithASentence) {
   EXPECT_EQ(refusal("::1:80"), "address \"::1:80\" is ambiguous: write an IPv6 address in brackets, [::1]:8080");
   EXPECT_EQ(refusal("example.com:80"), "address \"example.com:80\" needs an IP address before the port");
   EXPECT_EQ(refusal("unix:"), "address \"unix:\" has no path after unix:");
+  EXPECT_TRUE(Address::parse("unix:/" + std::string(106, 'x')));
+  EXPECT_FALSE(Address::parse("unix:/" + std::string(107, 'x')));
 }
 
 TEST(Sockets, ListenAcceptAndConnectOnAFreePort) {

@@ -15,6 +15,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "weir/base/text.h"
+
 namespace weir {
 namespace {
 
@@ -125,10 +127,12 @@ ssize_t Socket::send(std::string_view bytes) const noexcept {
 
 Result<Address> Address::parse(std::string_view text) {
   const auto bad = [&](std::string_view rule) {
-    return Error{Fault::invalid, "address \"" + std::string(text) + "\" " + std::string(rule)};
+    return Error{Fault::invalid, "address " + quote(text) + " " + std::string(rule)};
   };
   if (text.starts_with("unix:")) {
+    constexpr std::size_t kPathMax = sizeof(sockaddr_un::sun_path) - 1;
     if (text.size() == 5) return bad("has no path after unix:");
+    if (text.size() - 5 > kPathMax) return bad("has a path longer than " + std::to_string(kPathMax) + " bytes");
     return Address{{}, 0, std::string(text.substr(5))};
   }
   const std::size_t colon = text.rfind(':');

@@ -71,9 +71,9 @@ void say(const Socket& socket, std::string_view bytes) {
   }
 }
 
-std::shared_ptr<const Policy> no_limits() {
+std::shared_ptr<const config::Loaded> no_limits() {
   auto outcome = config::parse("limits: {}", "test.yaml", {});
-  return std::get<config::Loaded>(outcome).policy;
+  return std::make_shared<const config::Loaded>(std::get<config::Loaded>(outcome));
 }
 
 class ConnectionTest : public testing::Test {
@@ -89,7 +89,7 @@ class ConnectionTest : public testing::Test {
     Endpoint endpoint;
     endpoint.address = {"127.0.0.1", 0, {}};
     endpoint.protocol = Protocol::resp;
-    endpoint.sessions = [this](Loop& loop) -> Sessions {
+    endpoint.sessions = [this](Loop& loop, Pipeline&) -> Sessions {
       loop_ = &loop;
       return [this](std::string_view) { return std::make_unique<RespSession>(options_); };
     };
@@ -102,7 +102,7 @@ class ConnectionTest : public testing::Test {
                                              return store;
                                            },
                                        .log = {}},
-                                      {endpoint}, policy_, known_, clock_));
+                                      {endpoint}, configuration_, known_, clock_));
   }
   void run() {
     thread_ = std::thread([this] { server_->run(); });
@@ -140,7 +140,7 @@ class ConnectionTest : public testing::Test {
   }
 
   BootClock clock_;
-  Published<Policy> policy_{no_limits()};
+  Published<config::Loaded> configuration_{no_limits()};
   Published<Known> known_{std::make_shared<const Known>()};
   RespOptions options_;
   LateStore* store_ = nullptr;
@@ -214,12 +214,12 @@ class LoneConnectionTest : public testing::Test {
   }
 
   BootClock clock_;
-  Published<Policy> policy_{no_limits()};
+  Published<config::Loaded> configuration_{no_limits()};
   Published<Known> known_{std::make_shared<const Known>()};
   RespOptions options_;
   LateStore store_;
   LoopMetrics metrics_;
-  Pipeline pipeline_{policy_, known_, store_, metrics_, clock_};
+  Pipeline pipeline_{configuration_, known_, store_, metrics_, clock_};
   std::unique_ptr<Loop> loop_ = std::move(*Loop::make(clock_));
   Turn turn_{*loop_, pipeline_, metrics_, {}, {}, {}, {}};
   Socket served_;
@@ -413,7 +413,7 @@ TEST_F(SecureConnectionTest, AHandshakeHasItsTimeAndNoMore) {
   const auto loop = std::move(*Loop::make(clock));
   LateStore store;
   LoopMetrics metrics;
-  Pipeline pipeline(policy_, known_, store, metrics, clock);
+  Pipeline pipeline(configuration_, known_, store, metrics, clock);
   Turn turn{*loop, pipeline, metrics, {}, {}, {}, {}};
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);

@@ -185,16 +185,17 @@ class OverloadTest : public testing::Test {
     return all;
   }
 
-  static std::shared_ptr<const Policy> no_limits() {
-    return std::get<config::Loaded>(config::parse("limits: {}", "test.yaml", {})).policy;
+  static std::shared_ptr<const config::Loaded> no_limits() {
+    return std::make_shared<const config::Loaded>(
+        std::get<config::Loaded>(config::parse("limits: {}", "test.yaml", {})));
   }
 
   ManualClock clock_{Time{10s}, Wall{std::chrono::hours{1000}}};
   BusyStore store_{clock_};
   LoopMetrics metrics_;
-  Published<Policy> policy_{no_limits()};
+  Published<config::Loaded> configuration_{no_limits()};
   KnownKeeper keeper_;
-  Pipeline pipeline_{policy_, keeper_.known(), store_, metrics_, clock_};
+  Pipeline pipeline_{configuration_, keeper_.known(), store_, metrics_, clock_};
   std::vector<std::unique_ptr<Client>> clients_;
 };
 

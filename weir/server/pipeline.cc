@@ -39,9 +39,9 @@ void measure(const Charge& charge, Label& label) {
 
 }  // namespace
 
-Pipeline::Pipeline(const Published<Policy>& policy, const Published<Known>& known, Store& store, LoopMetrics& metrics,
-                   const Clock& clock, DenialWatch* watch, Log* log)
-    : policy_(policy),
+Pipeline::Pipeline(const Published<config::Loaded>& configuration, const Published<Known>& known, Store& store,
+                   LoopMetrics& metrics, const Clock& clock, DenialWatch* watch, Log* log)
+    : configuration_(configuration),
       known_(known),
       store_(store),
       metrics_(metrics),
@@ -86,8 +86,17 @@ void Pipeline::release(Pending& pending) {
   free_.push_back(ticket);
 }
 
+void Pipeline::on_configuration(std::function<void(const config::Loaded&)> listener) {
+  listener(*configuration_.get());
+  listeners_.push_back(std::move(listener));
+}
+
+void Pipeline::tell_listeners() const {
+  for (const auto& listener : listeners_) listener(*configuration_.get());
+}
+
 Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
-  pending.policy = policy_.get();
+  pending.policy = configuration_.get()->policy;
   pending.probe = query.probe;
   pending.own = query.probe || (query.charges.empty() && !query.key.empty());
   if (query.probe) {
@@ -95,7 +104,7 @@ Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
     return {};
   }
   if (!pending.own) {
-    return pending.policy->resolve(query, *known_.get(), now, pending.resolved, policy_.since());
+    return pending.policy->resolve(query, *known_.get(), now, pending.resolved, configuration_.since());
   }
   if (query.key.size() > bounds::own_key_bytes_max) {
     return Error{Fault::too_large, "the key is longer than " + std::to_string(bounds::own_key_bytes_max) + " bytes"};
@@ -222,7 +231,9 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     } else {
       metrics_.store_failed();
     }
-    if (asker != nullptr) asker->answered(pending.sequence, verdict.error());
+    Error error = verdict.error();
+    if (error.code == 0) error.code = pending.policy->failure_code();
+    if (asker != nullptr) asker->answered(pending.sequence, error);
   } else {
     Answer answer;
     answer.verdict = *verdict;

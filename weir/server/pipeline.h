@@ -8,12 +8,13 @@
 // What a store elsewhere has no room for waits in between, in the asker's lane (fair_queue.h), unless it can be
 // answered from what is at hand. What has waited too long is given up.
 //
-// Thread safety: none; every loop has its own. The policy and what is known are looked at anew by refresh(), before a
+// Thread safety: none; every loop has its own. refresh() takes over the configuration and what is known, before a
 // question is read: a change that was published before the question was sent is in force for it, and no question sees a
 // part of one.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "weir/base/published.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
+#include "weir/config/parse.h"
 #include "weir/core/answer.h"
 #include "weir/core/query.h"
 #include "weir/known/known.h"
@@ -52,15 +54,18 @@ class Pipeline final : private Answers {
  public:
   // All of them must outlive the pipeline. Without a watch nobody is blocked automatically. The log gets denials, at
   // debug.
-  Pipeline(const Published<Policy>& policy, const Published<Known>& known, Store& store, LoopMetrics& metrics,
-           const Clock& clock, DenialWatch* watch = nullptr, Log* log = nullptr);
+  Pipeline(const Published<config::Loaded>& configuration, const Published<Known>& known, Store& store,
+           LoopMetrics& metrics, const Clock& clock, DenialWatch* watch = nullptr, Log* log = nullptr);
   ~Pipeline() override;
 
   // From here on questions are asked under what is in force now. To be called after their bytes have arrived.
   void refresh() {
-    policy_.refresh();
+    if (configuration_.refresh()) tell_listeners();
     known_.refresh();
   }
+  // Called now, and from refresh() with each configuration before anything is asked under it: what this loop keeps of a
+  // configuration changes together with its policy.
+  void on_configuration(std::function<void(const config::Loaded&)> listener);
   // Takes what it needs from the query before it returns. What cannot be charged is answered at once.
   void ask(std::uint64_t sequence, const Query& query, Asker& asker, Now now);
   // Charges everything asked since the last flush, as one batch, and what waits as far as there is room for it.
@@ -74,6 +79,7 @@ class Pipeline final : private Answers {
  private:
   struct Pending;
 
+  void tell_listeners() const;
   Pending& take();
   static void resolve_probe(Pending& pending);
   void release(Pending& pending);
@@ -88,7 +94,8 @@ class Pipeline final : private Answers {
   static void label(const Pending& pending, Answer& answer);
   void count(const Pending& pending, const Answer& answer);
 
-  Reader<Policy> policy_;
+  Reader<config::Loaded> configuration_;
+  std::vector<std::function<void(const config::Loaded&)>> listeners_;
   Reader<Known> known_;
   Store& store_;
   LoopMetrics& metrics_;

@@ -60,9 +60,9 @@ struct Collect final : Asker {
 
 class PipelineTest : public testing::Test {
  protected:
-  static std::shared_ptr<const Policy> load(const std::string& text) {
+  static std::shared_ptr<const config::Loaded> load(const std::string& text) {
     auto outcome = config::parse(text, "test.yaml", {});
-    return std::get<config::Loaded>(outcome).policy;
+    return std::make_shared<const config::Loaded>(std::get<config::Loaded>(outcome));
   }
 
   Collect::Seen ask(std::string_view limit, std::string_view id, Mode mode = Mode::spend) {
@@ -83,11 +83,11 @@ class PipelineTest : public testing::Test {
   std::unique_ptr<Table> table_ = std::move(*Table::create({.buckets_max = 1000, .huge_pages = false}, HashKey{1, 2}));
   MemoryStore store_{*table_, clock_};
   LoopMetrics metrics_;
-  Published<Policy> policy_{load(kPolicy)};
+  Published<config::Loaded> configuration_{load(kPolicy)};
   KnownKeeper keeper_{nullptr, {}, &clock_};
   std::string log_text_;
   Log log_{[this](std::string_view line) { log_text_ += line.substr(line.find(' ') + 1); }};
-  Pipeline pipeline_{policy_, keeper_.known(), store_, metrics_, clock_, nullptr, &log_};
+  Pipeline pipeline_{configuration_, keeper_.known(), store_, metrics_, clock_, nullptr, &log_};
   Collect asker_;
   std::uint64_t next_ = 0;
 };
@@ -122,12 +122,12 @@ TEST_F(PipelineTest, GivingBackToABlockedIdSaysThatItIsBlocked) {
 }
 
 TEST_F(PipelineTest, WaitingRetryAfterIsEnoughAfterALimitIsRelaxed) {
-  policy_.publish(load("limits: {login: {rate: 3/h}}"), clock_.now().time);
+  configuration_.publish(load("limits: {login: {rate: 3/h}}"), clock_.now().time);
   for (const std::string_view id : {"looks", "is silent"}) {
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask("login", id).allowed);
   }
   clock_.advance(10s);
-  policy_.publish(load("limits: {login: {rate: 3/s}}"), clock_.now().time);
+  configuration_.publish(load("limits: {login: {rate: 3/s}}"), clock_.now().time);
   const Duration wait = ask("login", "looks", Mode::peek).retry_after;
   EXPECT_EQ(wait, Limit::per_second(3).interval());
   clock_.advance(wait);
@@ -139,7 +139,8 @@ TEST_F(PipelineTest, WaitingRetryAfterIsEnoughAfterALimitIsRelaxed) {
 TEST_F(PipelineTest, ASpentBucketIsEmptyWhenAnAdjustmentOrAScheduleChangesItsNumbers) {
   const Limit fast = Limit::per_second(3);
   // Thursday 1970-01-01 is hour 0; this test begins in hour 1000, at 16:00.
-  policy_.publish(load("limits: {login: {rate: 3/s, schedule: [{hours: '16:00-17:00', rate: 3/h}]}}"), Time{10s});
+  configuration_.publish(load("limits: {login: {rate: 3/s, schedule: [{hours: '16:00-17:00', rate: 3/h}]}}"),
+                         Time{10s});
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask("login", "1").allowed);
   clock_.advance(50min);
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(ask("login", "1").allowed);
@@ -191,8 +192,8 @@ TEST_F(PipelineTest, AnAnswerHasTheHeadersAndFailureCodeOfThePolicyThatDecidedIt
     void answered(std::uint64_t, const Result<Answer>& answer) override { seen = answer->headers; }
   } asker;
   Slow store;
-  policy_.publish(load(std::string(kPolicy) + "headers: {ratelimit: [ietf]}\nfailure_code: 503\n"));
-  Pipeline pipeline(policy_, keeper_.known(), store, metrics_, clock_);
+  configuration_.publish(load(std::string(kPolicy) + "headers: {ratelimit: [ietf]}\nfailure_code: 503\n"));
+  Pipeline pipeline(configuration_, keeper_.known(), store, metrics_, clock_);
   Query named;
   const std::array<NamedCharge, 1> charges = {NamedCharge{"orders", "1", 1}};
   named.charges = charges;
@@ -206,14 +207,44 @@ TEST_F(PipelineTest, AnAnswerHasTheHeadersAndFailureCodeOfThePolicyThatDecidedIt
     pipeline.ask(0, query, asker, clock_.now());
     pipeline.flush(clock_.now());
     EXPECT_EQ(store.failure_code, 503);
-    policy_.publish(load(kPolicy));
+    configuration_.publish(load(kPolicy));
     pipeline.refresh();
     store.to->answer(store.ticket, verdict);
     EXPECT_FALSE(asker.seen.x_ratelimit);
     EXPECT_TRUE(asker.seen.ietf);
-    policy_.publish(load(std::string(kPolicy) + "headers: {ratelimit: [ietf]}\nfailure_code: 503\n"));
+    configuration_.publish(load(std::string(kPolicy) + "headers: {ratelimit: [ietf]}\nfailure_code: 503\n"));
     pipeline.refresh();
   }
+}
+
+TEST_F(PipelineTest, AFailureHasTheCodeOfThePolicyThatDecidedIt) {
+  struct Codes final : Asker {
+    int seen = 0;
+    void answered(std::uint64_t, const Result<Answer>& answer) override { seen = answer.error().code; }
+  } asker;
+  Slow store;
+  configuration_.publish(load(std::string(kPolicy) + "failure_code: 503\n"));
+  Pipeline pipeline(configuration_, keeper_.known(), store, metrics_, clock_);
+  Query own;
+  own.key = "k";
+  own.limit = Limit::per_second(1);
+  pipeline.ask(0, own, asker, clock_.now());
+  pipeline.flush(clock_.now());
+  configuration_.publish(load(kPolicy));
+  pipeline.refresh();
+  store.to->answer(store.ticket, Error{Fault::unavailable, "gone"});
+  EXPECT_EQ(asker.seen, 503);
+}
+
+TEST_F(PipelineTest, WhatALoopKeepsOfAConfigurationChangesTogetherWithItsPolicy) {
+  std::string told;
+  pipeline_.on_configuration([&](const config::Loaded& now) { told = now.settings.admin.read_token; });
+  EXPECT_EQ(told, "") << "what is in force, at once";
+  configuration_.publish(load("limits: {login: {rate: 7/h}}\nadmin: {read_token: new}\n"));
+  EXPECT_EQ(told, "") << "nothing changes while a batch is read";
+  EXPECT_TRUE(ask("login", "a").allowed);
+  EXPECT_EQ(told, "new");
+  EXPECT_EQ(asker_.seen.at(0).remaining, 6);
 }
 
 TEST_F(PipelineTest, ABlockedIdIsDeniedForEverAnUnlimitedOneNever) {
@@ -307,7 +338,7 @@ TEST_F(PipelineTest, AnAskerThatIsGoneIsNotAnswered) {
 TEST_F(PipelineTest, AReloadAppliesToTheNextQuestionAndKeepsBuckets) {
   EXPECT_TRUE(ask("orders", "1").allowed);
   EXPECT_TRUE(ask("orders", "1").allowed);
-  policy_.publish(load("limits: {orders: {burst: 3, count: 2, period: 1h}}"));
+  configuration_.publish(load("limits: {orders: {burst: 3, count: 2, period: 1h}}"));
   EXPECT_TRUE(ask("orders", "1").allowed);
   EXPECT_FALSE(ask("orders", "1").allowed);
 }
@@ -325,7 +356,7 @@ struct FarStore final : Store {
 
 TEST_F(PipelineTest, AStoreElsewhereBeginsBeforeTheTurnIsGathered) {
   FarStore far;
-  Pipeline pipeline(policy_, keeper_.known(), far, metrics_, clock_);
+  Pipeline pipeline(configuration_, keeper_.known(), far, metrics_, clock_);
   pipeline.refresh();
   Query query;
   query.key = "somebody";
@@ -347,7 +378,7 @@ access:
   allow: [{ip: 10.1.0.0/16}, {limit: orders, id: vip}]
   deny: [{ip: 10.1.2.0/24, expires: "1970-02-12T00:00:00Z"}]
 )";
-  ListedTest() { policy_.publish(load(kListed)); }
+  ListedTest() { configuration_.publish(load(kListed)); }
 
   std::array<std::uint64_t, 4> counted(const std::string& name) {
     std::array<std::uint64_t, 4> out{};

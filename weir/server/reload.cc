@@ -15,10 +15,10 @@ void keep_what_cannot_change(const config::Loaded& running, config::Loaded& next
   config::keep_fixed(running.settings, next.settings);
   std::vector<config::Setting> origins;
   for (const config::Setting& setting : running.origins) {
-    if (!config::can_change_live(setting.path)) origins.push_back(setting);
+    if (!setting.is_live) origins.push_back(setting);
   }
   for (config::Setting& setting : next.origins) {
-    if (config::can_change_live(setting.path)) origins.push_back(std::move(setting));
+    if (setting.is_live) origins.push_back(std::move(setting));
   }
   next.origins = std::move(origins);
 }
@@ -33,8 +33,7 @@ std::string listed(const std::vector<std::string>& words) {
 
 Reloader::Reloader(config::Loaded first, Options options)
     : options_(std::move(options)),
-      policy_(first.policy, options_.clock.time()),
-      current_(std::make_shared<const config::Loaded>(std::move(first))),
+      current_(std::make_shared<const config::Loaded>(std::move(first)), options_.clock.time()),
       last_reload_(BootClock::wall()) {}
 
 void Reloader::on_change(std::function<void(const config::Loaded&)> told) {
@@ -50,7 +49,7 @@ Reloader::Report Reloader::reload() {
   if (!report.ok()) {
     ++failed_;
     for (const config::Problem& problem : report.problems) options_.log(LogLevel::error, problem.text());
-    options_.log(LogLevel::error, "not reloaded: what was in force stays in force");
+    options_.log(LogLevel::error, "reload failed; keeping the running configuration");
     return report;
   }
   ++ok_;
@@ -105,13 +104,12 @@ Reloader::Report Reloader::put_in_force(config::Outcome outcome) {
     if (!change.live) report.needs_restart.push_back(change.path);
   }
   keep_what_cannot_change(*running, *next);
-  policy_.publish(next->policy, options_.clock.time());
-  current_.publish(next);
+  current_.publish(next, options_.clock.time());
   for (const auto& told : told_) told(*next);
   report.changes = config::diff(*running, *next);
   for (const std::string& warning : next->warnings) options_.log(LogLevel::warn, warning);
   if (!report.needs_restart.empty()) {
-    options_.log(LogLevel::warn, "changed, but only a restart puts it in force: " + listed(report.needs_restart));
+    options_.log(LogLevel::warn, "changed settings that need a restart: " + listed(report.needs_restart));
   }
   return report;
 }

@@ -1,7 +1,7 @@
 // Puts a new configuration in force while the server runs: all of it or nothing. A refused one changes nothing, and the
 // log says why. What cannot change without a restart (listen addresses, the store) keeps its value and is named.
 //
-// Thread safety: all of it. Reloads wait for each other; readers of what is in force wait for nobody.
+// Thread-safe. Reloads wait for each other; readers never wait.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class Reloader {
   struct Options {
     // Reads the configuration: its files, the environment, and these on top. Called by one thread at a time.
     std::function<config::Outcome(const std::vector<config::Amendment>& amendments)> load;
-    // Told what an operator should know, one sentence each.
+    // Called with each line for the operator.
     std::function<void(LogLevel, std::string_view)> log;
     // The clock of the buckets: tells when a policy came in force. Must outlive the reloader.
     const Clock& clock;
@@ -52,14 +52,18 @@ class Reloader {
   // What is in force once more, with what load() now adds by itself; what the admin API changed stays. Not counted.
   Report renew();
 
-  // For the loops: what decides.
-  const Published<Policy>& policy() const noexcept { return policy_; }
-  // Everything in force; settings that need a restart have the value they started with.
+  // For the loops: everything in force, replaced as a whole by each change. Settings that need a restart have the value
+  // they started with.
+  const Published<config::Loaded>& published() const noexcept { return current_; }
   std::shared_ptr<const config::Loaded> current() const { return current_.current(); }
+  std::shared_ptr<const Policy> policy() const { return current()->policy; }
+  // When it came in force.
+  Time since() const { return current_.since(); }
   // How often anything was put in force after the start.
   std::uint64_t version() const noexcept { return current_.version(); }
 
-  // Called after each change, with what is in force now, for those who keep a copy of a setting. One at a time.
+  // Called after each change with the configuration in force, for parts of the process that keep a copy of a setting.
+  // Calls do not overlap.
   void on_change(std::function<void(const config::Loaded&)> told);
 
   std::uint64_t reloads_ok() const noexcept { return ok_.load(); }
@@ -75,7 +79,6 @@ class Reloader {
   const Options options_;
   std::mutex mutex_;                           // one change at a time
   std::vector<config::Amendment> amendments_;  // in force
-  Published<Policy> policy_;
   Published<config::Loaded> current_;
   std::vector<std::function<void(const config::Loaded&)>> told_;
   std::atomic<std::uint64_t> ok_{0};

@@ -32,7 +32,7 @@ class RequestsTest : public testing::Test, private Asker {
 
   void use(const std::string& policy) {
     auto outcome = config::parse(policy, "test.yaml", {});
-    policy_.publish(std::get<config::Loaded>(outcome).policy);
+    configuration_.publish(std::make_shared<const config::Loaded>(std::get<config::Loaded>(outcome)));
   }
   Seen ask(const Query& query) {
     pipeline_.refresh();
@@ -56,9 +56,9 @@ class RequestsTest : public testing::Test, private Asker {
   std::unique_ptr<Table> table_ = std::move(*Table::create({.buckets_max = 1000, .huge_pages = false}, HashKey{1, 2}));
   MemoryStore store_{*table_, clock_};
   LoopMetrics metrics_;
-  Published<Policy> policy_{std::make_shared<const Policy>(Policy::Parts{})};
+  Published<config::Loaded> configuration_{std::make_shared<const config::Loaded>()};
   KnownKeeper keeper_;
-  Pipeline pipeline_{policy_, keeper_.known(), store_, metrics_, clock_};
+  Pipeline pipeline_{configuration_, keeper_.known(), store_, metrics_, clock_};
   Seen last_;
 
  private:

@@ -34,19 +34,20 @@ constexpr Duration kFullEvery = std::chrono::minutes{1};
 // One loop with its thread.
 class Server::Worker {
  public:
-  Worker(Server& server, std::unique_ptr<Loop> loop, std::unique_ptr<Store> store, const Published<Policy>& policy,
-         const Published<Known>& known)
+  Worker(Server& server, std::unique_ptr<Loop> loop, std::unique_ptr<Store> store,
+         const Published<config::Loaded>& configuration, const Published<Known>& known)
       : server_(server),
         loop_(std::move(loop)),
         store_(std::move(store)),
         metrics_(server.options_.events),
-        pipeline_(policy, known, *store_, metrics_, server.clock_, server.options_.watch, server.options_.requests) {
+        pipeline_(configuration, known, *store_, metrics_, server.clock_, server.options_.watch,
+                  server.options_.requests) {
     loop_->on_end_of_turn([this] { end_turn(); });
   }
 
   // `file`: of a UNIX socket that this process has bound, shared by all loops; otherwise null.
   Result<void> listen(Socket socket, std::shared_ptr<SocketFile> file, const Endpoint& endpoint, bool shared) {
-    rooms_.push_back(std::make_unique<Room>(endpoint.sessions(*loop_), endpoint));
+    rooms_.push_back(std::make_unique<Room>(endpoint.sessions(*loop_, pipeline_), endpoint));
     listeners_.push_back(std::make_unique<Listener>(*this, std::move(socket), *rooms_.back(), endpoint));
     Listener& listener = *listeners_.back();
     listener.file = std::move(file);
@@ -134,6 +135,7 @@ class Server::Worker {
       if (!has_place(room)) continue;  // closed at once: the others go on
       const std::uint64_t id = next_id_++;
       auto channel = listener.tls != nullptr ? listener.tls->accept() : nullptr;
+      pipeline_.refresh();  // a new session begins with what is in force now
       Guest& guest = connections_[id];
       guest.connection = std::make_unique<Connection>(id, turn_, std::move(accepted->socket), std::move(channel),
                                                       room.sessions(accepted->peer), room.protocol);
@@ -301,19 +303,19 @@ Server::Server(Options options, std::vector<Endpoint> endpoints, const Clock& cl
 Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::make(Options options, std::vector<Endpoint> endpoints,
-                                             const Published<Policy>& policy, const Published<Known>& known,
-                                             const Clock& clock) {
+                                             const Published<config::Loaded>& configuration,
+                                             const Published<Known>& known, const Clock& clock) {
   std::unique_ptr<Server> server(new Server(std::move(options), std::move(endpoints), clock));
-  if (auto listening = server->listen(policy, known); !listening) return listening.error();
+  if (auto listening = server->listen(configuration, known); !listening) return listening.error();
   return server;
 }
 
-Result<void> Server::listen(const Published<Policy>& policy, const Published<Known>& known) {
+Result<void> Server::listen(const Published<config::Loaded>& configuration, const Published<Known>& known) {
   for (unsigned i = 0; i < options_.threads; ++i) {
     auto loop = Loop::make(clock_);
     if (!loop) return loop.error();
     auto store = options_.store(**loop);
-    workers_.push_back(std::make_unique<Worker>(*this, std::move(*loop), std::move(store), policy, known));
+    workers_.push_back(std::make_unique<Worker>(*this, std::move(*loop), std::move(store), configuration, known));
   }
   for (const Endpoint& endpoint : endpoints_) {
     Address address = endpoint.address;

@@ -38,8 +38,9 @@ using Sessions = std::function<std::unique_ptr<Session>(std::string_view peer)>;
 struct Endpoint {
   Address address;
   Protocol protocol = Protocol::http;
-  // Called once for every loop, before it runs. What it returns is called in that loop's thread.
-  std::function<Sessions(Loop& loop)> sessions;
+  // Called once for every loop, before it runs. What it returns is called in that loop's thread. What the sessions
+  // need of the configuration they are told by Pipeline::on_configuration().
+  std::function<Sessions(Loop& loop, Pipeline& pipeline)> sessions;
   // Null where the endpoint speaks in the clear.
   std::shared_ptr<TlsServer> tls;
   // A socket that systemd opened for us; otherwise -1.
@@ -71,11 +72,11 @@ class Server {
     bool takes_over = false;
   };
 
-  // The policy in force, what is known, and the clock must outlive the server. What is published there is in force for
-  // every request that is read afterwards.
+  // The configuration in force, what is known, and the clock must outlive the server. What is published there is in
+  // force for every request that is read afterwards.
   static Result<std::unique_ptr<Server>> make(Options options, std::vector<Endpoint> endpoints,
-                                              const Published<Policy>& policy, const Published<Known>& known,
-                                              const Clock& clock);
+                                              const Published<config::Loaded>& configuration,
+                                              const Published<Known>& known, const Clock& clock);
   ~Server();
 
   // Where it listens, with the ports that 0 became, in the order of the endpoints.
@@ -101,7 +102,7 @@ class Server {
 
   Server(Options options, std::vector<Endpoint> endpoints, const Clock& clock);
   void loop_drained();
-  Result<void> listen(const Published<Policy>& policy, const Published<Known>& known);
+  Result<void> listen(const Published<config::Loaded>& configuration, const Published<Known>& known);
 
   Options options_;
   std::vector<Endpoint> endpoints_;

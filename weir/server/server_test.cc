@@ -41,7 +41,7 @@ class ServerTest : public testing::Test {
     for (Endpoint& endpoint : endpoints) {
       endpoint.address = {"127.0.0.1", 0, {}};
       endpoint.protocol = Protocol::resp;
-      endpoint.sessions = [this](Loop& loop) -> Sessions {
+      endpoint.sessions = [this](Loop& loop, Pipeline&) -> Sessions {
         loop_ = &loop;
         return [this](std::string_view) { return std::make_unique<RespSession>(options_); };
       };
@@ -51,7 +51,7 @@ class ServerTest : public testing::Test {
     options.store = [](Loop&) { return std::make_unique<SilentStore>(); };
     options.endpoint_connections_max = endpoint_connections_max;
     options.connections_max = connections_max;
-    server_ = std::move(*Server::make(std::move(options), std::move(endpoints), policy_, known_, clock_));
+    server_ = std::move(*Server::make(std::move(options), std::move(endpoints), configuration_, known_, clock_));
     thread_ = std::thread([this] { server_->run(); });
   }
 
@@ -94,7 +94,8 @@ class ServerTest : public testing::Test {
   }
 
   ManualClock clock_{Time{1h}, Wall{1h}};
-  Published<Policy> policy_{std::get<config::Loaded>(config::parse("limits: {}", "test.yaml", {})).policy};
+  Published<config::Loaded> configuration_{
+      std::make_shared<const config::Loaded>(std::get<config::Loaded>(config::parse("limits: {}", "test.yaml", {})))};
   Published<Known> known_{std::make_shared<const Known>()};
   RespOptions options_;
   Loop* loop_ = nullptr;

@@ -49,8 +49,7 @@ class AuthorizeTest : public ::testing::Test {
   }
 
   Health health_;
-  Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
-  HttpShared shared_{health_, options_};
+  HttpShared shared_{health_};
   HttpSession session_{shared_, "10.0.0.1"};
 };
 

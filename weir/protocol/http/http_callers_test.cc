@@ -39,8 +39,7 @@ class HttpCallersTest : public ::testing::Test {
   }
 
   Health health_;
-  Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
-  HttpShared shared_{health_, options_};
+  HttpShared shared_{health_};
   HttpShared* front_ptr_ = &shared_;
   std::string asked_;  // attributes of the last questions
 };
@@ -61,18 +60,13 @@ TEST_F(HttpCallersTest, AWebPageCannotPostBecauseItCannotSendJsonUnasked) {
 
 class HttpTokensTest : public HttpCallersTest {
  protected:
-  void require(HttpTokens tokens) {
-    auto options = std::make_shared<HttpOptions>();
-    options->tokens = {HttpTokens{}, std::move(tokens)};
-    options_.publish(std::move(options));
-  }
-  HttpTokensTest() : second_{health_, options_, 1} {}
+  void require(HttpTokens tokens) { second_.tokens = std::move(tokens); }
 
   std::string ask(std::string_view path, std::string_view fields, std::string_view method = "POST") {
     front_ptr_ = &second_;
     return status(path, std::string(fields) + (method == "POST" ? std::string(kJson) : ""), method);
   }
-  HttpShared second_;
+  HttpShared second_{health_};
 };
 
 TEST_F(HttpTokensTest, ACallerNeedsTheTokenOfItsListener) {

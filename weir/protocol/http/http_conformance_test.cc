@@ -24,8 +24,7 @@ class Alone final : public Session {
 
  private:
   Health health_;
-  Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
-  HttpShared shared_{health_, options_};
+  HttpShared shared_{health_};
   HttpSession session_{shared_};
 };
 

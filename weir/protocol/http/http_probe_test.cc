@@ -30,8 +30,7 @@ class HttpProbe : public ::testing::Test {
   }
 
   Health health_;
-  Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
-  HttpShared shared_{health_, options_};
+  HttpShared shared_{health_};
 };
 
 TEST_F(HttpProbe, ADeepProbeAsksTheStoreNow) {

@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kProblemJson = "application/problem+json";
+// Of a store that cannot be asked, where the error does not bring the configured failure_code.
+constexpr int kFailureCode = 429;
 
 enum class Call : unsigned char { check, throttle, authorize, healthz, readyz, startz, any };
 
@@ -68,7 +70,6 @@ void HttpShared::at(Wall wall) {
 // --- bytes in ---
 
 Result<std::size_t> HttpSession::receive(std::string_view bytes, Queries& queries, std::string& out) {
-  shared_.options.refresh();
   std::size_t used = 0;
   while ((!closing_ || has_more_to_ask()) && step(bytes, used, queries, out)) {
   }
@@ -154,10 +155,8 @@ void HttpSession::handle(std::size_t& used, Queries& queries, std::string& out) 
 
 // Who shows no token where one is needed learns nothing else. True: answered.
 bool HttpSession::refuse_caller(Slot& slot, std::string& out) {
-  const std::vector<HttpTokens>& all = shared_.options.get()->tokens;
-  if (shared_.listener >= all.size()) return false;
   const bool writes = slot.route != nullptr && (slot.route->mode == Mode::refund || slot.route->mode == Mode::reset);
-  switch (caller_of(reader_.head(), all[shared_.listener], writes)) {
+  switch (caller_of(reader_.head(), shared_.tokens, writes)) {
     case Caller::welcome:
       return false;
     case Caller::unknown:
@@ -357,7 +356,7 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, Count cost, cons
     const Fault fault = answer.error().fault;
     FaultStatus status = status_of(fault);
     if (status.status == 0) {
-      status.status = answer.error().code != 0 ? answer.error().code : shared_.options.get()->failure_code;
+      status.status = answer.error().code != 0 ? answer.error().code : kFailureCode;
     }
     // Whoever brings the numbers along has no id that could be bad.
     if (fault == Fault::invalid && slot.route->call == Call::throttle) status.code = "bad_value";

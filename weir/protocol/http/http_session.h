@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "weir/base/log.h"
-#include "weir/base/published.h"
 #include "weir/core/answer.h"
 #include "weir/protocol/http/fault_status.h"
 #include "weir/protocol/http/http_tokens.h"
@@ -36,21 +35,13 @@ struct Health {
   std::function<bool()> store_up;
 };
 
-struct HttpOptions {
-  int failure_code = 429;            // of an error that names no limit's own
-  std::vector<HttpTokens> tokens{};  // by listener; a listener behind the last has none
-};
-
 // What the sessions of one loop share: a few kilobytes that would be idle in each of them. Must outlive them.
 struct HttpShared {
-  // `index` is the listener's among all.
-  HttpShared(const Health& health_given, const Published<HttpOptions>& published, std::size_t index = 0)
-      : options(published), health(health_given), listener(index) {}
+  explicit HttpShared(const Health& health_given) : health(health_given) {}
 
-  Reader<HttpOptions> options;  // looked at anew before anything is decoded
-  std::string date;             // the Date field of answers; empty until a session was told the time
+  HttpTokens tokens;  // that callers must show; the owner replaces them between two calls
+  std::string date;   // the Date field of answers; empty until a session was told the time
   const Health& health;
-  const std::size_t listener;
   Log* log = nullptr;  // gets bad requests, at debug
 
   // Keeps the date: written anew when the second is another.

@@ -33,8 +33,7 @@ weir::Result<weir::Answer> answer_to(const weir::Asked& asked) {
 // What comes out when the bytes come in such pieces and the answers are given so many at a time, last first.
 std::string talk(std::string_view bytes, std::size_t piece, std::size_t answers) {
   static weir::Health health;
-  static weir::Published<weir::HttpOptions> options(std::make_shared<const weir::HttpOptions>());
-  static weir::HttpShared shared(health, options);
+  static weir::HttpShared shared(health);
   weir::HttpSession session(shared);
   std::string out;
   std::uint64_t asked = 0;

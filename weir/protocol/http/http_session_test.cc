@@ -112,8 +112,7 @@ class HttpSessionTest : public ::testing::Test {
   }
 
   Health health_;
-  Published<HttpOptions> options_{std::make_shared<const HttpOptions>()};
-  HttpShared shared_{health_, options_};
+  HttpShared shared_{health_};
   HttpSession session_{shared_};
   std::string pending_;
   Queries queries_;
@@ -207,9 +206,8 @@ TEST_F(HttpSessionTest, SaysWhatIsWrongWithARequestAndGoesOn) {
 }
 
 TEST_F(HttpSessionTest, TellsFaultsByTheirKind) {
-  options_.publish(std::make_shared<const HttpOptions>(HttpOptions{503}));
   const auto told = [&](Fault fault, std::string_view target = "/v1/check", std::string_view content = kCheck) {
-    const Reply reply = ask(post(target, content), Error{fault, "a reason"});
+    const Reply reply = ask(post(target, content), Error{fault, "a reason", 503});
     return std::to_string(reply.status) + " " + reply.content;
   };
   EXPECT_EQ(told(Fault::invalid), R"(400 {"error":"bad_id","message":"a reason"})");

@@ -240,7 +240,7 @@ inline constexpr std::size_t http2_stream_window_bytes = 64u << 10;
 inline constexpr std::size_t http2_connection_window_bytes = http2_streams_max * http2_stream_window_bytes;
 inline constexpr std::size_t http2_fields_bytes_max = 1u << 20;
 // Fields of one block, as a list (RFC 9113 §6.5.2). Past http_head_bytes_max the answer is 431. Past this the stream is
-// reset instead: a byte may name a field of 4 KiB, and checking 16,000 of them takes a tenth of a second.
+// reset: one byte can name a field of 4 KiB, and validating 16,000 of those takes a tenth of a second.
 inline constexpr std::size_t http2_list_bytes_max = 128u << 10;
 // A header block that is sent.
 inline constexpr std::size_t http2_sent_block_bytes_max = 256u << 10;

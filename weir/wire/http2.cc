@@ -57,14 +57,14 @@ void* resize_counted(void* bytes, std::size_t size, void* user_data) {
 }
 
 // RFC 9113 §8.2.2.
-bool belongs_to_http1(std::string_view name) noexcept {
+bool is_connection_specific(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 5> kNames = {"connection", "keep-alive", "proxy-connection",
                                                       "transfer-encoding", "upgrade"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-// Values that are different every time would push everything else out of the peer's HPACK table, and credentials must
-// not be guessable by their size (RFC 7541 §7.1.3).
+// Values that change every time would push everything else out of the peer's HPACK table. Credentials in the table can
+// be guessed (RFC 7541 §7.1.3).
 bool must_not_be_indexed(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 6> kNames = {"authorization", "proxy-authorization", "cookie",
                                                       "set-cookie",    "x-api-key",           "retry-after"};
@@ -104,7 +104,7 @@ class EncodedFields {
     const std::size_t from = names_.size();
     for (const char c : name) names_ += to_lower(c);
     const std::string_view lower = std::string_view(names_).substr(from);
-    if (belongs_to_http1(lower)) return;
+    if (is_connection_specific(lower)) return;
     push(lower, value, must_not_be_indexed(lower) ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE);
   }
 
@@ -153,8 +153,8 @@ struct Http2Shared::Parts {
   Http2FieldRoom fields;
 };
 
-// They record; nothing is submitted, read or written in them. (R10 of the design: nghttp2's own state is not changed
-// under its callbacks. The one exception is the documented way to send trailers.)
+// Callbacks only record. They do not submit, read or write: state that changes under a callback is a recurring cause of
+// assertions in nghttp2. The one exception is the documented way to send trailers.
 struct Http2::Callbacks {
   static Http2& self(void* user_data) noexcept { return *static_cast<Http2*>(user_data); }
 
@@ -167,9 +167,10 @@ struct Http2::Callbacks {
 
   static int header(nghttp2_session*, const nghttp2_frame*, const std::uint8_t* name, std::size_t name_bytes,
                     const std::uint8_t* value, std::size_t value_bytes, std::uint8_t, void* user_data) {
-    // A failure resets the stream; the rest of the block is decoded, for the sake of HPACK's table, and not looked at.
-    const bool go_on = self(user_data).block_.add(view(name, name_bytes), view(value, value_bytes));
-    return go_on ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    // A failure resets the stream. nghttp2 still decodes the rest of the block, to keep the HPACK table in sync, but
+    // does not validate it.
+    const bool within_bound = self(user_data).block_.add(view(name, name_bytes), view(value, value_bytes));
+    return within_bound ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   }
 
   // By default nghttp2 leaves invalid fields out; a proxy must not.
@@ -208,7 +209,7 @@ struct Http2::Callbacks {
     }
   }
 
-  // Streams beyond the bound are refused before they exist, so they never close.
+  // Streams beyond the bound are refused before nghttp2 opens them, so stream_closed() is not called for them.
   static int invalid_frame(nghttp2_session*, const nghttp2_frame*, int error, void* user_data) {
     Http2& http2 = self(user_data);
     if (error == NGHTTP2_ERR_REFUSED_STREAM) http2.meter_.ended_without_response(http2.now_, Duration::zero());
@@ -235,7 +236,7 @@ struct Http2::Callbacks {
 
   static int frame_sent(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
     Http2& http2 = self(user_data);
-    // The PING whose answer says that the peer knows: nghttp2 would let it overtake the GOAWAY.
+    // The PING of announce_shutdown(). Submitted together with the GOAWAY it would overtake it.
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.last_stream_id == INT32_MAX) http2.pending_ping_ = true;
     if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) return 0;
     if (frame->hd.type == NGHTTP2_DATA && frame->hd.length > 0) http2.meter_.sent_content();
@@ -330,7 +331,7 @@ Http2Shared::Http2Shared() : parts_(std::make_unique<Parts>()) {
 }
 
 Http2Shared::~Http2Shared() {
-  WEIR_ASSERT(parts_->library_bytes == 0);  // a connection outlives what it shares
+  WEIR_ASSERT(parts_->library_bytes == 0);  // every connection is gone
   nghttp2_option_del(parts_->options);
   nghttp2_session_callbacks_del(parts_->callbacks);
 }
@@ -428,8 +429,8 @@ Result<std::int32_t> Http2::request(const Http2Request& request) {
   if (fields.list_bytes() > std::min<std::size_t>(peer_max, bounds::http2_sent_block_bytes_max))
     return Error{Fault::too_large, "HTTP/2: the fields are more than the peer accepts"};
   nghttp2_data_provider body{{}, Callbacks::read_body};
-  const std::int32_t id =
-      nghttp2_submit_request(session_, nullptr, fields.data(), fields.size(), request.body ? &body : nullptr, nullptr);
+  const std::int32_t id = nghttp2_submit_request(session_, nullptr, fields.data(), fields.size(),
+                                                 request.has_body ? &body : nullptr, nullptr);
   if (id < 0) return Error{Fault::unavailable, std::string("HTTP/2: ") + nghttp2_strerror(id)};
   streams_[id].reported = true;
   return id;
@@ -446,14 +447,14 @@ void Http2::respond(std::int32_t stream, int status, const HttpFields& response_
   EncodedFields fields(response_fields, 1);
   fields.add_pseudo(":status", status_text);
   fields.add(response_fields);
-  // Submitting fails when the stream is about to be reset: then nobody waits for this.
+  // Submitting fails if the stream is about to be reset; the response is not needed then.
   if (status < 200) {
     nghttp2_submit_headers(session_, NGHTTP2_FLAG_NONE, stream, nullptr, fields.data(), fields.size(), nullptr);
     return;
   }
   // Incremental (RFC 9218 §4.2): streams take turns, so that a long body does not hold back the others.
-  constexpr nghttp2_extpri kTakesTurns{.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
-  nghttp2_session_change_extpri_stream_priority(session_, stream, &kTakesTurns, 1);
+  constexpr nghttp2_extpri kIncremental{.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
+  nghttp2_session_change_extpri_stream_priority(session_, stream, &kIncremental, 1);
   nghttp2_data_provider body{{}, Callbacks::read_body};
   nghttp2_submit_response(session_, stream, fields.data(), fields.size(), has_body ? &body : nullptr);
 }
@@ -493,14 +494,14 @@ void Http2::ping() {
   nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr);
 }
 
-void Http2::go_away(bool final) {
-  if (final) {
-    nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(session_),
-                          NGHTTP2_NO_ERROR, nullptr, 0);
-    return;
-  }
+void Http2::announce_shutdown() {
   WEIR_ASSERT(role_ == Role::server);
   nghttp2_submit_shutdown_notice(session_);
+}
+
+void Http2::go_away() {
+  const std::int32_t last = nghttp2_session_get_last_proc_stream_id(session_);
+  nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, nullptr, 0);
 }
 
 Http2::Stream* Http2::find(std::int32_t stream) noexcept {
@@ -544,7 +545,7 @@ void Http2::close_stream(std::int32_t id, std::uint32_t code) {
     const bool waits = stream->waits_since <= now_;
     meter_.ended_without_response(now_, waits ? now_ - stream->waits_since : Duration::zero());
   }
-  // A response that was rejected may have been the peer's last word, so that nothing is left to reset.
+  // If the peer has ended the stream with a response that we reject, nothing is left to reset.
   const bool rejected = role_ == Role::client && stream->dropped && code == NGHTTP2_NO_ERROR;
   if (stream->reported && complete) {
     events_->push_back({.kind = Http2Event::Kind::closed, .stream = id});

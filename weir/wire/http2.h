@@ -29,7 +29,7 @@ struct nghttp2_session;
 
 namespace weir {
 
-// RFC 9113 §7: those that are given to reset(), or that callers compare with.
+// RFC 9113 §7: the codes that callers send or compare with.
 enum class Http2Code : std::uint32_t {
   no_error = 0,
   protocol_error = 1,
@@ -39,8 +39,8 @@ enum class Http2Code : std::uint32_t {
   enhance_your_calm = 11,
 };
 
-// What the peer did. Views are valid until the next receive() of any connection with the same Http2Shared, those of
-// `data` also only as long as the bytes given to receive().
+// What the peer did. Fields are valid until the next receive() of any connection with the same Http2Shared; bytes of
+// `data` are views of the bytes given to receive().
 //
 // A stream's events are: head (a client may get several, 1xx before the final one) or refused; any data; trailers; end;
 // and, last and always, closed or reset, unless the connection ends first.
@@ -55,7 +55,7 @@ struct Http2Event {
     reset,     // the stream ended before that; `code` is an Http2Code
     goaway,    // the peer takes no streams above `stream`; `code` says why
     settings,  // the peer's settings changed: see streams_max()
-    pong,      // the peer answered ping() or the first go_away()
+    pong,      // the peer answered ping() or announce_shutdown()
   };
   Kind kind;
   std::int32_t stream = 0;
@@ -81,7 +81,7 @@ class Http2Shared {
   std::unique_ptr<Parts> parts_;
 };
 
-// Fields to send: lines with CRLF, then a list. Names in any case. Fields that belong to an HTTP/1 connection
+// Fields to send: lines that end with CRLF, then a list. Names may have any case. Connection-specific fields
 // (RFC 9113 §8.2.2) are left out.
 struct HttpFields {
   std::string_view lines;
@@ -94,7 +94,7 @@ struct Http2Request {
   std::string_view authority;
   std::string_view path;
   HttpFields fields;
-  bool body = false;  // the Source has one
+  bool has_body = false;  // its bytes come from the Source
 };
 
 class Http2 {
@@ -139,7 +139,7 @@ class Http2 {
 
   // Server. A status below 200 is an interim response: another respond() follows it. If the request is still incomplete
   // when the response is sent, the stream is reset with NO_ERROR (RFC 9113 §8.1).
-  void respond(std::int32_t stream, int status, const HttpFields& fields, bool body);
+  void respond(std::int32_t stream, int status, const HttpFields& fields, bool has_body);
 
   // The Source has more for this stream.
   void wake(std::int32_t stream);
@@ -151,11 +151,13 @@ class Http2 {
   // Server: since when the stream waits on us, for the flood meter; Time::max(): it does not.
   void waits_since(std::int32_t stream, Time since);
 
+  // The answer is a `pong` event.
   void ping();
-  // Server, twice: first an announcement and a PING while new streams are still served, then (at the `pong`, or when it
-  // takes too long) the last stream that was accepted. After that finished() comes true with the last stream. Client:
-  // the final one only.
-  void go_away(bool final);
+  // Server: tells the client to open no more streams, then sends a PING. Streams that arrive meanwhile are served. Call
+  // go_away() at the `pong`, or when it takes too long.
+  void announce_shutdown();
+  // Accepts no new streams from here on. finished() is true once the open ones have ended.
+  void go_away();
 
   Http2Meter::Flood flood() const noexcept { return meter_.flood(); }
   std::size_t streams() const noexcept { return streams_.size(); }
@@ -168,7 +170,7 @@ class Http2 {
     Time waits_since = Time::max();
     std::string trailers;   // lines
     bool reported = false;  // events have named it
-    bool dropped = false;   // its input is of no interest
+    bool dropped = false;   // further input is ignored
     bool received_end = false;
     bool sent_end = false;
     bool reset_by_us = false;  // not because of something the peer did

@@ -45,7 +45,7 @@ class Http2Block {
  public:
   void begin() noexcept;
   // Past bounds::http_head_bytes_max or bounds::http_headers_max fields nothing more is kept. False: past
-  // bounds::http2_list_bytes_max, where even looking at fields costs too much.
+  // bounds::http2_list_bytes_max, where validating more of them costs too much.
   bool add(std::string_view name, std::string_view value);
 
   // A request or a response; otherwise trailers.

@@ -228,7 +228,7 @@ TEST(Http2Flood, Cve2024x27316ContinuationFloodForAStreamThatIsRefused) {
   expect_stopped(*server, Flood::header_block);
 }
 
-TEST(Http2Flood, HpackBombsAreResetsOfTheirOwnMaking) {
+TEST(Http2Flood, HpackBombsCountAsResets) {
   // One field of 4,000 bytes in the table, named 16,000 times: 64 MB of fields in each frame.
   const auto server = attacked();
   const std::string big = "\x40\x01x" + hpack_string(std::string(4000, 'v'));

@@ -1,6 +1,7 @@
 // Any bytes as an HTTP/2 peer of a server or of a client: no crash, nothing kept too long, no stream that ends twice,
 // no window overrun, no memory left; and the same events however the bytes are split.
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -73,7 +74,7 @@ class Answering {
       for (const Http2Event& event : events) take(event);
       fill(1 + piece * 64);
     }
-    end_.http2.go_away(true);
+    end_.http2.go_away();
     fill(1u << 20);
     fill(1u << 20);
   }

@@ -1,4 +1,4 @@
-// Stops HTTP/2 floods, whatever version of nghttp2 is behind it. Bytes pass through the meter on their way to nghttp2;
+// Stops HTTP/2 floods, independent of the version of nghttp2. Bytes pass through the meter on their way to nghttp2;
 // it reads frame headers and nothing else.
 //
 // - Frames that carry nothing (PING, SETTINGS, WINDOW_UPDATE, RST_STREAM, empty DATA, …) cost one token each. Time,

@@ -52,7 +52,7 @@ void check(const std::vector<Row>& rows, std::string_view before) {
   }
 }
 
-TEST(Http2Table, AnswersBadOpeningsAsTheyDeserve) {
+TEST(Http2Table, RejectsBadOpenings) {
   const std::string preface(kPreface);
   check(
       {

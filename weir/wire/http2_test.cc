@@ -370,7 +370,7 @@ TEST(Http2, RefusesStreamsBeyondTheBoundUntilTheClientKnowsIt) {
   server.receive(bytes);
   EXPECT_EQ(server.http2.streams(), bounds::http2_streams_max);
   EXPECT_TRUE(server.take_frames().ends_with("RST_STREAM 257 REFUSED_STREAM"));
-  server.receive(settings_ack() + headers(259, request()));  // RFC 9113 §5.1.2: now it is the client's mistake
+  server.receive(settings_ack() + headers(259, request()));  // RFC 9113 §5.1.2: now it is a connection error
   EXPECT_EQ(server.take_frames(), "GOAWAY PROTOCOL_ERROR");
 }
 
@@ -466,7 +466,7 @@ TEST(Http2, GoesAwayInTwoSteps) {
   Pair pair;
   ASSERT_TRUE(pair.client.http2.request(kGet));
   pair.run();
-  pair.server.http2.go_away(false);
+  pair.server.http2.announce_shutdown();
   pair.server.fill();
   const auto sent = frames(pair.server.out);
   ASSERT_EQ(sent.size(), 2u);
@@ -477,7 +477,7 @@ TEST(Http2, GoesAwayInTwoSteps) {
   EXPECT_EQ(pair.server.take_told(), std::string(kGetHead) +
                                          ", end 1, head 3 :method=GET :scheme=https :authority=h "
                                          ":path=/, end 3, pong");
-  pair.server.http2.go_away(true);
+  pair.server.http2.go_away();
   pair.run();
   EXPECT_EQ(pair.client.take_told(), "goaway 2147483647 NO_ERROR, goaway 3 NO_ERROR");
   EXPECT_FALSE(pair.server.http2.finished());
@@ -498,10 +498,10 @@ TEST(Http2, ReadsUpTo16KiBAtATime) {
 
 TEST(Http2, AnIdleConnectionIsFinishedByTheSecondGoaway) {
   const auto server = opened();
-  server->http2.go_away(false);
+  server->http2.announce_shutdown();
   server->fill();
   EXPECT_FALSE(server->http2.finished());
-  server->http2.go_away(true);
+  server->http2.go_away();
   server->fill();
   EXPECT_TRUE(server->http2.finished());
 }

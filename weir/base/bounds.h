@@ -232,6 +232,37 @@ inline constexpr std::size_t http_pipeline_max = 256;
 inline constexpr Duration http_head_time_max = std::chrono::seconds{10};
 inline constexpr Duration http_body_time_max = std::chrono::seconds{30};
 
+// HTTP/2 (wire/http2.h): bytes of one call of receive(), streams of one connection, windows of a stream and of the
+// connection, and what all fields that one call decodes may take.
+inline constexpr std::size_t http2_receive_bytes_max = 16u << 10;
+inline constexpr std::size_t http2_streams_max = 128;
+inline constexpr std::size_t http2_stream_window_bytes = 64u << 10;
+inline constexpr std::size_t http2_connection_window_bytes = http2_streams_max * http2_stream_window_bytes;
+inline constexpr std::size_t http2_fields_bytes_max = 1u << 20;
+// Fields of one block, as a list (RFC 9113 §6.5.2). Past http_head_bytes_max the answer is 431. Past this the stream is
+// reset: one byte can name a field of 4 KiB, and validating 16,000 of those takes a tenth of a second.
+inline constexpr std::size_t http2_list_bytes_max = 128u << 10;
+// A header block that is sent.
+inline constexpr std::size_t http2_sent_block_bytes_max = 256u << 10;
+
+// HTTP/2 floods (wire/http2_meter.h). A header block that is received and its CONTINUATION frames.
+inline constexpr std::size_t http2_block_bytes_max = 256u << 10;
+inline constexpr std::size_t http2_continuations_max = 16;
+// Frames without content: how many at once, how many more each second, and what useful work earns.
+inline constexpr std::int64_t http2_idle_frames_max = 1000;
+inline constexpr Duration http2_idle_frame_every = std::chrono::seconds{1};
+inline constexpr std::int64_t http2_frames_earned_by_content = 2;
+inline constexpr std::int64_t http2_frames_earned_by_exchange = 8;
+// Streams that the peer makes end without a response. One that waited on us this long is a timeout and does not count.
+inline constexpr std::int64_t http2_resets_max = 200;
+inline constexpr Duration http2_reset_every = std::chrono::milliseconds{50};  // 20 a second
+inline constexpr Duration http2_reset_excused_after = std::chrono::milliseconds{10};
+// The library's own limits, behind ours: resets at once and each second, settings of one frame, unsent acknowledgments.
+inline constexpr std::uint64_t http2_library_resets_max = 20'000;
+inline constexpr std::uint64_t http2_library_resets_per_second = 2'000;
+inline constexpr std::size_t http2_settings_max = 32;
+inline constexpr std::size_t http2_unsent_acks_max = 1000;
+
 // Clients that a loop keeps in each of its two sketches, and the denials that it remembers of each of them.
 inline constexpr std::size_t top_keys_max = 1024;
 inline constexpr std::size_t denials_kept = 8;

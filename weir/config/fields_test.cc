@@ -10,7 +10,7 @@
 #include "weir/config/parse.h"
 #include "weir/config/settings.h"
 
-namespace weir::config {
+namespace weir::config::fields_test {
 namespace {
 
 // One line for every row for which `pick` is true, as a path.
@@ -70,4 +70,4 @@ TEST(Fields, AReloadKeepsWhatTakesARestartAndChangesTheRest) {
 }
 
 }  // namespace
-}  // namespace weir::config
+}  // namespace weir::config::fields_test

@@ -10,7 +10,7 @@
 
 #include "weir/wire/http2_frames_test.h"
 
-namespace weir {
+namespace weir::http2_flood_test {
 namespace {
 
 using namespace http2_frames;
@@ -304,4 +304,4 @@ TEST(Http2Flood, ABackendThatResetsItsStreamsIsNotAnAttacker) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::http2_flood_test

@@ -8,7 +8,7 @@
 
 #include "weir/wire/http2_frames_test.h"
 
-namespace weir {
+namespace weir::http2_meter_test {
 namespace {
 
 using namespace http2_frames;
@@ -217,4 +217,4 @@ TEST(Http2Meter, ExcusesAResetAfter10MillisecondsOfWaitingOnUs) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::http2_meter_test

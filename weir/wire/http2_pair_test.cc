@@ -12,7 +12,7 @@
 
 #include "weir/wire/http2_frames_test.h"
 
-namespace weir {
+namespace weir::http2_pair_test {
 namespace {
 
 using namespace http2_frames;
@@ -135,4 +135,4 @@ TEST(Http2Pair, DeliversEveryBodyHoweverTheTwoAreScheduled) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::http2_pair_test

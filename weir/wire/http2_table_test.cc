@@ -8,7 +8,7 @@
 
 #include "weir/wire/http2_frames_test.h"
 
-namespace weir {
+namespace weir::http2_table_test {
 namespace {
 
 using namespace http2_frames;
@@ -302,4 +302,4 @@ TEST(Http2Table, DecodesFieldsAsRfc7541Says) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::http2_table_test

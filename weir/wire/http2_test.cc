@@ -9,7 +9,7 @@
 
 #include "weir/wire/http2_frames_test.h"
 
-namespace weir {
+namespace weir::http2_test {
 namespace {
 
 using namespace http2_frames;
@@ -537,4 +537,4 @@ TEST(Http2, FreesAllMemoryOfTheLibrary) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::http2_test

@@ -277,7 +277,7 @@ config::Outcome Serving::load(const std::vector<config::Amendment>& amendments) 
   std::vector<SeenFile> read;
   // Looked at before it is read: what changes in between is seen as a change.
   if (reloader_ != nullptr) {
-    options.reading = [&](const std::string& path) { read.push_back({path, FileLook::at(path)}); };
+    options.reading = [&](const std::string& path) { read.push_back({path, FileVersion::at(path)}); };
   } else {
     options.read = [this](const std::string& path) { return files_.read(path); };
     read = files_.seen;

@@ -160,7 +160,7 @@ Result<std::string> StartFiles::read(const std::string& path) {
   const auto found = texts.find(path);
   if (found != texts.end()) return found->second;
   // First: what changes in between is seen as a change.
-  seen.push_back({path, FileLook::at(path)});
+  seen.push_back({path, FileVersion::at(path)});
   return texts.emplace(path, config::read_file({}, path, bounds::config_bytes_max)).first->second;
 }
 

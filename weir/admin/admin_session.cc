@@ -11,9 +11,9 @@
 
 namespace weir {
 
-using admin::Found;
 using admin::Outcome;
 using admin::Reply;
+using admin::RouteMatch;
 using admin::Stream;
 using admin::Work;
 

@@ -127,7 +127,7 @@ class Connection {
       if (parsed == resp::Parsed::broken || reply_.root().type == resp::Type::error) give_up("an answer is an error");
       return reply_.size();
     }
-    const HeadStep head = parse_response_head(bytes, false, head_);
+    const HeadResult head = parse_response_head(bytes, false, head_);
     if (head.problem || head_.framing.content == HttpContent::chunked) give_up("an answer is not as expected");
     if (head.size == 0 || bytes.size() < head.size + head_.framing.length) return 0;
     if (head_.status != 200) give_up("an answer is not 200");

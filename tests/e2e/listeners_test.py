@@ -96,7 +96,7 @@ class Crowds(unittest.TestCase):
             self.assertEqual(status(server, "http", "/healthz"), 200)
             self.assertEqual(status(server, "admin", "/metrics"), 200)
             self.assertEqual(server.resp("PING"), "+PONG\r\n")
-        self.assertIn("no room for more connections on 127.0.0.1:", server.end()[1])
+        self.assertIn("connection limit reached on 127.0.0.1:", server.end()[1])
 
     def test_an_idle_connection_is_closed_where_the_listener_says_when(self):
         server = Server(self, LISTEN % (", idle_timeout: 10ms", ""))

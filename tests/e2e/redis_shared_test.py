@@ -256,7 +256,7 @@ class Sharing(unittest.TestCase):
             self.assertEqual(check(server, "per-ip", "203.0.113.1"), 403)
         three, = self.serve(redis.port, count=1)
         self.assertEqual(check(three, "per-ip", "203.0.113.1"), 403)
-        self.assertIn("they are put back", one.end()[1] + two.end()[1])
+        self.assertIn("restoring them", one.end()[1] + two.end()[1])
 
     def wait_for_looks(self, redis, count):
         """Until a server has looked at both hashes that often."""
@@ -288,8 +288,8 @@ class Sharing(unittest.TestCase):
         until("changes are made again", lambda: admin(server, "PUT", "/ratelimit/adjust/orders/9", {"burst": 9})[0] == 200)
         self.wait_for_looks(redis, 4)
         log = server.end()[1]
-        self.assertEqual(log.count("are skipped"), 1, log)
-        self.assertEqual((log.count("are not shared"), log.count("are shared through Redis again")), (1, 1), log)
+        self.assertEqual(log.count("skipped: count="), 1, log)
+        self.assertEqual((log.count("not shared through Redis"), log.count("shared through Redis again")), (1, 1), log)
 
     def test_the_documented_acl_is_enough_and_less_costs_no_decision(self):
         with open(os.path.join(os.environ["WEIR_SOURCE"], "docs", "redis.md"), encoding="utf-8") as page:

@@ -172,15 +172,15 @@ class Change(TlsTest):
         with open(self.key + ".new", "w", encoding="utf-8") as file:
             file.write("not a key\n")
         os.rename(self.key + ".new", self.key)
-        # Said once for each listener, and once more when somebody asks.
+        # Logged once per listener, and once more on SIGHUP.
         said = [server.process.stderr.readline() for _ in range(3)]
         for _ in range(3):
             self.assertEqual(self.presented(server), "a")
             self.assertEqual(self.check(server), (200, True))
         server.process.send_signal(signal.SIGHUP)
-        while "reloaded" not in said[-1]:
+        while "certificate" in said[-1]:
             said.append(server.process.stderr.readline())
-        complaint = f"{self.key}: holds no private key in PEM form; the certificate in use stays in use"
+        complaint = f"TLS certificate not reloaded, keeping the previous one: {self.key}: contains no PEM private key"
         self.assertEqual([complaint in line for line in said[:-1]], [True] * 6, said)
         self.assertEqual(self.check(server), (200, True))
 
@@ -188,8 +188,8 @@ class Change(TlsTest):
         make_certificate(self.directory, "other")
         path = os.path.join(self.directory, "weir.yaml")
         for tls, sentence in (("{cert: none.pem, key: a.key}", "none.pem: No such file or directory"),
-                              ("{cert: a.pem, key: a.pem}", "a.pem: holds no private key in PEM form"),
-                              ("{cert: a.key, key: a.key}", "a.key: holds no certificate in PEM form"),
+                              ("{cert: a.pem, key: a.pem}", "a.pem: contains no PEM private key"),
+                              ("{cert: a.key, key: a.key}", "a.key: contains no PEM certificate"),
                               ("{cert: a.pem, key: other.key}", "other.key: is not the private key of the certificate in")):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(policy(tls))

@@ -1,14 +1,14 @@
-// The lists of those who always pass and those who never do: GET, POST and DELETE /ratelimit/access/{allow|deny}.
+// The allow and the deny list: GET, POST and DELETE /ratelimit/access/{allow|deny}.
 #include <array>
 #include <functional>
 
 #include "weir/admin/audit.h"
+#include "weir/admin/background_reply.h"
 #include "weir/admin/body.h"
 #include "weir/admin/calls.h"
-#include "weir/admin/changing.h"
 #include "weir/admin/key_search.h"
+#include "weir/admin/known_change.h"
 #include "weir/admin/target.h"
-#include "weir/admin/writing.h"
 #include "weir/base/text.h"
 #include "weir/config/values.h"
 #include "weir/identify/handle.h"
@@ -53,7 +53,7 @@ std::string text_of(const Policy& policy, const AccessEntry& entry) {
   return text;
 }
 
-// The entry of operators for the same client that is in force, as JSON.
+// Returns the operators' entry in force for the same client, as JSON.
 std::string entry_before(const KnownKeeper& keeper, const Policy& policy, const AccessEntry& entry, Wall wall) {
   for (const AccessEntry& other : keeper.entries(entry.list, wall)) {
     if (selector_of(other) == selector_of(entry)) return text_of(policy, other);
@@ -61,16 +61,16 @@ std::string entry_before(const KnownKeeper& keeper, const Policy& policy, const 
   return {};
 }
 
-// Whom a call is about, as its texts say.
-struct Client {
+// The client of a call, as given.
+struct ClientFields {
   std::string ip;
   std::string apikey;
   std::string limit;
   std::string id;
 };
 
-// Whom it is about: exactly one of ip, apikey, or limit and id.
-std::optional<Reply> name_client(const Policy& policy, const Client& client, AccessEntry& entry) {
+// Sets the client of the entry: exactly one of ip, apikey, or limit and id.
+std::optional<Reply> name_client(const Policy& policy, const ClientFields& client, AccessEntry& entry) {
   const auto& [ip, apikey, limit, id] = client;
   const int kinds = (ip.empty() ? 0 : 1) + (apikey.empty() ? 0 : 1) + (limit.empty() && id.empty() ? 0 : 1);
   if (kinds != 1) return refuse(400, "bad_value", "an entry needs exactly one of ip, apikey, or limit and id");
@@ -83,7 +83,7 @@ std::optional<Reply> name_client(const Policy& policy, const Client& client, Acc
     return refuse(400, "bad_value", "apikey: env: and file: are refused over the admin API; send the key itself");
   }
   entry.apikey = apikey;
-  if (limit.empty() != id.empty()) return refuse(400, "bad_value", "limit and id go together");
+  if (limit.empty() != id.empty()) return refuse(400, "bad_value", "limit and id must be given together");
   if (limit.empty()) return {};
   auto target = target_of(policy, limit, id);
   if (auto* reply = std::get_if<Reply>(&target)) return std::move(*reply);
@@ -98,7 +98,7 @@ std::optional<Error> read_end(JsonValue object, Wall wall, AccessEntry& entry) {
   if (!lasts) return lasts.error();
   const auto expires = text_field(object, "expires");
   if (!expires) return expires.error();
-  if (*lasts && *expires) return Error{Fault::invalid, "for and expires exclude each other"};
+  if (*lasts && *expires) return Error{Fault::invalid, "give either for or expires, not both"};
   if (*lasts) {
     if (**lasts > bounds::window_max) return Error{Fault::invalid, "for must not be longer than 100 years"};
     entry.expires = std::chrono::ceil<std::chrono::milliseconds>(wall + **lasts);
@@ -112,7 +112,8 @@ std::optional<Error> read_end(JsonValue object, Wall wall, AccessEntry& entry) {
   return {};
 }
 
-// Nobody locks himself out, by his address or by his id of a limit that is keyed by it.
+// Returns whether a deny entry matches the caller, by address or by an id of a limit keyed by address. Such an entry is
+// refused.
 bool hits_caller(const Policy& policy, const AccessEntry& entry, std::string_view peer) {
   const Result<IpAddress> address = IpAddress::parse(peer);
   if (entry.list != AccessEntry::List::deny || !address) return false;
@@ -123,8 +124,8 @@ bool hits_caller(const Policy& policy, const AccessEntry& entry, std::string_vie
   return own && *own == entry.id;
 }
 
-// An entry about an API key stores the key or its full handle. Where one is there for this client already it is meant,
-// whichever way it was named: there is one entry per client.
+// An entry for an API key stores the key or its full handle. Uses the form of an existing entry, so that there is one
+// entry per client, however it is named.
 void use_stored_form(const Known& known, const std::string& key, const std::string& handle, Wall wall,
                      AccessEntry& entry) {
   for (const AccessList* const list : {&known.entries(), &known.blocks()}) {
@@ -145,8 +146,8 @@ void use_stored_form(const Known& known, const std::string& key, const std::stri
 
 using Act = std::function<Outcome(const std::shared_ptr<const Policy>& policy, const AccessEntry& entry)>;
 
-// Calls `act` with the entry once it says whom it is about. A handle is searched for first.
-Outcome with_client(AdminShared& shared, const Request& request, const Client& client, AccessEntry entry,
+// Calls `act` with the entry once its client is known. Searches for the key of a handle first.
+Outcome with_client(AdminShared& shared, const Request& request, const ClientFields& client, AccessEntry entry,
                     const Act& act) {
   const std::shared_ptr<const Policy> policy = shared.reloader.policy();
   const Wall wall = request.now.wall;
@@ -175,7 +176,7 @@ Outcome with_client(AdminShared& shared, const Request& request, const Client& c
   return act(policy, entry);
 }
 
-std::optional<Reply> read_entry(AdminShared& shared, const Request& request, Client& client, AccessEntry& entry) {
+std::optional<Reply> read_entry(AdminShared& shared, const Request& request, ClientFields& client, AccessEntry& entry) {
   static constexpr std::array<std::string_view, 7> kFields = {"ip",     "apikey", "limit",  "id",
                                                               "reason", "for",    "expires"};
   std::optional<JsonValue> object;
@@ -210,13 +211,13 @@ Outcome list_entries(AdminShared& shared, const Request& request) {
     json.end_array().end_object();
     return reply;
   };
-  return std::make_unique<Writing>(shared.background_tasks, write);
+  return std::make_unique<BackgroundReply>(shared.background_tasks, write);
 }
 
 Outcome add_entry(AdminShared& shared, const Request& request) {
   const auto list = list_of(request.parts[0]);
   if (!list) return no_such_list(request.parts[0]);
-  Client client;
+  ClientFields client;
   AccessEntry read;
   read.list = *list;
   if (auto refused = read_entry(shared, request, client, read)) return std::move(*refused);
@@ -224,10 +225,10 @@ Outcome add_entry(AdminShared& shared, const Request& request) {
                      [&shared, wall = request.now.wall, peer = std::string(request.peer), word = request.parts[0]](
                          const std::shared_ptr<const Policy>& policy, const AccessEntry& entry) -> Outcome {
                        if (hits_caller(*policy, entry, peer))
-                         return refuse(409, "conflict", "that is your own address, " + peer);
+                         return refuse(409, "conflict", "a deny entry must not match your own address, " + peer);
                        const auto before = std::make_shared<std::string>();
                        const std::string after = text_of(*policy, entry);
-                       return std::make_unique<Changing>(
+                       return std::make_unique<KnownChange>(
                            shared.background_tasks,
                            [&keeper = shared.keeper, policy, entry, wall, before](const KnownKeeper::Done& done) {
                              *before = entry_before(keeper, *policy, entry, wall);
@@ -246,37 +247,36 @@ Outcome remove_entry(AdminShared& shared, const Request& request) {
   const auto list = list_of(request.parts[0]);
   if (!list) return no_such_list(request.parts[0]);
   const Parameters& given = request.parameters;
-  Client client{std::string(given["ip"]), std::string(given["apikey"]), std::string(given["limit"]),
-                std::string(given["id"])};
+  ClientFields client{std::string(given["ip"]), std::string(given["apikey"]), std::string(given["limit"]),
+                      std::string(given["id"])};
   AccessEntry selector;
-  // A whole key belongs in a body, not in an address.
+  // An API key may be sent in a body, not in a URL.
   if (!request.content.empty()) {
     if (auto refused = read_entry(shared, request, client, selector)) return std::move(*refused);
   }
   selector.list = *list;
-  return with_client(
-      shared, request, client, std::move(selector),
-      [&shared, wall = request.now.wall, who = std::string(caller(request)), word = request.parts[0]](
-          const std::shared_ptr<const Policy>& policy, const AccessEntry& entry) -> Outcome {
-        const auto before = std::make_shared<std::string>();
-        return std::make_unique<Changing>(
-            shared.background_tasks,
-            [&keeper = shared.keeper, policy, entry, wall, before](const KnownKeeper::Done& done) {
-              *before = entry_before(keeper, *policy, entry, wall);
-              keeper.remove(entry, wall, done);
-            },
-            [&shared, who, word, before](bool found, Now now) {
-              if (!found) {
-                return refuse(
-                    404, "not_found",
-                    "no such entry was added at run time; those of the configuration end with the configuration");
-              }
-              audit(shared, who, now.wall, "access remove", word, *before, {});
-              Reply reply;
-              reply.content = R"({"removed":1})";
-              return reply;
-            });
-      });
+  return with_client(shared, request, client, std::move(selector),
+                     [&shared, wall = request.now.wall, who = std::string(caller(request)), word = request.parts[0]](
+                         const std::shared_ptr<const Policy>& policy, const AccessEntry& entry) -> Outcome {
+                       const auto before = std::make_shared<std::string>();
+                       return std::make_unique<KnownChange>(
+                           shared.background_tasks,
+                           [&keeper = shared.keeper, policy, entry, wall, before](const KnownKeeper::Done& done) {
+                             *before = entry_before(keeper, *policy, entry, wall);
+                             keeper.remove(entry, wall, done);
+                           },
+                           [&shared, who, word, before](bool found, Now now) {
+                             if (!found) {
+                               return refuse(404, "not_found",
+                                             "no such entry was added at run time; to remove an entry of the "
+                                             "configuration, change the configuration");
+                             }
+                             audit(shared, who, now.wall, "access remove", word, *before, {});
+                             Reply reply;
+                             reply.content = R"({"removed":1})";
+                             return reply;
+                           });
+                     });
 }
 
 }  // namespace weir::admin

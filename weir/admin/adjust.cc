@@ -1,14 +1,14 @@
-// Other numbers for one id, for a while: GET, PUT and DELETE /ratelimit/adjust.
+// Temporary numbers for one id: GET, PUT and DELETE /ratelimit/adjust.
 #include <array>
 #include <functional>
 
 #include "weir/admin/audit.h"
+#include "weir/admin/background_reply.h"
 #include "weir/admin/body.h"
 #include "weir/admin/calls.h"
-#include "weir/admin/changing.h"
 #include "weir/admin/key_search.h"
+#include "weir/admin/known_change.h"
 #include "weir/admin/target.h"
-#include "weir/admin/writing.h"
 #include "weir/base/text.h"
 
 namespace weir::admin {
@@ -20,7 +20,7 @@ Reply bad_value(const Error& error) {
   return refuse(400, error.fault == Fault::too_large ? "too_large" : "bad_value", error.detail);
 }
 
-// The numbers with which it is in force; what it leaves open comes from what holds without it.
+// Writes the numbers in force: those of the adjustment, and for missing ones those without it.
 void write_adjustment(const Policy& policy, const Adjustment& adjustment, Wall wall, JsonWriter& json) {
   const NamedLimit* const limit = policy.find(adjustment.limit);
   json.begin_object().key("limit").string(adjustment.limit);
@@ -49,7 +49,7 @@ std::string text_of(const Policy& policy, const Adjustment* adjustment, Wall wal
   return text;
 }
 
-// The body's numbers.
+// Reads the numbers of the body.
 std::optional<Error> read_numbers(JsonValue object, Wall wall, Adjustment& adjustment) {
   const auto burst = count_field(object, "burst");
   if (!burst) return burst.error();
@@ -65,7 +65,7 @@ std::optional<Error> read_numbers(JsonValue object, Wall wall, Adjustment& adjus
   adjustment.count = *count;
   adjustment.period = *period;
   if (*rate) {
-    if (*count || *period) return Error{Fault::invalid, "rate says what count and period say: give one or the other"};
+    if (*count || *period) return Error{Fault::invalid, "give either rate, or count and period, not both"};
     adjustment.count = (*rate)->count;
     adjustment.period = (*rate)->period;
   }
@@ -83,15 +83,15 @@ const Adjustment* live_adjustment(const Policy& policy, const Target& target, co
   return found != nullptr && found->live(wall) ? found : nullptr;
 }
 
-// Puts the adjustment in force for one client, `id` as in bucket keys. The adjustment's own id is what it stores.
+// Applies the adjustment to one client, `id` as in bucket keys. The adjustment's own id is the form that it stores.
 Outcome put_adjustment(AdminShared& shared, const std::shared_ptr<const Policy>& policy, const Target& target,
                        Adjustment adjustment, Wall wall) {
   const auto& [limit, id] = target;
   adjustment.hash_mark = policy->hash_mark(*limit);
   const auto without = policy->in_force(*limit, id, Known(), wall);
   if (limit->quota && !limit->numbers && limit->schedule.empty() && !without.numbers) {
-    return bad_value({Fault::invalid, "limit " + quote(limit->name) + " has nothing but a quota, and an adjustment " +
-                                          "changes a rate and a burst; an override may have another quota"});
+    return bad_value({Fault::invalid, "limit " + quote(limit->name) + " has only a quota, and an adjustment " +
+                                          "changes a rate and a burst; use an override to change a quota"});
   }
   const auto numbers = adjusted(adjustment, without.numbers ? &*without.numbers : nullptr);
   if (!numbers) return bad_value(numbers.error());
@@ -103,16 +103,16 @@ Outcome put_adjustment(AdminShared& shared, const std::shared_ptr<const Policy>&
   }
   const std::shared_ptr<const Known> known = shared.keeper.known().current();
   const Adjustment* const old = live_adjustment(*policy, {limit, id}, *known, wall);
-  if (old != nullptr) adjustment.id = old->id;  // one per client, however it was named
+  if (old != nullptr) adjustment.id = old->id;  // one adjustment per client, however it is named
   const std::string before = text_of(*policy, old, wall);
   const std::string after = text_of(*policy, &adjustment, wall);
-  return std::make_unique<Changing>(
+  return std::make_unique<KnownChange>(
       shared.background_tasks,
       [&keeper = shared.keeper, adjustment, wall](const KnownKeeper::Done& done) {
         keeper.adjust(adjustment, wall, done);
       },
-      [&shared, who = adjustment.added_by, whom = shown(*policy, target), before, after](bool, Now now) {
-        audit(shared, who, now.wall, "adjust", whom, before, after);
+      [&shared, who = adjustment.added_by, name = shown(*policy, target), before, after](bool, Now now) {
+        audit(shared, who, now.wall, "adjust", name, before, after);
         Reply reply;
         reply.content = after;
         return reply;
@@ -125,7 +125,7 @@ Outcome end_adjustment(AdminShared& shared, const std::shared_ptr<const Policy>&
   const Adjustment* const old = live_adjustment(*policy, target, *known, wall);
   const std::string stored = old == nullptr ? target.id : old->id;
   const std::string before = text_of(*policy, old, wall);
-  return std::make_unique<Changing>(
+  return std::make_unique<KnownChange>(
       shared.background_tasks,
       [&keeper = shared.keeper, limit = target.limit->name, stored, wall](const KnownKeeper::Done& done) {
         keeper.unadjust(limit, stored, wall, done);
@@ -139,7 +139,7 @@ Outcome end_adjustment(AdminShared& shared, const std::shared_ptr<const Policy>&
       });
 }
 
-// Calls `act` with the client that limit and id name, and with what an adjustment of it stores.
+// Calls `act` with the client of limit and id, and with the form that an adjustment stores.
 Outcome with_target(AdminShared& shared, const Request& request, std::string_view limit, std::string_view id,
                     std::function<Outcome(const std::shared_ptr<const Policy>&, const Target&, std::string)> act) {
   const std::shared_ptr<const Policy> policy = shared.reloader.policy();
@@ -179,18 +179,18 @@ Outcome unadjust(AdminShared& shared, const Request& request, std::string_view l
                      });
 }
 
-// The limit and the id that a body names.
-struct Named {
+// The limit and the id in a body.
+struct LimitAndId {
   std::string limit;
   std::string id;
 };
-std::variant<Named, Reply> read_named(JsonValue object) {
+std::variant<LimitAndId, Reply> read_named(JsonValue object) {
   auto limit = text_field(object, "limit");
   if (!limit) return bad_value(limit.error());
   auto id = text_field(object, "id");
   if (!id) return bad_value(id.error());
-  if (!*limit || !*id) return refuse(400, "bad_value", "limit and id are needed: whom to adjust");
-  return Named{std::move(**limit), std::move(**id)};
+  if (!*limit || !*id) return refuse(400, "bad_value", "limit and id are required");
+  return LimitAndId{std::move(**limit), std::move(**id)};
 }
 
 }  // namespace
@@ -204,7 +204,7 @@ Outcome list_adjustments(AdminShared& shared, const Request& request) {
     json.end_array().end_object();
     return reply;
   };
-  return std::make_unique<Writing>(shared.background_tasks, write);
+  return std::make_unique<BackgroundReply>(shared.background_tasks, write);
 }
 
 Outcome adjust_in_path(AdminShared& shared, const Request& request) {
@@ -220,7 +220,7 @@ Outcome adjust_in_body(AdminShared& shared, const Request& request) {
   if (auto refused = read_object(shared, request, kFields, object)) return std::move(*refused);
   auto named = read_named(*object);
   if (auto* reply = std::get_if<Reply>(&named)) return std::move(*reply);
-  const auto& [limit, id] = std::get<Named>(named);
+  const auto& [limit, id] = std::get<LimitAndId>(named);
   return adjust(shared, request, *object, limit, id);
 }
 
@@ -234,7 +234,7 @@ Outcome unadjust_in_body(AdminShared& shared, const Request& request) {
   if (auto refused = read_object(shared, request, kFields, object)) return std::move(*refused);
   auto named = read_named(*object);
   if (auto* reply = std::get_if<Reply>(&named)) return std::move(*reply);
-  const auto& [limit, id] = std::get<Named>(named);
+  const auto& [limit, id] = std::get<LimitAndId>(named);
   return unadjust(shared, request, limit, id);
 }
 

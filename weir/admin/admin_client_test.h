@@ -1,4 +1,4 @@
-// An operator's desk and a client's: calls of the admin API against a real pipeline and table, without sockets.
+// Calls the admin API, and checks requests like a client, against a real pipeline and table without sockets.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace weir::admin {
 
-struct Told {
+struct HttpReply {
   int status = 0;
   std::string content;
   std::string allow;
@@ -31,17 +31,17 @@ struct Told {
 class AdminClient final : public Asker {
  public:
   explicit AdminClient(std::string_view more = {}, KnownArchive* archive = nullptr)
-      : around(bucket_scan_, more, archive) {}
+      : fixture(bucket_scan_, more, archive) {}
 
-  // One request; more fields, each with its CRLF.
-  Told call(std::string_view method, std::string_view target, std::string_view content = {},
-            std::string_view fields = "Content-Type: application/json\r\n") {
-    AdminSession session(around.front(), peer);
+  // Sends one request. `fields` are more header fields, each with its CRLF.
+  HttpReply call(std::string_view method, std::string_view target, std::string_view content = {},
+                 std::string_view fields = "Content-Type: application/json\r\n") {
+    AdminSession session(fixture.shared(), peer);
     std::string out;
     talk(session, request(method, target, content, fields), out);
     return read(out, method == "HEAD");
   }
-  Told get(std::string_view target) { return call("GET", target, {}, {}); }
+  HttpReply get(std::string_view target) { return call("GET", target, {}, {}); }
 
   static std::string request(std::string_view method, std::string_view target, std::string_view content = {},
                              std::string_view fields = {}) {
@@ -51,7 +51,7 @@ class AdminClient final : public Asker {
     return text.append("\r\n").append(content);
   }
 
-  // Until the session has nothing more to do by itself.
+  // Runs until the session has no more work of its own.
   void talk(AdminSession& session, std::string_view bytes, std::string& out) {
     Queries queries;
     const auto taken = session.receive(bytes, queries, out);
@@ -66,7 +66,7 @@ class AdminClient final : public Asker {
     session_ = nullptr;
   }
 
-  // What a client is told.
+  // Returns the answer that a client gets.
   Result<Answer> check(std::string_view limit, std::string_view id, Count cost = 1) {
     const NamedCharge charge{limit, id, cost};
     Query query;
@@ -89,7 +89,7 @@ class AdminClient final : public Asker {
     last_ = answer;
   }
 
-  Now now() { return around.clock().now(); }
+  Now now() { return fixture.clock().now(); }
 
  private:
   void answer(Queries& queries) {
@@ -99,16 +99,16 @@ class AdminClient final : public Asker {
     pipeline_.flush(now());
   }
 
-  static Told read(const std::string& out, bool head) {
+  static HttpReply read(const std::string& out, bool head) {
     ResponseReader reader(head);
-    Told told;
+    HttpReply reply;
     const auto step = reader.next(out);
     EXPECT_EQ(step.event, ResponseReader::Event::response) << out;
-    told.status = reader.head().status;
-    told.content = without_newline(reader.content());
-    told.keep_alive = reader.head().framing.keep_alive;
-    if (const HttpHeader* allow = reader.head().headers.find("Allow")) told.allow = allow->value;
-    return told;
+    reply.status = reader.head().status;
+    reply.content = without_newline(reader.content());
+    reply.keep_alive = reader.head().framing.keep_alive;
+    if (const HttpHeader* allow = reader.head().headers.find("Allow")) reply.allow = allow->value;
+    return reply;
   }
 
   std::unique_ptr<Table> table_ =
@@ -117,11 +117,11 @@ class AdminClient final : public Asker {
 
  public:
   std::string peer = "127.0.0.1";
-  Around around;
+  AdminFixture fixture;
 
  private:
-  MemoryStore store_{*table_, around.clock()};
-  Pipeline pipeline_{around.reloader().published(), around.keeper().known(), store_, around.metrics, around.clock()};
+  MemoryStore store_{*table_, fixture.clock()};
+  Pipeline pipeline_{fixture.reloader().published(), fixture.keeper().known(), store_, fixture.metrics, fixture.clock()};
   AdminSession* session_ = nullptr;
   std::string* out_ = nullptr;
   Result<Answer> last_ = Error{Fault::internal, {}};

@@ -11,14 +11,14 @@
 namespace weir::admin_conformance_test {
 namespace {
 
-// One program for all sessions: the kit opens thousands, and none of them changes anything.
-admin::Around& around() {
+// One fixture for all sessions: the kit opens thousands, and none of them changes anything.
+admin::AdminFixture& fixture() {
   static const std::unique_ptr<Table> table =
       std::move(*Table::create({.buckets_max = 1000, .names = true, .huge_pages = false}, HashKey{1, 2}));
   static MemoryBucketScan bucket_scan{*table};
-  static admin::Around around{bucket_scan};
-  around.log.clear();
-  return around;
+  static admin::AdminFixture fixture{bucket_scan};
+  fixture.log.clear();
+  return fixture;
 }
 
 std::string get(std::string_view path) {
@@ -30,21 +30,21 @@ std::string reset(std::string_view path, std::string_view fields = {}) {
          std::string(fields) + "Content-Length: 2\r\n\r\n{}";
 }
 
-// Of the clock that stands still in front_test.h.
+// The time of the fixture's clock, which does not advance.
 constexpr std::string_view kDate = "Date: Tue, 14 Nov 2023 22:13:20 GMT\r\n";
 constexpr std::string_view kDateAndEnd = "Date: Tue, 14 Nov 2023 22:13:20 GMT\r\nConnection: close\r\n";
 
 Conversation admin_conversation() {
   Conversation talk;
   talk.name = "Admin";
-  talk.open = [] { return std::make_unique<AdminSession>(around().front(), "127.0.0.1"); };
+  talk.open = [] { return std::make_unique<AdminSession>(fixture().shared(), "127.0.0.1"); };
   talk.input = get("/healthz") + reset("/ratelimit/reset/per-ip:203.0.113.9") + get("/ratelimit/top") +
                get("/ratelimit/clients") + reset("/ratelimit/reset/12345678?limit=orders", "Expect: 100-continue\r\n");
   const std::string before = response("200 OK", kDate, R"({"status":"alive"})") +
                              response("200 OK", kDate, R"({"reset":1})") +
                              response("200 OK", kDate, R"({"by":"requests","clients":[]})") +
                              response("200 OK", kDate, R"({"clients":[],"cursor":""})") + std::string(kHttpContinue);
-  // A limit with overrides may have a quota beside its bucket.
+  // A limit with overrides may have a quota in addition to its bucket.
   talk.output = before + response("200 OK", kDate, R"({"reset":2})");
   talk.drained_output =
       response("200 OK", kDate, R"({"status":"alive"})") + response("200 OK", kDateAndEnd, R"({"reset":1})");
@@ -64,7 +64,7 @@ Conversation admin_conversation() {
        error("431 Request Header Fields Too Large", "header_too_large", "the request line is longer than 63 KiB",
              kDateAndEnd)},
       {"large content", "PUT /ratelimit/config HTTP/1.1\r\nHost: h\r\nContent-Length: 1048577\r\n\r\n",
-       error("413 Content Too Large", "too_large", "the content is larger than this server takes", kDateAndEnd)},
+       error("413 Content Too Large", "too_large", "the content is larger than the server accepts", kDateAndEnd)},
   };
   return talk;
 }

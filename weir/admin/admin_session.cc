@@ -11,18 +11,18 @@
 
 namespace weir {
 
-using admin::Found;
 using admin::Outcome;
 using admin::Reply;
+using admin::RouteMatch;
 using admin::Stream;
 using admin::Work;
 
 namespace {
 
-// How often a stream looks for events, and how long it is silent at most: a proxy may take silence for an end.
+// How often a stream checks for events, and its longest silence: a proxy may close a silent connection.
 constexpr Duration kStreamEvery = std::chrono::milliseconds{50};
 constexpr Duration kStreamSilence = std::chrono::seconds{15};
-// What a stream writes at once, while the peer takes it.
+// Bytes a stream writes at once.
 constexpr std::size_t kStreamBytes = 64 << 10;
 
 }  // namespace
@@ -30,7 +30,7 @@ constexpr std::size_t kStreamBytes = 64 << 10;
 Result<std::size_t> AdminSession::receive(std::string_view bytes, Queries& queries, std::string& out) {
   std::size_t used = 0;
   while (!closing_ && work_ == nullptr && out.size() < bounds::unsent_bytes_max) {
-    const RequestReader::Step step = reader_.next(bytes.substr(used));
+    const RequestReader::ReadResult step = reader_.next(bytes.substr(used));
     used += step.consumed;
     switch (step.event) {
       case RequestReader::Event::more: {
@@ -61,12 +61,12 @@ Result<std::size_t> AdminSession::receive(std::string_view bytes, Queries& queri
       }
     }
   }
-  // What comes behind the last request, or while a stream goes on, is not for us.
+  // Input after the last request or during a stream is ignored.
   return closing_ ? bytes.size() : used;
 }
 
-// What the head alone makes impossible.
-std::optional<Reply> AdminSession::refuse_head(const Found& found) const {
+// Returns the refusal if the head alone is enough to refuse the request.
+std::optional<Reply> AdminSession::refuse_head(const RouteMatch& found) const {
   const RequestHead& head = reader_.head();
   if (head.method == "OPTIONS" && (!found.allow.empty() || head.path == "*")) return {};
   if (found.allow.empty()) return admin::refuse(404, "not_found", "there is nothing at " + quote(head.path));
@@ -79,7 +79,7 @@ std::optional<Reply> AdminSession::refuse_head(const Found& found) const {
   return admin::refusal(head, found.route->needs, shared_.reloader.current()->settings.admin, shared_.loopback);
 }
 
-Outcome AdminSession::call(const Found& found) {
+Outcome AdminSession::call(const RouteMatch& found) {
   const RequestHead& head = reader_.head();
   if (auto refused = refuse_head(found)) return std::move(*refused);
   if (head.method == "OPTIONS") {
@@ -87,7 +87,7 @@ Outcome AdminSession::call(const Found& found) {
     write_field("Allow", found.allow.empty() ? "GET, HEAD, POST, PUT, DELETE, OPTIONS" : found.allow, reply.fields);
     return reply;
   }
-  if (found.bad_escape) return admin::refuse(400, "bad_value", "the path has a broken escape; '%' is written %25");
+  if (found.bad_escape) return admin::refuse(400, "bad_value", "the path has an invalid escape; write '%' as %25");
   admin::Request request;
   request.method = head.method;
   request.parts = found.parts;
@@ -132,7 +132,7 @@ void AdminSession::reply(std::uint64_t sequence, const Result<Answer>& answer, s
   if (--missing_ == 0) advance(nullptr, out);
 }
 
-// `queries` is null where nothing can be asked: after answers.
+// `queries` is null where no query can be made: after answers.
 void AdminSession::advance(Queries* queries, std::string& out) {
   const Now now = shared_.clock.now();
   std::optional<Outcome> outcome = work_->step(now);
@@ -147,7 +147,7 @@ void AdminSession::advance(Queries* queries, std::string& out) {
   begin(std::move(*next), *queries, out);
 }
 
-// Server-sent events (WHATWG HTML §9.2), until either side ends: so there is no length, and nothing comes after it.
+// Server-sent events (WHATWG HTML §9.2), until either side closes. So there is no length and no further reply.
 void AdminSession::begin(const Stream& stream, std::string& out) {
   out += "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: close\r\n";
   write_date_field(std::chrono::floor<std::chrono::seconds>(shared_.clock.now().wall), out);
@@ -156,22 +156,22 @@ void AdminSession::begin(const Stream& stream, std::string& out) {
   if (pending_.head_only) return;
   out += ": decisions as they happen\n\n";
   stream_ = stream.queue;
-  last_words_ = shared_.clock.now().time;
-  next_wake_ = last_words_ + kStreamEvery;
+  last_sent_ = shared_.clock.now().time;
+  next_wake_ = last_sent_ + kStreamEvery;
 }
 
-void AdminSession::pump(std::string& out) {
+void AdminSession::send_events(std::string& out) {
   const Time now = shared_.clock.now().time;
   next_wake_ = now + kStreamEvery;
-  if (out.size() >= kStreamBytes) return;  // what the peer does not take waits in the queue, and is dropped there
+  if (out.size() >= kStreamBytes) return;  // a slow peer's events wait in the queue, which drops the excess
   const EventQueue::Taken taken = stream_->take(kStreamBytes);
   if (taken.dropped > 0) out += "event: dropped\ndata: {\"dropped\":" + std::to_string(taken.dropped) + "}\n\n";
   for (const std::string& event : taken.events) out.append("event: decision\ndata: ").append(event).append("\n\n");
   if (!taken.events.empty() || taken.dropped > 0) {
-    last_words_ = now;
-  } else if (now - last_words_ >= kStreamSilence) {
+    last_sent_ = now;
+  } else if (now - last_sent_ >= kStreamSilence) {
     out += ":\n\n";
-    last_words_ = now;
+    last_sent_ = now;
   }
 }
 
@@ -181,7 +181,7 @@ Time AdminSession::wake_at() const noexcept {
 }
 
 void AdminSession::wake(Time, Queries& queries, std::string& out) {
-  if (stream_ != nullptr) return pump(out);
+  if (stream_ != nullptr) return send_events(out);
   if (work_ != nullptr && missing_ == 0) advance(&queries, out);
 }
 

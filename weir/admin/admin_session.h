@@ -1,5 +1,5 @@
-// The admin API over HTTP/1.1: one request after another. In: bytes. Out: answers, questions for the pipeline where a
-// call needs a bucket, and streams of events. Which calls there are is the table in router.cc.
+// The admin API over HTTP/1.1, one request at a time. In: bytes. Out: replies, queries for the pipeline where a call
+// needs a bucket, and event streams. router.cc lists the calls.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace weir {
 
 class AdminSession final : public Session {
  public:
-  // The shared outlives the session. `peer` is the caller's address; empty: a UNIX socket.
+  // `shared` must outlive the session. `peer` is the caller's address; empty for a UNIX socket.
   AdminSession(admin::AdminShared& shared, std::string_view peer)
       : shared_(shared), reader_(shared.head), peer_(peer) {}
 
@@ -35,36 +35,36 @@ class AdminSession final : public Session {
   void drain(std::string& out) override;
 
  private:
-  // Of the request that is being answered: the head is gone when the work is done.
-  struct Pending {
+  // What the reply needs of its request: the head is gone when the work is done.
+  struct PendingReply {
     bool http11 = true;
     bool keep_alive = true;
     bool head_only = false;
   };
 
   void handle(Queries& queries, std::string& out);
-  std::optional<admin::Reply> refuse_head(const admin::Found& found) const;
-  admin::Outcome call(const admin::Found& found);
+  std::optional<admin::Reply> refuse_head(const admin::RouteMatch& found) const;
+  admin::Outcome call(const admin::RouteMatch& found);
   void begin(std::unique_ptr<admin::Work> work, Queries& queries, std::string& out);
   void begin(const admin::Stream& stream, std::string& out);
   void advance(Queries* queries, std::string& out);
-  void pump(std::string& out);
+  void send_events(std::string& out);
   void write(const admin::Reply& reply, std::string& out);
 
   admin::AdminShared& shared_;
   RequestReader reader_;
   std::string peer_;
-  Pending pending_;
+  PendingReply pending_;
   std::unique_ptr<admin::Work> work_;
-  std::size_t missing_ = 0;           // answers that the work waits for
-  std::uint64_t first_sequence_ = 0;  // of its questions
+  std::size_t missing_ = 0;           // answers that the work still needs
+  std::uint64_t first_sequence_ = 0;  // of its queries
   std::uint64_t next_sequence_ = 0;
   std::shared_ptr<EventQueue> stream_;
-  Time now_ = Time::max();    // never told
-  Time since_ = Time::max();  // the peer began what is waited for
-  Time next_wake_ = Time{};   // of work or stream
-  Time last_words_ = Time{};  // of the stream
-  bool closing_ = false;      // nothing more is read
+  Time now_ = Time::max();    // at() was not called yet
+  Time since_ = Time::max();  // when the incomplete request started
+  Time next_wake_ = Time{};   // of the work or the stream
+  Time last_sent_ = Time{};   // on the stream
+  bool closing_ = false;      // no more input is read
 };
 
 }  // namespace weir

@@ -18,21 +18,21 @@ class NoBuckets final : public weir::BucketScan {
 };
 
 // Returns when the background thread has run everything that was queued.
-void finish_errands(weir::admin::BackgroundTasks& background_tasks) {
+void finish_background_tasks(weir::admin::BackgroundTasks& background_tasks) {
   std::promise<void> reached;
   if (background_tasks.run([&reached] { reached.set_value(); })) reached.get_future().wait();
 }
 
 std::string talk(std::string_view first, std::string_view second) {
   NoBuckets bucket_scan;
-  weir::admin::Around around(bucket_scan);
-  weir::AdminSession session(around.front(), "127.0.0.1");
+  weir::admin::AdminFixture fixture(bucket_scan);
+  weir::AdminSession session(fixture.shared(), "127.0.0.1");
   weir::Queries queries;
   std::string out;
   std::string pending;
   for (const std::string_view piece : {first, second}) {
     pending += piece;
-    // As a connection does: again, until nothing moves.
+    // Like a connection: repeats until nothing changes.
     for (bool more = true; more && !session.finished();) {
       queries.clear();
       const auto taken = session.receive(pending, queries, out);
@@ -40,7 +40,7 @@ std::string talk(std::string_view first, std::string_view second) {
       pending.erase(0, *taken);
       for (const weir::Asked& asked : queries.all()) session.reply(asked.sequence, weir::Answer{}, out);
       for (int i = 0; i < 100 && session.working(); ++i) {
-        finish_errands(around.front().background_tasks);
+        finish_background_tasks(fixture.shared().background_tasks);
         queries.clear();
         session.wake(weir::Time{}, queries, out);
         for (const weir::Asked& asked : queries.all()) session.reply(asked.sequence, weir::Answer{}, out);

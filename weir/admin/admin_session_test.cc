@@ -1,4 +1,4 @@
-// Who may call what, and what the API says to everything else.
+// Authorization, and the replies to invalid calls.
 #include "weir/admin/admin_session.h"
 
 #include <gtest/gtest.h>
@@ -15,53 +15,53 @@ std::string bearer(std::string_view token) {
   return "Authorization: Bearer " + std::string(token) + "\r\n" + std::string(kJson);
 }
 
-TEST(AdminSession, AnswersProbesToEverybody) {
-  AdminClient desk(kTokens);
-  EXPECT_EQ(desk.get("/healthz").content, R"({"status":"alive"})");
-  EXPECT_EQ(desk.get("/readyz").content, R"({"status":"ready"})");
-  EXPECT_EQ(desk.get("/readyz?deep=true").status, 200);
-  EXPECT_EQ(desk.get("/startz").content, R"({"status":"started"})");
+TEST(AdminSession, AnswersProbesWithoutAToken) {
+  AdminClient api(kTokens);
+  EXPECT_EQ(api.get("/healthz").content, R"({"status":"alive"})");
+  EXPECT_EQ(api.get("/readyz").content, R"({"status":"ready"})");
+  EXPECT_EQ(api.get("/readyz?deep=true").status, 200);
+  EXPECT_EQ(api.get("/startz").content, R"({"status":"started"})");
 }
 
-TEST(AdminSession, WantsATokenWhereThereAreTokens) {
-  AdminClient desk(kTokens);
+TEST(AdminSession, RequiresATokenIfTokensAreConfigured) {
+  AdminClient api(kTokens);
   for (const std::string_view path : {"/metrics", "/ratelimit/stats", "/ratelimit/clients", "/ratelimit/events"}) {
-    EXPECT_EQ(desk.get(path).status, 401) << path;
-    EXPECT_EQ(desk.get(path).error(), "unauthorized");
-    EXPECT_EQ(desk.call("GET", path, {}, bearer("nobody")).status, 401) << path;
-    EXPECT_EQ(desk.call("GET", path, {}, bearer("")).status, 401) << path;
+    EXPECT_EQ(api.get(path).status, 401) << path;
+    EXPECT_EQ(api.get(path).error(), "unauthorized");
+    EXPECT_EQ(api.call("GET", path, {}, bearer("nobody")).status, 401) << path;
+    EXPECT_EQ(api.call("GET", path, {}, bearer("")).status, 401) << path;
   }
   for (const std::string_view token : {"reader", "writer"}) {
-    EXPECT_EQ(desk.call("GET", "/metrics", {}, bearer(token)).status, 200);
-    EXPECT_EQ(desk.call("GET", "/ratelimit/stats", {}, bearer(token)).status, 200);
+    EXPECT_EQ(api.call("GET", "/metrics", {}, bearer(token)).status, 200);
+    EXPECT_EQ(api.call("GET", "/ratelimit/stats", {}, bearer(token)).status, 200);
   }
 }
 
-TEST(AdminSession, AWriteWithoutTheWriteTokenChangesNothing) {
-  AdminClient desk(kTokens);
-  EXPECT_TRUE(desk.allowed("orders", "1", 5));
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all?confirm=all", "{}", kJson).status, 401);
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all?confirm=all", "{}", bearer("reader")).status, 403);
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all?confirm=all", "{}", bearer("reader")).error(), "forbidden");
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50})", bearer("reader")).status, 403);
-  EXPECT_EQ(desk.call("POST", "/ratelimit/access/deny", R"({"ip":"10.0.0.1"})", kJson).status, 401);
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"burst":50}}})", kJson).status, 401);
-  EXPECT_FALSE(desk.allowed("orders", "1"));
-  EXPECT_TRUE(desk.around.log.empty());
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/all?confirm=all", "{}", bearer("writer")).status, 200);
-  EXPECT_TRUE(desk.allowed("orders", "1"));
+TEST(AdminSession, WriteWithoutTheWriteTokenChangesNothing) {
+  AdminClient api(kTokens);
+  EXPECT_TRUE(api.allowed("orders", "1", 5));
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset/all?confirm=all", "{}", kJson).status, 401);
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset/all?confirm=all", "{}", bearer("reader")).status, 403);
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset/all?confirm=all", "{}", bearer("reader")).error(), "forbidden");
+  EXPECT_EQ(api.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50})", bearer("reader")).status, 403);
+  EXPECT_EQ(api.call("POST", "/ratelimit/access/deny", R"({"ip":"10.0.0.1"})", kJson).status, 401);
+  EXPECT_EQ(api.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"burst":50}}})", kJson).status, 401);
+  EXPECT_FALSE(api.allowed("orders", "1"));
+  EXPECT_TRUE(api.fixture.log.empty());
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset/all?confirm=all", "{}", bearer("writer")).status, 200);
+  EXPECT_TRUE(api.allowed("orders", "1"));
 }
 
-TEST(AdminSession, WithoutTokensAWriteMustProveThatNoWebPageMadeIt) {
-  AdminClient desk;
-  const Told plain = desk.call("POST", "/ratelimit/reset/ip:10.0.0.1", {}, {});
+TEST(AdminSession, WithoutTokensRefusesWritesThatAWebPageCouldSend) {
+  AdminClient api;
+  const HttpReply plain = api.call("POST", "/ratelimit/reset/ip:10.0.0.1", {}, {});
   EXPECT_EQ(plain.status, 415);
   EXPECT_EQ(plain.error(), "unsupported_media_type");
   EXPECT_EQ(
-      desk.call("POST", "/ratelimit/reset/ip:10.0.0.1", "a=b", "Content-Type: application/x-www-form-urlencoded\r\n")
+      api.call("POST", "/ratelimit/reset/ip:10.0.0.1", "a=b", "Content-Type: application/x-www-form-urlencoded\r\n")
           .status,
       415);
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/ip:10.0.0.1").status, 200);
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset/ip:10.0.0.1").status, 200);
   EXPECT_TRUE(is_loopback_host("localhost"));
   EXPECT_TRUE(is_loopback_host("LOCALHOST:9090"));
   EXPECT_TRUE(is_loopback_host("127.0.0.1:9090"));
@@ -73,14 +73,14 @@ TEST(AdminSession, WithoutTokensAWriteMustProveThatNoWebPageMadeIt) {
 }
 
 TEST(AdminSession, WithoutTokensReadsEventsAndWritesNeedALoopbackHost) {
-  AdminClient desk;
+  AdminClient api;
   const auto status_of = [&](std::string_view line, std::string_view host) {
-    AdminSession session(desk.around.front(), "127.0.0.1");
+    AdminSession session(api.fixture.shared(), "127.0.0.1");
     std::string out;
-    desk.talk(session,
-              std::string(line) + " HTTP/1.1\r\nHost: " + std::string(host) +
-                  "\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n",
-              out);
+    api.talk(session,
+             std::string(line) + " HTTP/1.1\r\nHost: " + std::string(host) +
+                 "\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n",
+             out);
     return out.substr(9, 3);
   };
   for (const std::string_view line : {"GET /ratelimit/stats", "GET /ratelimit/clients", "GET /ratelimit/events",
@@ -91,48 +91,48 @@ TEST(AdminSession, WithoutTokensReadsEventsAndWritesNeedALoopbackHost) {
   EXPECT_EQ(status_of("GET /healthz", "evil.example"), "200");
 }
 
-TEST(AdminSession, IsClosedToTheWorldWhenTokensAreGone) {
-  AdminClient desk;
-  desk.around.front().loopback = false;  // as after a reload that took the tokens away
-  EXPECT_EQ(desk.get("/ratelimit/stats").status, 401);
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reload").status, 401);
-  EXPECT_EQ(desk.get("/healthz").status, 200);
+TEST(AdminSession, RefusesRemoteCallsWhenTokensAreRemoved) {
+  AdminClient api;
+  api.fixture.shared().loopback = false;  // as after a reload that removed the tokens
+  EXPECT_EQ(api.get("/ratelimit/stats").status, 401);
+  EXPECT_EQ(api.call("POST", "/ratelimit/reload").status, 401);
+  EXPECT_EQ(api.get("/healthz").status, 200);
 }
 
-TEST(AdminSession, SaysWhatAPathTakes) {
-  AdminClient desk;
-  const Told wrong = desk.call("DELETE", "/ratelimit/config");
+TEST(AdminSession, ReportsTheMethodsOfAPath) {
+  AdminClient api;
+  const HttpReply wrong = api.call("DELETE", "/ratelimit/config");
   EXPECT_EQ(wrong.status, 405);
   EXPECT_EQ(wrong.error(), "method_not_allowed");
   EXPECT_EQ(wrong.allow, "GET, HEAD, PUT, OPTIONS");
-  const Told options = desk.call("OPTIONS", "/ratelimit/access/deny");
+  const HttpReply options = api.call("OPTIONS", "/ratelimit/access/deny");
   EXPECT_EQ(options.status, 204);
   EXPECT_EQ(options.allow, "GET, HEAD, POST, DELETE, OPTIONS");
-  EXPECT_EQ(desk.call("OPTIONS", "*").status, 204);
+  EXPECT_EQ(api.call("OPTIONS", "*").status, 204);
   for (const std::string_view path : {"/", "/ratelimit", "/ratelimit/", "/ratelimit/stats/", "/ratelimit/clients/x",
                                       "/ratelimit/reset/", "/metrics/x", "/nothing"}) {
-    EXPECT_EQ(desk.get(path).status, 404) << path;
+    EXPECT_EQ(api.get(path).status, 404) << path;
   }
 }
 
 TEST(AdminSession, AnswersHeadWithoutContent) {
-  AdminClient desk;
-  const Told told = desk.call("HEAD", "/ratelimit/stats", {}, {});
-  EXPECT_EQ(told.status, 200);
-  EXPECT_EQ(told.content, "");
+  AdminClient api;
+  const HttpReply reply = api.call("HEAD", "/ratelimit/stats", {}, {});
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.content, "");
 }
 
-TEST(AdminSession, RefusesParametersThatNobodyReads) {
-  AdminClient desk;
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/1?limti=orders").error(), "unknown_field");
-  EXPECT_EQ(desk.get("/ratelimit/clients?limit=orders&limit=orders").error(), "bad_value");
-  EXPECT_EQ(desk.get("/ratelimit/clients?prefix=%zz").error(), "bad_value");
-  EXPECT_EQ(desk.get("/ratelimit/clients/orders/%2").error(), "bad_value");
+TEST(AdminSession, RefusesUnknownParameters) {
+  AdminClient api;
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset/1?limti=orders").error(), "unknown_field");
+  EXPECT_EQ(api.get("/ratelimit/clients?limit=orders&limit=orders").error(), "bad_value");
+  EXPECT_EQ(api.get("/ratelimit/clients?prefix=%zz").error(), "bad_value");
+  EXPECT_EQ(api.get("/ratelimit/clients/orders/%2").error(), "bad_value");
 }
 
-TEST(AdminSession, TellsAPeerThatTakesTooLong) {
-  AdminClient desk;
-  AdminSession session(desk.around.front(), "127.0.0.1");
+TEST(AdminSession, AnswersARequestThatTakesTooLongWith408) {
+  AdminClient api;
+  AdminSession session(api.fixture.shared(), "127.0.0.1");
   Queries queries;
   std::string out;
   EXPECT_EQ(session.deadline(), Time::max());
@@ -144,19 +144,19 @@ TEST(AdminSession, TellsAPeerThatTakesTooLong) {
   EXPECT_TRUE(session.finished());
 }
 
-TEST(AdminSession, StreamsDecisionsAndTellsWhatItDropped) {
-  AdminClient desk;
-  AdminSession session(desk.around.front(), "127.0.0.1");
+TEST(AdminSession, StreamsDecisionsAndReportsDroppedOnes) {
+  AdminClient api;
+  AdminSession session(api.fixture.shared(), "127.0.0.1");
   std::string out;
-  desk.talk(session, AdminClient::request("GET", "/ratelimit/events?limit=orders&allowed=false"), out);
+  api.talk(session, AdminClient::request("GET", "/ratelimit/events?limit=orders&allowed=false"), out);
   EXPECT_TRUE(out.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n")) << out;
   EXPECT_FALSE(session.finished());
   ASSERT_NE(session.wake_at(), Time::max());
   Queries queries;
   out.clear();
-  EXPECT_TRUE(desk.allowed("orders", "1", 5));
-  EXPECT_TRUE(desk.allowed("per-ip", "10.0.0.1"));
-  for (int i = 0; i < 5000; ++i) EXPECT_FALSE(desk.allowed("orders", "1"));
+  EXPECT_TRUE(api.allowed("orders", "1", 5));
+  EXPECT_TRUE(api.allowed("per-ip", "10.0.0.1"));
+  for (int i = 0; i < 5000; ++i) EXPECT_FALSE(api.allowed("orders", "1"));
   while (out.find("\"dropped\"") == out.npos && out.size() < (1u << 20)) {
     const std::size_t before = out.size();
     std::string more;
@@ -171,12 +171,12 @@ TEST(AdminSession, StreamsDecisionsAndTellsWhatItDropped) {
   EXPECT_NE(out.find("event: dropped\ndata: {\"dropped\":"), out.npos);
   std::string full(1u << 17, 'x');
   session.wake(session.wake_at(), queries, full);
-  EXPECT_EQ(full.size(), 1u << 17) << "a peer that takes nothing gets nothing more";
+  EXPECT_EQ(full.size(), 1u << 17) << "a peer that does not read gets no more";
   session.drain(out);
   EXPECT_TRUE(session.finished());
-  EXPECT_EQ(desk.get("/ratelimit/events?limit=nope").error(), "unknown_limit");
-  EXPECT_EQ(desk.get("/ratelimit/events?allowed=maybe").error(), "bad_value");
-  EXPECT_EQ(desk.get("/ratelimit/events?sample=0").error(), "bad_value");
+  EXPECT_EQ(api.get("/ratelimit/events?limit=nope").error(), "unknown_limit");
+  EXPECT_EQ(api.get("/ratelimit/events?allowed=maybe").error(), "bad_value");
+  EXPECT_EQ(api.get("/ratelimit/events?sample=0").error(), "bad_value");
 }
 
 }  // namespace

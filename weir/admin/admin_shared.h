@@ -1,5 +1,5 @@
-// What the admin API can see and do: the program around it, as references. One per loop, shared by its sessions; filled
-// where the server is built.
+// The objects that the admin API reads and changes. One per loop, shared by its sessions; filled where the server is
+// built.
 #pragma once
 
 #include <functional>
@@ -20,21 +20,21 @@
 
 namespace weir::admin {
 
-// Outlives the sessions.
+// Must outlive the sessions.
 struct AdminShared {
-  Reloader& reloader;       // the policy and every setting in force, tokens among them
+  Reloader& reloader;       // the policy and all settings in force, including tokens
   KnownKeeper& keeper;      // adjustments and access lists
-  BucketScan& bucket_scan;  // this loop's
+  BucketScan& bucket_scan;  // of this loop
   Events& events;
   BackgroundTasks& background_tasks;
   const Health& health;
   const Clock& clock;
   std::function<std::vector<const LoopMetrics*>()> loops;
   std::function<Gauges()> gauges;
-  std::function<void(const AuditEntry&)> log;  // written at every level
-  bool loopback = true;                        // the listener can be reached from this machine only
+  std::function<void(const AuditEntry&)> log;  // written at every log level
+  bool loopback = true;                        // the listener is reachable from this machine only
 
-  // The sessions' workbench: nothing on it survives a call.
+  // Scratch objects of the sessions. Nothing in them outlives a call.
   RequestHead head{};
   JsonReader json{};
 };

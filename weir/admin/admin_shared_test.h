@@ -1,4 +1,4 @@
-// A program around the admin API, small but real: for its tests and its fuzzer.
+// The objects that the admin API needs, for its tests and its fuzzer.
 #pragma once
 
 #include <memory>
@@ -33,10 +33,10 @@ inline config::Outcome load_test_policy(std::string_view more, const std::vector
   return config::parse(std::string(kTestPolicy) + std::string(more), "weir.yaml", options);
 }
 
-// `more` is configuration behind kTestPolicy.
-class Around {
+// `more` is appended to kTestPolicy.
+class AdminFixture {
  public:
-  explicit Around(BucketScan& bucket_scan, std::string_view more = {}, KnownArchive* archive = nullptr)
+  explicit AdminFixture(BucketScan& bucket_scan, std::string_view more = {}, KnownArchive* archive = nullptr)
       : keeper_(archive),
         reloader_(std::get<config::Loaded>(load_test_policy(more, {})),
                   {[text = std::string(more)](const auto& amendments) { return load_test_policy(text, amendments); },
@@ -59,7 +59,7 @@ class Around {
     health_.ready = true;
   }
 
-  AdminShared& front() { return shared_; }
+  AdminShared& shared() { return shared_; }
   KnownKeeper& keeper() { return keeper_; }
   Reloader& reloader() { return reloader_; }
   Events& events() { return events_; }
@@ -74,7 +74,7 @@ class Around {
   ManualClock clock_{Time{std::chrono::seconds{10}}, Wall{std::chrono::seconds{1'700'000'000}}};
   KnownKeeper keeper_{nullptr, {}, &clock_};
   Reloader reloader_;
-  BackgroundTasks background_tasks_;  // ends before what its thread uses
+  BackgroundTasks background_tasks_;  // destroyed before the members that its thread uses
   AdminShared shared_;
 };
 

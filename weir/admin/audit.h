@@ -1,4 +1,4 @@
-// Every write leaves a record in the log.
+// Writes the audit record of a change to the log.
 #pragma once
 
 #include <string_view>
@@ -9,12 +9,12 @@
 
 namespace weir::admin {
 
-// "127.0.0.1", or "local" for a UNIX socket.
+// Returns the caller's address, or "local" for a UNIX socket.
 inline std::string_view caller(const Request& request) noexcept {
   return request.peer.empty() ? std::string_view("local") : request.peer;
 }
 
-// `before` and `after` are JSON; empty: nothing.
+// `before` and `after` are JSON; empty means nothing.
 inline void audit(const AdminShared& shared, std::string_view who, Wall wall, std::string_view action,
                   std::string_view target, std::string_view before, std::string_view after) {
   shared.log({wall, who, action, target, before, after});

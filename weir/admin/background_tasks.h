@@ -1,9 +1,7 @@
-// A thread for what takes longer than a loop may wait: reading a configuration with a million overrides takes a second,
-// and a change of the access lists waits for the disk.
-// One task after another, in the order given.
+// Runs tasks that would block a loop too long: reading a configuration with a million overrides takes a second, and a
+// change of the access lists waits for the disk. Tasks run one at a time, in order.
 //
-// Thread safety: all of it. The thread starts with the first task and ends with the object, after the task it is
-// at.
+// Thread-safe. The thread starts with the first task. The destructor waits for the running task.
 #pragma once
 
 #include <condition_variable>
@@ -21,7 +19,7 @@ class BackgroundTasks {
   BackgroundTasks(const BackgroundTasks&) = delete;
   BackgroundTasks& operator=(const BackgroundTasks&) = delete;
 
-  // False: bounds::background_tasks_max wait already.
+  // Queues a task. Returns false if bounds::background_tasks_max are already waiting.
   bool run(std::function<void()> task);
 
  private:

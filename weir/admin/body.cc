@@ -29,9 +29,9 @@ std::optional<Reply> read_object(AdminShared& shared, const Request& request, st
   }
   for (const auto& [key, member] : value->members()) {
     if (std::ranges::find(known, key) != known.end()) continue;
-    std::string sentence = "unknown field " + quote(key) + "; known are ";
-    for (std::size_t i = 0; i < known.size(); ++i) sentence.append(i == 0 ? "" : ", ").append(known[i]);
-    return refuse(400, "unknown_field", sentence);
+    std::string message = "unknown field " + quote(key) + "; known are ";
+    for (std::size_t i = 0; i < known.size(); ++i) message.append(i == 0 ? "" : ", ").append(known[i]);
+    return refuse(400, "unknown_field", message);
   }
   object = *value;
   return {};
@@ -68,7 +68,7 @@ Result<std::optional<Rate>> rate_field(JsonValue object, std::string_view name) 
   const bool number = value->is(JsonKind::number);
   if (!number && !value->is(JsonKind::string)) return bad_field(name, "must be a rate such as \"200/s\", or a number");
   const Result<Rate> rate = parse_rate(number ? std::string(value->number()) + "/s" : std::string(value->string()));
-  if (!rate) return rate.error();  // it names itself
+  if (!rate) return rate.error();  // the error names the value
   return std::optional<Rate>(*rate);
 }
 

@@ -1,4 +1,4 @@
-// The JSON objects that writes bring along. Strict: a field nobody reads is an error.
+// Reads the JSON objects in the content of writes. Strict: an unknown field is an error.
 #pragma once
 
 #include <optional>
@@ -14,17 +14,17 @@
 
 namespace weir::admin {
 
-// An object with some of these fields, or the refusal: 415, bad_json, unknown_field, bad_value. Valid until the
-// shared's reader reads again.
+// Reads an object that has only `known` fields, or returns the refusal: 415, bad_json, unknown_field, bad_value.
+// `object` is valid until the shared JSON reader reads again.
 std::optional<Reply> read_object(AdminShared& shared, const Request& request, std::span<const std::string_view> known,
                                  std::optional<JsonValue>& object);
 
-// Fields of that object; absent or null: nothing. The Error names the field and the rule.
+// Read one field of the object; nullopt if it is absent or null. The Error names the field and the rule.
 Result<std::optional<std::string>> text_field(JsonValue object, std::string_view name);
 Result<std::optional<Count>> count_field(JsonValue object, std::string_view name);
-// "10m". More than zero.
+// A duration such as "10m", greater than zero.
 Result<std::optional<Duration>> duration_field(JsonValue object, std::string_view name);
-// "200/s", or 200, which is 200/s.
+// A rate such as "200/s"; a number n means n per second.
 Result<std::optional<Rate>> rate_field(JsonValue object, std::string_view name);
 
 }  // namespace weir::admin

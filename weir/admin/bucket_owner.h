@@ -1,5 +1,5 @@
-// From a bucket's key in the store back to whom it counts: "6@signin~pro:12345678" is the id 12345678 of the limit with
-// the number 6 on the route signin, in the tier pro.
+// Parses a bucket's key: "6@signin~pro:12345678" is the id 12345678 of the limit with number 6, on the route signin, in
+// the tier pro.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@
 
 namespace weir::admin {
 
-// Keys of buckets that callers bring along begin with this (server/pipeline.cc).
+// Prefix of the keys of callers' own buckets, which belong to no limit (server/pipeline.cc).
 inline constexpr std::string_view kOwnPrefix = "*:";
 
-// Views into the key.
+// The texts are views into the key.
 struct BucketOwner {
-  const NamedLimit* limit = nullptr;  // null: a bucket of a caller's own
+  const NamedLimit* limit = nullptr;  // null: a caller's own bucket
   std::string_view route;             // empty: none
   std::string_view id;
   std::string_view tier = {};  // empty: none
@@ -28,7 +28,7 @@ class BucketOwners {
  public:
   explicit BucketOwners(std::shared_ptr<const Policy> policy);
 
-  // Nothing: a limit that is no longer there, or no key at all.
+  // Returns nullopt if the limit no longer exists or the key is invalid.
   std::optional<BucketOwner> find(std::string_view key) const;
   const Policy& policy() const noexcept { return *policy_; }
 
@@ -37,11 +37,11 @@ class BucketOwners {
   std::unordered_map<std::string, const NamedLimit*> by_prefix_;
 };
 
-// The key of that limit's bucket for an id as Policy::bucket_id() gives it.
+// Returns the key of the limit's bucket for an id as returned by Policy::bucket_id().
 std::string bucket_key(const NamedLimit& limit, std::string_view route, std::string_view bucket_id,
                        std::string_view tier = {});
 
-// For what people are shown (core/identifier.h).
+// For display (core/identifier.h).
 Label label_of(const BucketOwner& owner);
 
 }  // namespace weir::admin

@@ -1,14 +1,14 @@
-// One client's bucket, and forgetting buckets: GET /ratelimit/clients/{limit}/{id} and POST /ratelimit/reset/{id}. Both
-// ask the pipeline, as clients do, so that they work on any store.
+// One client's buckets and the reset of buckets: GET /ratelimit/clients/{limit}/{id} and POST /ratelimit/reset/{id}.
+// Both use the pipeline, so that they work on any store.
 #include <algorithm>
 #include <array>
 
 #include "weir/admin/audit.h"
 #include "weir/admin/body.h"
 #include "weir/admin/calls.h"
-#include "weir/admin/changing.h"
 #include "weir/admin/client_row.h"
 #include "weir/admin/key_search.h"
+#include "weir/admin/known_change.h"
 #include "weir/admin/target.h"
 #include "weir/base/text.h"
 #include "weir/protocol/http/answer_json.h"
@@ -16,7 +16,7 @@
 namespace weir::admin {
 namespace {
 
-// Where the buckets of a limit may lie: without a route, and of a limit per route on each of them.
+// Returns the routes on which a limit may have buckets: none, and for a limit per route each of them.
 std::vector<std::string_view> routes_of(const Policy& policy, const NamedLimit& limit) {
   std::vector<std::string_view> all{std::string_view{}};
   if (!limit.per_route) return all;
@@ -24,15 +24,15 @@ std::vector<std::string_view> routes_of(const Policy& policy, const NamedLimit& 
   return all;
 }
 
-// Whose buckets a limit may have: its own, and each tier's.
+// Returns the tiers of which a limit may have buckets: none, and each tier.
 std::vector<std::string_view> tiers_of(const NamedLimit& limit) {
   std::vector<std::string_view> all{std::string_view{}};
   for (const Tier& tier : limit.tiers) all.push_back(tier.name);
   return all;
 }
 
-// Looks at every bucket of one id of one limit; the strictest stands for the client, and of several tiers' one that is
-// not full.
+// Reads every bucket of one id of one limit. The strictest represents the client; of buckets in several tiers, one that
+// is not full.
 class ClientView final : public Work {
  public:
   ClientView(const AdminShared& shared, std::shared_ptr<const Policy> policy, Target target, Now now)
@@ -61,8 +61,8 @@ class ClientView final : public Work {
     if (!answer) {
       error_ = answer.error();
     } else if (answer->verdict.degraded) {
-      // Decided without the store: full buckets that nobody has seen.
-      error_ = Error{Fault::unavailable, "the store cannot be asked"};
+      // Decided without the store: these buckets were not read.
+      error_ = Error{Fault::unavailable, "the store is unavailable"};
     } else if (!answer->verdict.all.empty()) {
       answers_[index] = answer->verdict.all[answer->verdict.strictest];
     }
@@ -79,7 +79,7 @@ class ClientView final : public Work {
     const BucketOwner plain{target_.limit, {}, target_.id};
     ClientRow row = clients_.full_row(owners_.empty() ? plain : owners_[strictest], kind_of(strictest), now);
     if (!touched && row.counters == nullptr && !sourced_ && denied_by_ == nullptr) {
-      return refuse(404, "not_found", "nothing is known of " + shown(*policy_, target_) + ": its bucket is full");
+      return refuse(404, "not_found", "client " + shown(*policy_, target_) + " is not known: its bucket is full");
     }
     if (!answers_.empty()) {
       row.remaining = answers_[strictest].remaining;
@@ -93,23 +93,23 @@ class ClientView final : public Work {
       for (const Wall denial : row.counters->denials) json.string(print_instant(denial));
     }
     json.end_array();
-    write_half(Kind::bucket, "rate", now, json);
-    write_half(Kind::quota, "quota", now, json);
+    write_kind(Kind::bucket, "rate", now, json);
+    write_kind(Kind::quota, "quota", now, json);
     write_block(json);
     json.end_object();
     return reply;
   }
 
  private:
-  // What is left in buckets of two tiers does not compare: one that is used says more than one that is full.
+  // Remaining tokens of two tiers do not compare: a used bucket says more than a full one.
   bool stricter(std::size_t a, std::size_t b) const {
     const auto used = [&](std::size_t i) { return answers_[i].reset_after > Duration::zero(); };
     if (owners_[a].tier != owners_[b].tier && used(a) != used(b)) return used(a);
     return answers_[a].remaining < answers_[b].remaining;
   }
 
-  // The limit's rate, or its quota: the numbers in force and what is left of the strictest such bucket.
-  void write_half(Kind kind, std::string_view name, Now now, JsonWriter& json) const {
+  // Writes the limit's rate or its quota: the numbers in force and the rest of the strictest such bucket.
+  void write_kind(Kind kind, std::string_view name, Now now, JsonWriter& json) const {
     std::optional<std::size_t> strictest;
     for (std::size_t i = 0; i < answers_.size(); ++i) {
       if (kind_of(i) != kind) continue;
@@ -158,8 +158,8 @@ class ClientView final : public Work {
   std::shared_ptr<const Policy> policy_;
   Clients clients_;
   Target target_;
-  bool sourced_ = false;                    // an adjustment or an override is about this very id
-  const AccessEntry* denied_by_ = nullptr;  // the policy's or what is known's
+  bool sourced_ = false;                    // an adjustment or an override exists for this id
+  const AccessEntry* denied_by_ = nullptr;  // in the policy or in Known
   std::vector<std::unique_ptr<std::string>> keys_;
   std::vector<BucketOwner> owners_;
   std::vector<Query> queries_;
@@ -167,7 +167,7 @@ class ClientView final : public Work {
   std::optional<Error> error_;
 };
 
-// By what the deny list may know somebody whom a limit counts.
+// Returns every form in which the deny list may have the client of a target.
 std::vector<AccessEntry> selectors_of(const std::vector<Target>& targets) {
   std::vector<AccessEntry> all;
   for (const Target& target : targets) {
@@ -183,8 +183,8 @@ std::vector<AccessEntry> selectors_of(const std::vector<Target>& targets) {
   return all;
 }
 
-// Ends automatic blocks beside a reset; operators' entries stay.
-class Unblocking {
+// Removes automatic blocks together with a reset; keeps operators' entries.
+class BlockRemoval {
  public:
   void begin(BackgroundTasks& background_tasks, std::function<void(const KnownKeeper::Done& done)> change) {
     const auto finish = [](bool changed, Now) {
@@ -192,14 +192,14 @@ class Unblocking {
       reply.content = changed ? "true" : "false";
       return reply;
     };
-    changing_ = std::make_unique<Changing>(background_tasks, std::move(change), finish);
+    change_ = std::make_unique<KnownChange>(background_tasks, std::move(change), finish);
   }
-  // Nothing to wait for: it is done, or was never begun. `refused` gets the reply if it was not possible.
+  // Returns true if it is done or was never started. `refused` is the reply if it failed.
   bool done(Now now, std::optional<Reply>& refused) {
-    if (changing_ == nullptr) return true;
-    std::optional<Outcome> outcome = changing_->step(now);
+    if (change_ == nullptr) return true;
+    std::optional<Outcome> outcome = change_->step(now);
     if (!outcome) return false;
-    changing_.reset();
+    change_.reset();
     Reply& reply = std::get<Reply>(*outcome);
     if (reply.status == 200) {
       found_ = reply.content;
@@ -208,7 +208,7 @@ class Unblocking {
     }
     return true;
   }
-  // A reset's reply.
+  // Returns the reply of a reset.
   Reply reply(std::uint64_t forgotten) const {
     Reply reply;
     JsonWriter json(reply.content);
@@ -217,16 +217,16 @@ class Unblocking {
     json.end_object();
     return reply;
   }
-  Duration pause() const noexcept { return changing_ == nullptr ? Duration::zero() : changing_->pause(); }
+  Duration pause() const noexcept { return change_ == nullptr ? Duration::zero() : change_->pause(); }
 
  private:
-  std::unique_ptr<Changing> changing_;
-  std::string found_;  // whether there was a block to end; empty: not asked
+  std::unique_ptr<KnownChange> change_;
+  std::string found_;  // whether there was a block; empty: not requested
 };
 
-class Forgetting final : public Work {
+class BucketReset final : public Work {
  public:
-  Forgetting(AdminShared& shared, std::string who, std::shared_ptr<const Policy> policy, std::vector<Target> targets)
+  BucketReset(AdminShared& shared, std::string who, std::shared_ptr<const Policy> policy, std::vector<Target> targets)
       : shared_(shared), who_(std::move(who)), policy_(std::move(policy)), targets_(std::move(targets)) {
     for (const Target& target : targets_) {
       if (target.limit == nullptr) {
@@ -237,7 +237,7 @@ class Forgetting final : public Work {
         for (const std::string_view tier : tiers_of(*target.limit)) {
           forget(bucket_key(*target.limit, route, target.id, tier), Kind::bucket);
         }
-        // An override or a tier may have a quota though the limit has none.
+        // An override or a tier may have a quota even if the limit has none.
         const bool quotas = target.limit->quota || target.limit->overrides.size() > 0 || !target.limit->tiers.empty();
         if (quotas) forget(bucket_key(*target.limit, route, target.id), Kind::quota);
       }
@@ -256,25 +256,25 @@ class Forgetting final : public Work {
   }
 
   void unblock(Wall now) {
-    unblocking_.begin(shared_.background_tasks,
-                      [&keeper = shared_.keeper, selectors = selectors_of(targets_),
-                       now](const KnownKeeper::Done& done) { keeper.unblock(selectors, now, done); });
+    block_removal_.begin(shared_.background_tasks,
+                         [&keeper = shared_.keeper, selectors = selectors_of(targets_),
+                          now](const KnownKeeper::Done& done) { keeper.unblock(selectors, now, done); });
   }
 
   std::optional<Outcome> step(Now now) override {
     std::optional<Reply> refused;
-    if (!unblocking_.done(now, refused)) return {};
+    if (!block_removal_.done(now, refused)) return {};
     if (error_) return refuse(*error_);
     if (refused) return refused;
-    std::string whom;
-    for (const Target& target : targets_) whom += (whom.empty() ? "" : ", ") + shown(*policy_, target);
-    Reply reply = unblocking_.reply(forgotten_);
+    std::string names;
+    for (const Target& target : targets_) names += (names.empty() ? "" : ", ") + shown(*policy_, target);
+    Reply reply = block_removal_.reply(forgotten_);
     std::string before;
     JsonWriter(before).begin_object().key("buckets").number(static_cast<std::int64_t>(forgotten_)).end_object();
-    audit(shared_, who_, now.wall, "reset", whom, before, R"({"buckets":0})");
+    audit(shared_, who_, now.wall, "reset", names, before, R"({"buckets":0})");
     return reply;
   }
-  Duration pause() const noexcept override { return unblocking_.pause(); }
+  Duration pause() const noexcept override { return block_removal_.pause(); }
 
  private:
   void forget(std::string key, Kind kind) {
@@ -295,22 +295,24 @@ class Forgetting final : public Work {
   std::vector<Query> queries_;
   std::uint64_t forgotten_ = 0;
   std::optional<Error> error_;
-  Unblocking unblocking_;
+  BlockRemoval block_removal_;
 };
 
-// Everything, a part at a time: requests go on in between.
-class ForgettingAll final : public Work {
+// Resets all buckets, a part at a time, so that requests continue in between.
+class ResetAll final : public Work {
  public:
-  ForgettingAll(AdminShared& shared, const Request& request, bool unblock)
+  ResetAll(AdminShared& shared, const Request& request, bool unblock)
       : shared_(shared), who_(caller(request)), progress_(std::make_shared<Progress>()) {
     if (!unblock) return;
-    unblocking_.begin(shared.background_tasks, [&keeper = shared.keeper, wall = request.now.wall](
-                                                   const KnownKeeper::Done& done) { keeper.unblock_all(wall, done); });
+    block_removal_.begin(shared.background_tasks,
+                         [&keeper = shared.keeper, wall = request.now.wall](const KnownKeeper::Done& done) {
+                           keeper.unblock_all(wall, done);
+                         });
   }
 
   std::optional<Outcome> step(Now now) override {
     std::optional<Reply> refused;
-    if (!unblocking_.done(now, refused)) return {};
+    if (!block_removal_.done(now, refused)) return {};
     if (refused) return refused;
     if (progress_->waiting) return {};
     if (!progress_->over && !progress_->error) {
@@ -333,10 +335,10 @@ class ForgettingAll final : public Work {
     std::string before;
     JsonWriter(before).begin_object().key("buckets").number(forgotten).end_object();
     audit(shared_, who_, now.wall, "reset", "all", before, R"({"buckets":0})");
-    return unblocking_.reply(progress_->forgotten);
+    return block_removal_.reply(progress_->forgotten);
   }
   Duration pause() const noexcept override {
-    return progress_->waiting ? std::chrono::milliseconds{1} : unblocking_.pause();
+    return progress_->waiting ? std::chrono::milliseconds{1} : block_removal_.pause();
   }
 
  private:
@@ -351,20 +353,20 @@ class ForgettingAll final : public Work {
   AdminShared& shared_;
   std::string who_;
   std::shared_ptr<Progress> progress_;
-  Unblocking unblocking_;
+  BlockRemoval block_removal_;
 };
 
-// What a call asks to reset.
-struct Resetting {
+// The arguments of a reset.
+struct ResetArguments {
   std::string id;
-  std::string limit;  // empty: every limit that the id may be of
+  std::string limit;  // empty: every limit the id can belong to
   std::string confirm;
-  bool block = false;  // lift automatic blocks, too
+  bool block = false;  // also remove automatic blocks
 };
 
 Outcome forget(AdminShared& shared, std::string who, std::shared_ptr<const Policy> policy, std::vector<Target> targets,
                bool block, Wall wall) {
-  auto work = std::make_unique<Forgetting>(shared, std::move(who), std::move(policy), std::move(targets));
+  auto work = std::make_unique<BucketReset>(shared, std::move(who), std::move(policy), std::move(targets));
   if (!work->too_many()) {
     if (block) work->unblock(wall);
     return work;
@@ -374,11 +376,11 @@ Outcome forget(AdminShared& shared, std::string who, std::shared_ptr<const Polic
                     " buckets; name one limit with ?limit=");
 }
 
-Outcome reset(AdminShared& shared, const Request& request, const Resetting& asked) {
+Outcome reset(AdminShared& shared, const Request& request, const ResetArguments& asked) {
   const auto& [id, limit, confirm, block] = asked;
   if (id == "all" && limit.empty()) {
     if (confirm != "all") return refuse(400, "bad_value", "a reset of all buckets needs ?confirm=all");
-    return std::make_unique<ForgettingAll>(shared, request, block);
+    return std::make_unique<ResetAll>(shared, request, block);
   }
   std::shared_ptr<const Policy> policy = shared.reloader.policy();
   std::string who(caller(request));
@@ -436,7 +438,7 @@ Outcome reset_in_body(AdminShared& shared, const Request& request) {
     if (!text) return refuse(400, "bad_value", text.error().detail);
     texts[i] = std::move(*text).value_or("");
   }
-  if (texts[0].empty()) return refuse(400, "bad_value", "id is missing: whose buckets to reset");
+  if (texts[0].empty()) return refuse(400, "bad_value", "id is required: the client whose buckets to reset");
   const auto block = object->find("block");
   if (block && !block->is(JsonKind::boolean)) return refuse(400, "bad_value", "block must be true or false");
   return reset(shared, request, {texts[0], texts[1], texts[2], block && block->boolean()});

@@ -1,4 +1,4 @@
-// Every call of the admin API, as the router names them (docs/admin-api.md says what they do).
+// Every call of the admin API, as listed in router.cc and described in docs/admin-api.md.
 #pragma once
 
 #include "weir/admin/admin_shared.h"

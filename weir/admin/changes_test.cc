@@ -1,4 +1,4 @@
-// What operators change at run time: adjustments, access lists, the configuration.
+// Changes at run time: adjustments, access lists, the configuration.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,86 +18,87 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-TEST(Adjust, DoesNotPretendToChangeAQuota) {
-  AdminClient desk;
-  const Told told = desk.call("PUT", "/ratelimit/adjust/monthly/1", R"({"rate":"1/h","burst":500})");
-  EXPECT_EQ(told.status, 400);
-  EXPECT_EQ(told.error(), "bad_value");
-  EXPECT_EQ(told.json()["message"],
-            "limit \"monthly\" has nothing but a quota, and an adjustment changes a rate and a burst; an override may "
-            "have another quota");
-  EXPECT_TRUE(desk.get("/ratelimit/adjust").json()["adjustments"].empty());
+TEST(Adjust, RefusesALimitThatHasOnlyAQuota) {
+  AdminClient api;
+  const HttpReply reply = api.call("PUT", "/ratelimit/adjust/monthly/1", R"({"rate":"1/h","burst":500})");
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(reply.error(), "bad_value");
+  EXPECT_EQ(
+      reply.json()["message"],
+      "limit \"monthly\" has only a quota, and an adjustment changes a rate and a burst; use an override to change "
+      "a quota");
+  EXPECT_TRUE(api.get("/ratelimit/adjust").json()["adjustments"].empty());
 }
 
-TEST(Adjust, IsSeenByTheVeryNextRequestAndOutlivesItsBucket) {
-  AdminClient desk;
-  EXPECT_TRUE(desk.allowed("orders", "1", 5));
-  EXPECT_FALSE(desk.allowed("orders", "1"));
-  const Told told = desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"rate":"200/s","burst":50,"for":"2h"})");
-  EXPECT_EQ(told.status, 200) << told.content;
-  const json adjusted = told.json();
+TEST(Adjust, AppliesToTheNextRequestAndOutlivesItsBucket) {
+  AdminClient api;
+  EXPECT_TRUE(api.allowed("orders", "1", 5));
+  EXPECT_FALSE(api.allowed("orders", "1"));
+  const HttpReply reply = api.call("PUT", "/ratelimit/adjust/orders/1", R"({"rate":"200/s","burst":50,"for":"2h"})");
+  EXPECT_EQ(reply.status, 200) << reply.content;
+  const json adjusted = reply.json();
   EXPECT_EQ(adjusted["limit"], "orders");
   EXPECT_EQ(adjusted["id"], "1");
   EXPECT_EQ(adjusted["burst"], 50);
   EXPECT_EQ(adjusted["count"], 200);
   EXPECT_EQ(adjusted["period"], "1s");
   EXPECT_EQ(adjusted["expires"], "2023-11-15T00:13:20Z");
-  EXPECT_FALSE(desk.allowed("orders", "1")) << "what is spent comes back at the new rate";
-  desk.around.clock().advance(std::chrono::milliseconds{5});
-  EXPECT_TRUE(desk.allowed("orders", "1"));
-  desk.around.clock().advance(std::chrono::minutes{61});  // long full, and forgotten
-  EXPECT_TRUE(desk.allowed("orders", "1", 50));
-  EXPECT_EQ(desk.get("/ratelimit/clients/orders/1").json()["source"], "adjustment");
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/orders:1").status, 200);
-  EXPECT_TRUE(desk.allowed("orders", "1", 50)) << "a reset leaves it in force";
-  EXPECT_EQ(desk.get("/ratelimit/adjust").json()["adjustments"].size(), 1u);
-  desk.around.clock().advance(std::chrono::minutes{60});
-  EXPECT_FALSE(desk.allowed("orders", "1", 50)) << "it ends by itself";
-  EXPECT_EQ(desk.get("/ratelimit/adjust").json()["adjustments"].size(), 0u);
+  EXPECT_FALSE(api.allowed("orders", "1")) << "spent tokens refill at the new rate";
+  api.fixture.clock().advance(std::chrono::milliseconds{5});
+  EXPECT_TRUE(api.allowed("orders", "1"));
+  api.fixture.clock().advance(std::chrono::minutes{61});  // the bucket is full and no longer stored
+  EXPECT_TRUE(api.allowed("orders", "1", 50));
+  EXPECT_EQ(api.get("/ratelimit/clients/orders/1").json()["source"], "adjustment");
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset/orders:1").status, 200);
+  EXPECT_TRUE(api.allowed("orders", "1", 50)) << "a reset keeps the adjustment";
+  EXPECT_EQ(api.get("/ratelimit/adjust").json()["adjustments"].size(), 1u);
+  api.fixture.clock().advance(std::chrono::minutes{60});
+  EXPECT_FALSE(api.allowed("orders", "1", 50)) << "it expires";
+  EXPECT_EQ(api.get("/ratelimit/adjust").json()["adjustments"].size(), 0u);
 }
 
-TEST(Adjust, EndsToTheMillisecond) {
-  AdminClient desk;
-  desk.around.clock().advance(370ms + 1us);
-  const json adjusted = desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50,"for":"100ms"})").json();
+TEST(Adjust, ExpiresToTheMillisecond) {
+  AdminClient api;
+  api.fixture.clock().advance(370ms + 1us);
+  const json adjusted = api.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50,"for":"100ms"})").json();
   EXPECT_EQ(adjusted["expires"], "2023-11-14T22:13:20.471Z") << "never early";
-  desk.around.clock().advance(100ms - 1us);
-  EXPECT_TRUE(desk.allowed("orders", "1", 50));
-  desk.around.clock().advance(1ms);
-  EXPECT_EQ(desk.get("/ratelimit/adjust").json()["adjustments"].size(), 0u);
+  api.fixture.clock().advance(100ms - 1us);
+  EXPECT_TRUE(api.allowed("orders", "1", 50));
+  api.fixture.clock().advance(1ms);
+  EXPECT_EQ(api.get("/ratelimit/adjust").json()["adjustments"].size(), 0u);
 }
 
-TEST(Adjust, ChangesOnlyWhatItSays) {
-  AdminClient desk;
-  const json adjusted = desk.call("PUT", "/ratelimit/adjust/per-ip/ip:10.0.0.1", R"({"burst":3})").json();
+TEST(Adjust, ChangesOnlyTheGivenValues) {
+  AdminClient api;
+  const json adjusted = api.call("PUT", "/ratelimit/adjust/per-ip/ip:10.0.0.1", R"({"burst":3})").json();
   EXPECT_EQ(adjusted["id"], "10.0.0.1");
   EXPECT_EQ(adjusted["burst"], 3);
   EXPECT_EQ(adjusted["count"], 10);
   EXPECT_EQ(adjusted["period"], "1h");
-  EXPECT_EQ(adjusted["expires"], "2023-11-14T23:13:20Z") << "an hour, if nothing is said";
-  EXPECT_FALSE(desk.allowed("per-ip", "10.0.0.1", 4));
-  EXPECT_TRUE(desk.allowed("per-ip", "10.0.0.2", 4));
+  EXPECT_EQ(adjusted["expires"], "2023-11-14T23:13:20Z") << "the default is an hour";
+  EXPECT_FALSE(api.allowed("per-ip", "10.0.0.1", 4));
+  EXPECT_TRUE(api.allowed("per-ip", "10.0.0.2", 4));
 }
 
-TEST(Adjust, IsTakenBackAndAudited) {
-  AdminClient desk;
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50})").status, 200);
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":60})").status, 200);
-  EXPECT_EQ(desk.call("DELETE", "/ratelimit/adjust/orders/1").status, 200);
-  EXPECT_EQ(desk.call("DELETE", "/ratelimit/adjust/orders/1").error(), "not_found");
-  EXPECT_FALSE(desk.allowed("orders", "1", 6));
-  ASSERT_EQ(desk.around.log.size(), 3u);
-  EXPECT_NE(desk.around.log[0].find(R"("action":"adjust","target":"orders:1","before":null,"after":{)"),
+TEST(Adjust, IsRemovedAndAudited) {
+  AdminClient api;
+  EXPECT_EQ(api.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50})").status, 200);
+  EXPECT_EQ(api.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":60})").status, 200);
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/adjust/orders/1").status, 200);
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/adjust/orders/1").error(), "not_found");
+  EXPECT_FALSE(api.allowed("orders", "1", 6));
+  ASSERT_EQ(api.fixture.log.size(), 3u);
+  EXPECT_NE(api.fixture.log[0].find(R"("action":"adjust","target":"orders:1","before":null,"after":{)"),
             std::string::npos)
-      << desk.around.log[0];
-  EXPECT_NE(desk.around.log[1].find(R"("before":{"limit":"orders","id":"1","burst":50)"), std::string::npos);
-  EXPECT_NE(desk.around.log[2].find(R"("after":null)"), std::string::npos);
+      << api.fixture.log[0];
+  EXPECT_NE(api.fixture.log[1].find(R"("before":{"limit":"orders","id":"1","burst":50)"), std::string::npos);
+  EXPECT_NE(api.fixture.log[2].find(R"("after":null)"), std::string::npos);
 }
 
-TEST(Adjust, RefusesWhatMakesNoSense) {
-  AdminClient desk;
+TEST(Adjust, RefusesInvalidInput) {
+  AdminClient api;
   const auto refused = [&](std::string_view content) {
-    return desk.call("PUT", "/ratelimit/adjust/orders/1", content).error();
+    return api.call("PUT", "/ratelimit/adjust/orders/1", content).error();
   };
   EXPECT_EQ(refused("{"), "bad_json");
   EXPECT_EQ(refused("[]"), "bad_value");
@@ -112,116 +113,117 @@ TEST(Adjust, RefusesWhatMakesNoSense) {
   EXPECT_EQ(refused(R"({"burst":5,"for":"-1h"})"), "bad_value");
   EXPECT_EQ(refused(R"({"burst":5,"for":5})"), "bad_value");
   EXPECT_EQ(refused(R"({"burst":9000000000000000000})"), "bad_value");
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/nope/1", R"({"burst":5})").error(), "unknown_limit");
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/per-ip/x", R"({"burst":5})").error(), "bad_id");
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/1", "burst: 5", "Content-Type: application/yaml\r\n").error(),
+  EXPECT_EQ(api.call("PUT", "/ratelimit/adjust/nope/1", R"({"burst":5})").error(), "unknown_limit");
+  EXPECT_EQ(api.call("PUT", "/ratelimit/adjust/per-ip/x", R"({"burst":5})").error(), "bad_id");
+  EXPECT_EQ(api.call("PUT", "/ratelimit/adjust/orders/1", "burst: 5", "Content-Type: application/yaml\r\n").error(),
             "unsupported_media_type");
-  EXPECT_TRUE(desk.around.log.empty());
+  EXPECT_TRUE(api.fixture.log.empty());
 }
 
-TEST(Adjust, RefusesAWindowThatRedisCannotHold) {
-  AdminClient desk("store: redis\n");
+TEST(Adjust, RefusesAWindowThatIsTooLongForRedis) {
+  AdminClient api("store: redis\n");
   // A token every 12 minutes.
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":12480})").error(), "");
-  const Told told = desk.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":12481})");
-  EXPECT_EQ(told.error(), "bad_value");
-  EXPECT_NE(told.content.find("on Redis at most 104d is possible"), std::string::npos) << told.content;
+  EXPECT_EQ(api.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":12480})").error(), "");
+  const HttpReply reply = api.call("PUT", "/ratelimit/adjust/orders/1", R"({"burst":12481})");
+  EXPECT_EQ(reply.error(), "bad_value");
+  EXPECT_NE(reply.content.find("on Redis at most 104d is possible"), std::string::npos) << reply.content;
 }
 
-TEST(Adjust, AnIdMayBeginWithItsLimitsName) {
-  AdminClient desk;
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/orders/orders:x", R"({"burst":50})").json()["id"], "orders:x");
-  EXPECT_FALSE(desk.allowed("orders", "x", 50)) << "somebody else";
-  EXPECT_TRUE(desk.allowed("orders", "orders:x", 50));
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/orders:orders:x").json()["reset"], 1) << "its identifier in lists";
+TEST(Adjust, IdMayStartWithTheLimitsName) {
+  AdminClient api;
+  EXPECT_EQ(api.call("PUT", "/ratelimit/adjust/orders/orders:x", R"({"burst":50})").json()["id"], "orders:x");
+  EXPECT_FALSE(api.allowed("orders", "x", 50)) << "another client";
+  EXPECT_TRUE(api.allowed("orders", "orders:x", 50));
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset/orders:orders:x").json()["reset"], 1) << "its identifier in lists";
 }
 
-TEST(Reset, OfOneClientLeavesTheBucketOfAllAlone) {
-  AdminClient desk;
+TEST(Reset, OfOneClientKeepsTheGlobalBucket) {
+  AdminClient api;
   const std::string_view yaml =
       "limits:\n  orders: {burst: 3, count: 1, period: 1h}\n  everybody: {key: global, burst: 3, count: 1, period: "
       "1h}\n";
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n").status, 200);
-  EXPECT_TRUE(desk.allowed("everybody", "x", 3));
-  EXPECT_TRUE(desk.allowed("orders", "alice", 3));
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/alice").json()["reset"], 1);
-  EXPECT_TRUE(desk.allowed("orders", "alice", 3));
-  EXPECT_FALSE(desk.allowed("everybody", "x"));
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset/global").json()["reset"], 1);
-  EXPECT_TRUE(desk.allowed("everybody", "x"));
+  EXPECT_EQ(api.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n").status, 200);
+  EXPECT_TRUE(api.allowed("everybody", "x", 3));
+  EXPECT_TRUE(api.allowed("orders", "alice", 3));
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset/alice").json()["reset"], 1);
+  EXPECT_TRUE(api.allowed("orders", "alice", 3));
+  EXPECT_FALSE(api.allowed("everybody", "x"));
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset/global").json()["reset"], 1);
+  EXPECT_TRUE(api.allowed("everybody", "x"));
 }
 
-TEST(Adjust, OfALimitThatIsGoneShowsNoKey) {
-  AdminClient desk;
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/per-apikey/mysecretkey", R"({"burst":50})").status, 200);
-  EXPECT_EQ(desk.call("POST", "/ratelimit/access/deny", R"({"limit":"per-apikey","id":"mysecretkey"})").status, 200);
+TEST(Adjust, OfARemovedLimitShowsNoKey) {
+  AdminClient api;
+  EXPECT_EQ(api.call("PUT", "/ratelimit/adjust/per-apikey/mysecretkey", R"({"burst":50})").status, 200);
+  EXPECT_EQ(api.call("POST", "/ratelimit/access/deny", R"({"limit":"per-apikey","id":"mysecretkey"})").status, 200);
   const std::string_view yaml = "limits:\n  orders: {burst: 2, count: 2, period: 1h, number: 6}\n";
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n").status, 200);
+  EXPECT_EQ(api.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n").status, 200);
   for (const char* call : {"/ratelimit/adjust", "/ratelimit/access/deny"}) {
-    const std::string shown = desk.get(call).content;
+    const std::string shown = api.get(call).content;
     EXPECT_NE(shown.find(handle_of("key", "mysecretkey")), std::string::npos) << shown;
     EXPECT_EQ(shown.find("mysecretkey"), std::string::npos) << shown;
   }
 }
 
-TEST(Access, DeniesAtOnceAndForgetsAgain) {
-  AdminClient desk;
-  const Told told = desk.call("POST", "/ratelimit/access/deny", R"({"ip":"10.0.0.0/24","reason":"abuse","for":"1h"})");
-  EXPECT_EQ(told.status, 200) << told.content;
-  EXPECT_FALSE(desk.allowed("per-ip", "10.0.0.7"));
-  const json entries = desk.get("/ratelimit/access/deny").json()["entries"];
+TEST(Access, DeniesAtOnceUntilTheEntryIsRemoved) {
+  AdminClient api;
+  const HttpReply reply =
+      api.call("POST", "/ratelimit/access/deny", R"({"ip":"10.0.0.0/24","reason":"abuse","for":"1h"})");
+  EXPECT_EQ(reply.status, 200) << reply.content;
+  EXPECT_FALSE(api.allowed("per-ip", "10.0.0.7"));
+  const json entries = api.get("/ratelimit/access/deny").json()["entries"];
   ASSERT_EQ(entries.size(), 1u);
   EXPECT_EQ(entries[0], json::parse(R"({"list":"deny","ip":"10.0.0.0/24","reason":"abuse",
                                         "expires":"2023-11-14T23:13:20Z","added_by":"127.0.0.1"})"));
-  EXPECT_EQ(desk.get("/ratelimit/access/allow").json()["entries"].size(), 0u);
-  EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/deny?ip=10.0.0.0/24").status, 200);
-  EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/deny?ip=10.0.0.0/24").error(), "not_found");
-  EXPECT_TRUE(desk.allowed("per-ip", "10.0.0.7"));
+  EXPECT_EQ(api.get("/ratelimit/access/allow").json()["entries"].size(), 0u);
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/access/deny?ip=10.0.0.0/24").status, 200);
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/access/deny?ip=10.0.0.0/24").error(), "not_found");
+  EXPECT_TRUE(api.allowed("per-ip", "10.0.0.7"));
 }
 
 TEST(Access, AllowsWithoutTakingATokenAndShowsHandles) {
-  AdminClient desk;
-  EXPECT_EQ(desk.call("POST", "/ratelimit/access/allow", R"({"limit":"orders","id":"1"})").status, 200);
-  EXPECT_EQ(desk.call("POST", "/ratelimit/access/allow", R"({"apikey":"key-abc-123"})").status, 200);
-  for (int i = 0; i < 10; ++i) EXPECT_TRUE(desk.allowed("orders", "1", 5));
-  const std::string content = desk.get("/ratelimit/access/allow").content;
+  AdminClient api;
+  EXPECT_EQ(api.call("POST", "/ratelimit/access/allow", R"({"limit":"orders","id":"1"})").status, 200);
+  EXPECT_EQ(api.call("POST", "/ratelimit/access/allow", R"({"apikey":"key-abc-123"})").status, 200);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(api.allowed("orders", "1", 5));
+  const std::string content = api.get("/ratelimit/access/allow").content;
   EXPECT_EQ(content.find("key-abc"), content.npos);
   EXPECT_NE(content.find(handle_of("key", "key-abc-123")), content.npos) << content;
-  EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/allow?limit=orders&id=1").status, 200);
-  EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/allow?apikey=key-abc-123").status, 200);
-  for (const std::string& line : desk.around.log) EXPECT_EQ(line.find("key-abc"), line.npos) << line;
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/access/allow?limit=orders&id=1").status, 200);
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/access/allow?apikey=key-abc-123").status, 200);
+  for (const std::string& line : api.fixture.log) EXPECT_EQ(line.find("key-abc"), line.npos) << line;
 }
 
-TEST(Access, EndsToTheMillisecond) {
-  AdminClient desk;
-  desk.around.clock().advance(370ms);
-  const Told told = desk.call("POST", "/ratelimit/access/deny", R"({"limit":"orders","id":"1","for":"1s"})");
-  EXPECT_EQ(told.json()["entries"][0]["expires"], "2023-11-14T22:13:21.370Z");
-  desk.around.clock().advance(999ms);
-  EXPECT_FALSE(desk.allowed("orders", "1"));
-  desk.around.clock().advance(1ms);
-  EXPECT_TRUE(desk.allowed("orders", "1"));
+TEST(Access, ExpiresToTheMillisecond) {
+  AdminClient api;
+  api.fixture.clock().advance(370ms);
+  const HttpReply reply = api.call("POST", "/ratelimit/access/deny", R"({"limit":"orders","id":"1","for":"1s"})");
+  EXPECT_EQ(reply.json()["entries"][0]["expires"], "2023-11-14T22:13:21.370Z");
+  api.fixture.clock().advance(999ms);
+  EXPECT_FALSE(api.allowed("orders", "1"));
+  api.fixture.clock().advance(1ms);
+  EXPECT_TRUE(api.allowed("orders", "1"));
   const std::string_view end = R"({"limit":"orders","id":"1","expires":"2023-11-14T22:13:21.371Z"})";
-  EXPECT_EQ(desk.call("POST", "/ratelimit/access/deny", end).status, 200) << "what is shown can be said";
-  EXPECT_FALSE(desk.allowed("orders", "1"));
+  EXPECT_EQ(api.call("POST", "/ratelimit/access/deny", end).status, 200) << "the shown value is valid input";
+  EXPECT_FALSE(api.allowed("orders", "1"));
 }
 
-TEST(Access, NobodyDeniesHisOwnAddress) {
-  AdminClient desk;
+TEST(Access, RefusesADenyEntryForTheCallersAddress) {
+  AdminClient api;
   for (const std::string_view ip : {"127.0.0.1", "127.0.0.0/8", "0.0.0.0/0"}) {
-    const Told told = desk.call("POST", "/ratelimit/access/deny", R"({"ip":")" + std::string(ip) + "\"}");
-    EXPECT_EQ(told.status, 409) << told.content;
-    EXPECT_EQ(told.error(), "conflict");
+    const HttpReply reply = api.call("POST", "/ratelimit/access/deny", R"({"ip":")" + std::string(ip) + "\"}");
+    EXPECT_EQ(reply.status, 409) << reply.content;
+    EXPECT_EQ(reply.error(), "conflict");
   }
-  EXPECT_EQ(desk.call("POST", "/ratelimit/access/deny", R"({"limit":"per-ip","id":"127.0.0.1"})").status, 409);
-  EXPECT_EQ(desk.call("POST", "/ratelimit/access/allow", R"({"ip":"127.0.0.1"})").status, 200);
-  EXPECT_EQ(desk.get("/ratelimit/access/deny").json()["entries"].size(), 0u);
+  EXPECT_EQ(api.call("POST", "/ratelimit/access/deny", R"({"limit":"per-ip","id":"127.0.0.1"})").status, 409);
+  EXPECT_EQ(api.call("POST", "/ratelimit/access/allow", R"({"ip":"127.0.0.1"})").status, 200);
+  EXPECT_EQ(api.get("/ratelimit/access/deny").json()["entries"].size(), 0u);
 }
 
-TEST(Access, RefusesWhatMakesNoSense) {
-  AdminClient desk;
+TEST(Access, RefusesInvalidInput) {
+  AdminClient api;
   const auto refused = [&](std::string_view content) {
-    return desk.call("POST", "/ratelimit/access/deny", content).error();
+    return api.call("POST", "/ratelimit/access/deny", content).error();
   };
   EXPECT_EQ(refused("{}"), "bad_value");
   EXPECT_EQ(refused(R"({"ip":"10.0.0.1","apikey":"k"})"), "bad_value");
@@ -233,23 +235,23 @@ TEST(Access, RefusesWhatMakesNoSense) {
   EXPECT_EQ(refused(R"({"ip":"10.0.0.1","expires":"tomorrow"})"), "bad_value");
   EXPECT_EQ(refused(R"({"ip":"10.0.0.1","for":"1h","expires":"2030-01-01T00:00:00Z"})"), "bad_value");
   EXPECT_EQ(refused(R"({"ip":"10.0.0.1","why":"x"})"), "unknown_field");
-  EXPECT_EQ(desk.get("/ratelimit/access/grey").error(), "not_found");
-  EXPECT_EQ(desk.call("POST", "/ratelimit/access/grey", "{}").error(), "not_found");
-  EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/deny").error(), "bad_value");
-  EXPECT_TRUE(desk.around.log.empty());
+  EXPECT_EQ(api.get("/ratelimit/access/grey").error(), "not_found");
+  EXPECT_EQ(api.call("POST", "/ratelimit/access/grey", "{}").error(), "not_found");
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/access/deny").error(), "bad_value");
+  EXPECT_TRUE(api.fixture.log.empty());
 }
 
-TEST(Config, MergesNumbersAtOnceAndShowsWhoSaidSo) {
-  AdminClient desk;
-  EXPECT_TRUE(desk.allowed("orders", "1", 5));
-  EXPECT_FALSE(desk.allowed("orders", "1"));
-  const Told told = desk.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"burst":7}}})");
-  EXPECT_EQ(told.status, 200) << told.content;
-  EXPECT_EQ(told.json()["policy_version"], 2);
-  EXPECT_TRUE(desk.allowed("orders", "1", 2)) << "live buckets have the new numbers";
-  EXPECT_FALSE(desk.allowed("orders", "1"));
+TEST(Config, AppliesMergedNumbersAtOnceAndShowsTheirOrigin) {
+  AdminClient api;
+  EXPECT_TRUE(api.allowed("orders", "1", 5));
+  EXPECT_FALSE(api.allowed("orders", "1"));
+  const HttpReply reply = api.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"burst":7}}})");
+  EXPECT_EQ(reply.status, 200) << reply.content;
+  EXPECT_EQ(reply.json()["policy_version"], 2);
+  EXPECT_TRUE(api.allowed("orders", "1", 2)) << "live buckets have the new numbers";
+  EXPECT_FALSE(api.allowed("orders", "1"));
   bool found = false;
-  const json shown = desk.get("/ratelimit/config").json();
+  const json shown = api.get("/ratelimit/config").json();
   for (const json& setting : shown["settings"]) {
     if (setting["path"] == "limits.orders.burst") {
       found = true;
@@ -261,61 +263,61 @@ TEST(Config, MergesNumbersAtOnceAndShowsWhoSaidSo) {
   EXPECT_EQ(shown["overrides"], 3);
   EXPECT_TRUE(std::any_of(shown["settings"].begin(), shown["settings"].end(),
                           [](const json& setting) { return setting["path"] == "overrides.orders:vip"; }));
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reload").status, 200);
-  EXPECT_FALSE(desk.allowed("orders", "2", 6)) << "until the next reload";
-  ASSERT_EQ(desk.around.log.size(), 2u);
-  EXPECT_NE(desk.around.log[0].find(R"("action":"config")"), std::string::npos);
-  EXPECT_NE(desk.around.log[0].find("changed limit orders"), std::string::npos) << desk.around.log[0];
+  EXPECT_EQ(api.call("POST", "/ratelimit/reload").status, 200);
+  EXPECT_FALSE(api.allowed("orders", "2", 6)) << "until the next reload";
+  ASSERT_EQ(api.fixture.log.size(), 2u);
+  EXPECT_NE(api.fixture.log[0].find(R"("action":"config")"), std::string::npos);
+  EXPECT_NE(api.fixture.log[0].find("changed limit orders"), std::string::npos) << api.fixture.log[0];
 }
 
 TEST(Config, ReplacesThePolicyWithYaml) {
-  AdminClient desk;
+  AdminClient api;
   const std::string_view yaml = "limits:\n  orders: {burst: 2, count: 2, period: 1h, number: 6}\n";
-  const Told told = desk.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n");
-  EXPECT_EQ(told.status, 200) << told.content;
-  EXPECT_FALSE(desk.allowed("orders", "1", 3));
-  EXPECT_EQ(desk.get("/ratelimit/clients?limit=per-ip").error(), "unknown_limit");
+  const HttpReply reply = api.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n");
+  EXPECT_EQ(reply.status, 200) << reply.content;
+  EXPECT_FALSE(api.allowed("orders", "1", 3));
+  EXPECT_EQ(api.get("/ratelimit/clients?limit=per-ip").error(), "unknown_limit");
 }
 
-TEST(Config, AnotherPolicyKeepsWhatItDoesNotSay) {
-  AdminClient desk("failure_policy: failClosed\nheaders: {reset: delta}\n");
+TEST(Config, NewPolicyKeepsSettingsThatItDoesNotMention) {
+  AdminClient api("failure_policy: failClosed\nheaders: {reset: delta}\n");
   const std::string_view yaml = "limits:\n  orders: {burst: 2, count: 2, period: 1h, number: 6}\n";
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n").status, 200);
+  EXPECT_EQ(api.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n").status, 200);
   std::map<std::string, std::string> values;
-  const json shown = desk.get("/ratelimit/config").json();
+  const json shown = api.get("/ratelimit/config").json();
   for (const json& setting : shown["settings"]) values[setting["path"]] = setting["value"];
-  EXPECT_EQ(values["failure_policy"], "failClosed") << "nobody asked to fail open";
+  EXPECT_EQ(values["failure_policy"], "failClosed") << "it must not fail open unasked";
   EXPECT_EQ(values["headers.reset"], "delta");
 }
 
-TEST(Config, ABadOneChangesNothing) {
-  AdminClient desk;
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", "{").error(), "bad_json");
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"burst":0}}})").error(), "bad_value");
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"brust":1}}})").error(), "bad_value");
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", R"({"limits":{"nope":{"burst":1}}})").error(), "bad_value");
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", "limits: [", "Content-Type: application/yaml\r\n").error(),
+TEST(Config, InvalidConfigurationChangesNothing) {
+  AdminClient api;
+  EXPECT_EQ(api.call("PUT", "/ratelimit/config", "{").error(), "bad_json");
+  EXPECT_EQ(api.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"burst":0}}})").error(), "bad_value");
+  EXPECT_EQ(api.call("PUT", "/ratelimit/config", R"({"limits":{"orders":{"brust":1}}})").error(), "bad_value");
+  EXPECT_EQ(api.call("PUT", "/ratelimit/config", R"({"limits":{"nope":{"burst":1}}})").error(), "bad_value");
+  EXPECT_EQ(api.call("PUT", "/ratelimit/config", "limits: [", "Content-Type: application/yaml\r\n").error(),
             "bad_value");
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/config", "x", "Content-Type: text/plain\r\n").error(),
+  EXPECT_EQ(api.call("PUT", "/ratelimit/config", "x", "Content-Type: text/plain\r\n").error(),
             "unsupported_media_type");
-  EXPECT_EQ(desk.get("/ratelimit/stats").json()["policy_version"], 1);
-  EXPECT_TRUE(desk.allowed("orders", "1", 5));
-  EXPECT_TRUE(desk.around.log.empty());
+  EXPECT_EQ(api.get("/ratelimit/stats").json()["policy_version"], 1);
+  EXPECT_TRUE(api.allowed("orders", "1", 5));
+  EXPECT_TRUE(api.fixture.log.empty());
 }
 
 TEST(Config, HidesSecrets) {
-  AdminClient desk("admin: {read_token: reader-secret, write_token: writer-secret}\n");
-  const Told told = desk.call("GET", "/ratelimit/config", {}, "Authorization: Bearer reader-secret\r\n");
-  EXPECT_EQ(told.status, 200);
-  EXPECT_EQ(told.content.find("-secret"), std::string::npos);
-  EXPECT_NE(told.content.find("(hidden)"), std::string::npos);
+  AdminClient api("admin: {read_token: reader-secret, write_token: writer-secret}\n");
+  const HttpReply reply = api.call("GET", "/ratelimit/config", {}, "Authorization: Bearer reader-secret\r\n");
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.content.find("-secret"), std::string::npos);
+  EXPECT_NE(reply.content.find("(hidden)"), std::string::npos);
 }
 
-// A disk that does not answer until it is let go.
+// An archive whose save() blocks until the test releases it.
 class SlowDisk final : public KnownArchive {
  public:
-  Result<Kept> load() override { return Kept{}; }
-  Result<void> save(const Kept&) override {
+  Result<SavedKnown> load() override { return SavedKnown{}; }
+  Result<void> save(const SavedKnown&) override {
     const std::lock_guard lock(gate);
     ++saved;
     return {};
@@ -324,13 +326,13 @@ class SlowDisk final : public KnownArchive {
   std::atomic<int> saved{0};
 };
 
-TEST(Changes, NoLoopWaitsForTheDiskOfAnAdjustmentOrAnAccessEntry) {
+TEST(Changes, DoNotBlockTheLoopOnTheDisk) {
   SlowDisk disk;
-  AdminClient desk({}, &disk);
+  AdminClient api({}, &disk);
   std::unique_lock held(disk.gate);
-  AdminSession adjusting(desk.around.front(), "127.0.0.1");
-  AdminSession denying(desk.around.front(), "127.0.0.1");
-  AdminSession listing(desk.around.front(), "127.0.0.1");
+  AdminSession adjusting(api.fixture.shared(), "127.0.0.1");
+  AdminSession denying(api.fixture.shared(), "127.0.0.1");
+  AdminSession listing(api.fixture.shared(), "127.0.0.1");
   std::string adjusted;
   std::string denied;
   std::string listed;
@@ -341,14 +343,14 @@ TEST(Changes, NoLoopWaitsForTheDiskOfAnAdjustmentOrAnAccessEntry) {
   ASSERT_TRUE(denying.receive(AdminClient::request("POST", "/ratelimit/access/deny", R"({"ip":"10.9.9.9"})", type),
                               queries, denied));
   ASSERT_TRUE(listing.receive(AdminClient::request("GET", "/ratelimit/access/deny"), queries, listed));
-  EXPECT_TRUE(desk.allowed("orders", "2")) << "requests go on";
-  EXPECT_EQ(adjusted + denied, "") << "nobody is told before the disk has it";
+  EXPECT_TRUE(api.allowed("orders", "2")) << "requests continue";
+  EXPECT_EQ(adjusted + denied, "") << "the reply waits for the disk";
   EXPECT_TRUE(adjusting.working());
   held.unlock();
   while (adjusting.working() || denying.working() || listing.working()) {
-    adjusting.wake(desk.now().time, queries, adjusted);
-    denying.wake(desk.now().time, queries, denied);
-    listing.wake(desk.now().time, queries, listed);
+    adjusting.wake(api.now().time, queries, adjusted);
+    denying.wake(api.now().time, queries, denied);
+    listing.wake(api.now().time, queries, listed);
   }
   EXPECT_TRUE(adjusted.starts_with("HTTP/1.1 200 ")) << adjusted;
   EXPECT_TRUE(denied.starts_with("HTTP/1.1 200 ")) << denied;
@@ -367,7 +369,7 @@ TEST(BackgroundTasks, RunOneAfterAnotherAndAreBounded) {
   };
   std::size_t taken = 0;
   while (taken <= bounds::background_tasks_max && background_tasks.run(wait)) ++taken;
-  EXPECT_GE(taken, bounds::background_tasks_max) << "one may be under way already";
+  EXPECT_GE(taken, bounds::background_tasks_max) << "one may already be running";
   while (background_tasks.run(wait)) ++taken;
   EXPECT_LE(taken, bounds::background_tasks_max + 1);
   held.unlock();

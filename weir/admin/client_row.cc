@@ -19,7 +19,7 @@ std::vector<const LoopClients*> clients_of(const AdminShared& shared) {
 
 std::optional<Quota> quota_of(const Policy& policy, const Known& known, const BucketOwner& owner, Now now) {
   const NamedLimit& limit = *owner.limit;
-  // An override may have a quota of its own, but of a hashed id nobody knows which override it has.
+  // An override may have its own quota, but the override of a hashed id is unknown.
   if (!limit.hashed && limit.overrides.size() > 0) {
     const NamedCharge asked{limit.name, owner.id, 0};
     Query query;
@@ -56,7 +56,7 @@ ClientRow Clients::full_row(const BucketOwner& owner, Kind kind, Now now) const 
 }
 
 Time Clients::since(const Policy::InForce& in_force, Now now) const {
-  // Redis does not tell: there a bucket of other numbers is empty until somebody has settled it.
+  // Redis does not report it: there a bucket of other numbers looks empty until a request settles it.
   return shared_ ? now.time : changed_since(in_force.changed, published_, *known_, now);
 }
 
@@ -79,36 +79,36 @@ ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket
   const Policy& policy = owners_.policy();
   const Policy::InForce in_force = policy.in_force(*owner.limit, owner.id, *known_, now.wall, owner.tier);
   row.source = print(in_force.source);
-  // No bucket stands for these, whatever it may still hold: 0 and -1 as requests are told.
+  // These have no bucket, whatever is still stored: 0 and -1, as in answers to requests.
   if (in_force.standing == Standing::blocked) row.remaining = 0;
   if (in_force.standing == Standing::unlimited) row.remaining = kUnbounded;
   if (row.remaining) return row;
   if (row.kind == Kind::bucket) {
-    if (!in_force.numbers) return row;  // unlimited meanwhile
+    if (!in_force.numbers) return row;  // it has become unlimited
     Charge counted;
     counted.limit = *in_force.numbers;
     counted.lease = owner.limit->lease.value_or(Lease{});
     const Limit numbers = shared_ ? counted.shared_limit() : counted.limit;
-    // Read after the bucket was: `now` is older than what was spent since.
+    // Read the clock again: `now` is older than charges made since.
     const Time tat = gcra::settle(numbers, now.time + bucket.backlog, since(in_force, now), clock_.time());
-    const Decision stands = gcra::peek(numbers, tat, 0, now.time);
+    const Decision current = gcra::peek(numbers, tat, 0, now.time);
     row.numbered = true;
-    row.burst = stands.burst;
+    row.burst = current.burst;
     row.count = numbers.count();
     row.period = numbers.period();
-    row.remaining = stands.remaining;
-    row.reset_after = stands.reset_after;
+    row.remaining = current.remaining;
+    row.reset_after = current.reset_after;
     return row;
   }
   const std::optional<Quota> quota = quota_of(policy, *known_, owner, now);
   if (!quota) return row;
-  const Decision stands = quota::peek(*quota, bucket.quota_state, 0, now.wall);
+  const Decision current = quota::peek(*quota, bucket.quota_state, 0, now.wall);
   row.numbered = true;
   row.burst = quota->size;
   row.count = quota->size;
   row.period = quota->window.end - quota->window.start;
-  row.remaining = stands.remaining;
-  row.reset_after = stands.reset_after;
+  row.remaining = current.remaining;
+  row.reset_after = current.reset_after;
   return row;
 }
 

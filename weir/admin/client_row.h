@@ -1,5 +1,5 @@
-// One client of one limit as lists show it: its bucket as of now, under the numbers in force and where they come from,
-// and its counters where it has any.
+// One client of one limit as lists show it: its current bucket, the numbers in force and their source, and its counters
+// if it is tracked.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,12 @@ namespace weir::admin {
 
 struct ClientRow {
   std::string limit;
-  std::string id;          // shown: of an API key its handle
-  std::string identifier;  // the same
-  std::string bucket;      // the same
-  std::string tier;        // whose bucket it is; empty: the limit's own
+  std::string id;          // for display: of an API key its handle
+  std::string identifier;  // for display
+  std::string bucket;      // for display
+  std::string tier;        // of the bucket; empty: the limit's own
   Kind kind = Kind::bucket;
-  bool numbered = false;  // the next three mean something; not so of a bucket whose numbers only its caller knows
+  bool numbered = false;  // the next three are set; only the caller knows those of its own bucket
   Count burst = 0;
   Count count = 0;
   Duration period{};
@@ -37,19 +37,19 @@ struct ClientRow {
   std::uint64_t denied() const noexcept { return counters == nullptr ? 0 : counters->denied; }
 };
 
-// What is known of all clients at one moment.
+// A snapshot of what is known about all clients.
 class Clients {
  public:
   explicit Clients(const AdminShared& shared);
 
-  // Nothing: a bucket of a limit that is gone, or without a key.
+  // Returns nullopt if the limit no longer exists or the bucket has no key.
   std::optional<ClientRow> row(const StoredBucket& bucket, Now now) const;
-  // Without a bucket: it is full. `owner.limit` is not null.
+  // The row of a client without a bucket, which means a full one. `owner.limit` must not be null.
   ClientRow full_row(const BucketOwner& owner, Kind kind, Now now) const;
 
   const BucketOwners& owners() const noexcept { return owners_; }
   const Known& known() const noexcept { return *known_; }
-  // Since when these numbers may have been in force (Charge::since).
+  // Returns since when these numbers may have been in force (Charge::since).
   Time since(const Policy::InForce& in_force, Now now) const;
 
  private:
@@ -57,16 +57,16 @@ class Clients {
 
   BucketOwners owners_;
   std::shared_ptr<const Known> known_;
-  Time published_;  // the policy
+  Time published_;  // when the policy was published
   const Clock& clock_;
   std::unordered_map<std::string, ClientCounters> tracked_;
-  bool shared_;  // the store leases: what may be out on lease is not in the bucket
+  bool shared_;  // the store leases tokens, and the bucket does not include those on lease
 };
 
-// The quota in force for that id, if the limit has one.
+// Returns the quota in force for that id, if the limit has one.
 std::optional<Quota> quota_of(const Policy& policy, const Known& known, const BucketOwner& owner, Now now);
 
-// As an object whose end is left open, for more to be added.
+// Starts the JSON object of a row; the caller may add fields and ends it.
 void begin_row(const ClientRow& row, JsonWriter& json);
 
 }  // namespace weir::admin

@@ -22,8 +22,8 @@ struct Listing {
   std::size_t count = 100;
 };
 
-// Where a row stands in a sorted list: by what is asked for, then by a hash that tells clients apart without naming
-// them, since a cursor is shown.
+// A row's position in a sorted list: the sort value, then a hash that separates clients without naming them, because
+// cursors are visible.
 struct Rank {
   std::int64_t value = 0;  // the lowest comes first
   std::uint64_t tie = 0;
@@ -34,7 +34,7 @@ struct Rank {
 std::string print_cursor(const Rank& rank) {
   char tie[16];
   const auto [end, fault] = std::to_chars(tie, tie + sizeof tie, rank.tie, 16);
-  static_cast<void>(fault);  // 16 digits hold every hash
+  static_cast<void>(fault);  // 16 digits are enough for every hash
   return std::to_string(rank.value) + "." + std::string(tie, end);
 }
 
@@ -61,8 +61,8 @@ Rank rank_of(const ClientRow& row, std::string_view key, Sort sort) {
 
 class ClientList final : public Collector {
  public:
-  ClientList(const AdminShared& shared, Listing listing, std::optional<Rank> behind)
-      : clients_(shared), listing_(std::move(listing)), behind_(behind) {}
+  ClientList(const AdminShared& shared, Listing listing, std::optional<Rank> after)
+      : clients_(shared), listing_(std::move(listing)), after_(after) {}
 
   bool take(const StoredBucket& bucket, Now now) override {
     const auto row = clients_.row(bucket, now);
@@ -72,9 +72,9 @@ class ClientList final : public Collector {
       return rows_.size() < listing_.count;
     }
     const Rank rank = rank_of(*row, bucket.key.text, listing_.sort);
-    if (behind_ && rank <= *behind_) return true;
-    if (rows_.contains(rank)) return true;  // a store may show a bucket twice
-    // The best so far, and one more that tells whether there is a next page.
+    if (after_ && rank <= *after_) return true;
+    if (rows_.contains(rank)) return true;  // a store may return a bucket twice
+    // Keeps one row more than a page, which shows whether there is a next page.
     rows_.emplace(rank, *row);
     if (rows_.size() > listing_.count + 1) rows_.erase(std::prev(rows_.end()));
     return true;
@@ -106,7 +106,7 @@ class ClientList final : public Collector {
 
   Clients clients_;
   Listing listing_;
-  std::optional<Rank> behind_;
+  std::optional<Rank> after_;
   std::multimap<Rank, ClientRow> rows_;
 };
 
@@ -125,8 +125,8 @@ std::optional<TopBy> read_by(std::string_view word) {
   return {};
 }
 
-Reply bad_value(std::string_view sentence) {
-  return refuse(400, "bad_value", sentence);
+Reply bad_value(std::string_view message) {
+  return refuse(400, "bad_value", message);
 }
 
 }  // namespace
@@ -145,15 +145,15 @@ Outcome list_clients(AdminShared& shared, const Request& request) {
   const auto count = given.number("n", listing.count, 1, bounds::admin_page_max);
   if (!count) return bad_value(count.error().detail);
   listing.count = *count;
-  std::optional<Rank> behind;
+  std::optional<Rank> after;
   std::string cursor(given["cursor"]);
   if (*sort != Sort::none && !cursor.empty()) {
-    behind = read_cursor(cursor);
-    if (!behind) return bad_value("the cursor is not one that this list gave");
+    after = read_cursor(cursor);
+    if (!after) return bad_value("the cursor is not from this list; start again without it");
     cursor.clear();
   }
   return std::make_unique<Scan>(shared.bucket_scan, BucketScan::Look::states,
-                                std::make_unique<ClientList>(shared, std::move(listing), behind), std::move(cursor));
+                                std::make_unique<ClientList>(shared, std::move(listing), after), std::move(cursor));
 }
 
 Outcome top(AdminShared& shared, const Request& request) {

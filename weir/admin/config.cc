@@ -1,10 +1,10 @@
 // The configuration at run time: GET and PUT /ratelimit/config, POST /ratelimit/reload. Reading a configuration may
-// take a second, so it is an task, and the loop goes on.
+// take a second, so it is a background task.
 #include <atomic>
 
 #include "weir/admin/audit.h"
+#include "weir/admin/background_reply.h"
 #include "weir/admin/calls.h"
-#include "weir/admin/writing.h"
 #include "weir/base/text.h"
 #include "weir/config/describe.h"
 #include "weir/config/diff.h"
@@ -12,7 +12,7 @@
 namespace weir::admin {
 namespace {
 
-// Of millions a reply has some, and their number.
+// A reply lists at most this many changes, and their number.
 constexpr std::size_t kOverridesShown = 1000;
 
 std::string version_text(std::uint64_t version, const std::vector<config::Change>& changes) {
@@ -20,7 +20,7 @@ std::string version_text(std::uint64_t version, const std::vector<config::Change
   JsonWriter json(text);
   json.begin_object().key("policy_version").number(static_cast<std::int64_t>(version + 1));
   if (!changes.empty()) {
-    constexpr std::size_t kChangesMax = 100;  // of a million overrides a log line names some
+    constexpr std::size_t kChangesMax = 100;  // a log line lists only this many
     json.key("changes").begin_array();
     for (std::size_t i = 0; i < changes.size() && i < kChangesMax; ++i) json.string(changes[i].text());
     json.end_array().key("changed").number(static_cast<std::int64_t>(changes.size()));
@@ -29,18 +29,18 @@ std::string version_text(std::uint64_t version, const std::vector<config::Change
   return text;
 }
 
-// All problems in one line, as they stand in a file's report.
-std::string sentences(const config::Problems& problems) {
+// Returns all problems on one line, in the words of the configuration report.
+std::string problems_text(const config::Problems& problems) {
   std::string out;
   for (const config::Problem& problem : problems) out += (out.empty() ? "" : "; ") + problem.text();
   return out;
 }
 
-class Reconfiguring final : public Work {
+class ConfigChange final : public Work {
  public:
   using Attempt = std::function<Reloader::Report(Reloader&)>;
 
-  Reconfiguring(AdminShared& shared, const Request& request, std::string action, Attempt attempt)
+  ConfigChange(AdminShared& shared, const Request& request, std::string action, Attempt attempt)
       : shared_(shared), who_(caller(request)), action_(std::move(action)), progress_(std::make_shared<Progress>()) {
     accepted_ =
         shared.background_tasks.run([progress = progress_, &reloader = shared.reloader, attempt = std::move(attempt)] {
@@ -54,7 +54,7 @@ class Reconfiguring final : public Work {
   std::optional<Outcome> step(Now now) override {
     if (!accepted_) return refuse(503, "unavailable", "too many reloads are waiting; try again later");
     if (!progress_->done.load(std::memory_order_acquire)) return {};
-    if (!progress_->report.ok()) return refuse(400, "bad_value", sentences(progress_->report.problems));
+    if (!progress_->report.ok()) return refuse(400, "bad_value", problems_text(progress_->report.problems));
     audit(shared_, who_, now.wall, action_, {}, version_text(progress_->before, {}),
           version_text(progress_->after, progress_->report.changes));
     Reply reply;
@@ -74,7 +74,7 @@ class Reconfiguring final : public Work {
     Reloader::Report report;
     std::uint64_t before = 0;
     std::uint64_t after = 0;
-    std::atomic<bool> done{false};  // after everything else was written
+    std::atomic<bool> done{false};  // set after all other members are written
   };
 
   AdminShared& shared_;
@@ -101,8 +101,8 @@ Reply write_config(const Reloader& reloader) {
 }  // namespace
 
 Outcome show_config(AdminShared& shared, const Request&) {
-  return std::make_unique<Writing>(shared.background_tasks,
-                                   [&reloader = shared.reloader] { return write_config(reloader); });
+  return std::make_unique<BackgroundReply>(shared.background_tasks,
+                                           [&reloader = shared.reloader] { return write_config(reloader); });
 }
 
 Outcome change_config(AdminShared& shared, const Request& request) {
@@ -116,13 +116,13 @@ Outcome change_config(AdminShared& shared, const Request& request) {
                   "the content must be application/json or application/yaml, not " + quote(request.content_type));
   }
   amendment.text = std::string(request.content);
-  return std::make_unique<Reconfiguring>(shared, request, "config",
-                                         [amendment](Reloader& reloader) { return reloader.amend(amendment); });
+  return std::make_unique<ConfigChange>(shared, request, "config",
+                                        [amendment](Reloader& reloader) { return reloader.amend(amendment); });
 }
 
 Outcome reload(AdminShared& shared, const Request& request) {
-  return std::make_unique<Reconfiguring>(shared, request, "reload",
-                                         [](Reloader& reloader) { return reloader.reload(); });
+  return std::make_unique<ConfigChange>(shared, request, "reload",
+                                        [](Reloader& reloader) { return reloader.reload(); });
 }
 
 }  // namespace weir::admin

@@ -1,4 +1,4 @@
-// Decisions as they happen: GET /ratelimit/events.
+// Live decisions: GET /ratelimit/events.
 #include "weir/admin/calls.h"
 #include "weir/base/text.h"
 

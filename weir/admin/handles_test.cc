@@ -1,4 +1,4 @@
-// API keys by their handles: shown everywhere, accepted wherever a key is.
+// API keys by their handles, which are shown everywhere and accepted wherever a key is.
 #include <gtest/gtest.h>
 
 #include "weir/admin/admin_client_test.h"
@@ -17,7 +17,7 @@ std::string handle(std::string_view key = kKey) {
   return handle_of("key", key);
 }
 
-// As it stands in a path.
+// Escaped for a path.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -38,13 +38,13 @@ std::string body(std::initializer_list<std::pair<std::string, json>> fields) {
   return object.dump();
 }
 
-TEST(Handles, TellKeysApartInEveryListAndEvent) {
-  AdminClient desk;
-  auto watching = *desk.around.events().subscribe({});
-  desk.ask("per-apikey", kKey);
-  desk.ask("per-apikey", kOther);
-  const std::string clients = desk.get("/ratelimit/clients").content;
-  const std::string top = desk.get("/ratelimit/top").content;
+TEST(Handles, DistinguishKeysInEveryListAndEvent) {
+  AdminClient api;
+  auto watching = *api.fixture.events().subscribe({});
+  api.ask("per-apikey", kKey);
+  api.ask("per-apikey", kOther);
+  const std::string clients = api.get("/ratelimit/clients").content;
+  const std::string top = api.get("/ratelimit/top").content;
   const std::string event = watching->take(1 << 20).events.at(0);
   for (const std::string& text : {clients, top, event}) {
     EXPECT_NE(text.find(handle()), text.npos) << text;
@@ -54,11 +54,11 @@ TEST(Handles, TellKeysApartInEveryListAndEvent) {
   EXPECT_EQ(json::parse(event)["identifier"], "apikey:" + handle());
 }
 
-TEST(Handles, AreWhatAPrefixSearchMatches) {
-  AdminClient desk;
-  desk.ask("per-apikey", kKey);
+TEST(Handles, AreMatchedByAPrefixSearch) {
+  AdminClient api;
+  api.ask("per-apikey", kKey);
   const auto found = [&](std::string_view prefix) {
-    return desk.get("/ratelimit/clients?prefix=" + escaped(prefix)).json()["clients"].size();
+    return api.get("/ratelimit/clients?prefix=" + escaped(prefix)).json()["clients"].size();
   };
   EXPECT_EQ(found("sk_l"), 1u);
   EXPECT_EQ(found("sk_li"), 0u) << "the hidden part of the key";
@@ -66,112 +66,111 @@ TEST(Handles, AreWhatAPrefixSearchMatches) {
   EXPECT_EQ(found("apikey:" + handle()), 1u);
 }
 
-TEST(Handles, ResetAndShowTheKeyTheyMean) {
-  AdminClient desk;
+TEST(Handles, ResetAndShowTheirKey) {
+  AdminClient api;
   for (const std::string& target :
        {"/ratelimit/reset/apikey:" + escaped(handle()), "/ratelimit/reset/" + escaped(handle()),
         "/ratelimit/reset/per-apikey:" + escaped(handle()),
         "/ratelimit/reset/" + escaped(handle()) + "?limit=per-apikey"}) {
     for (const std::string_view key : {kKey, kOther}) {
-      while (desk.allowed("per-apikey", key)) {
+      while (api.allowed("per-apikey", key)) {
       }
     }
-    EXPECT_FALSE(desk.allowed("per-apikey", kKey));
-    EXPECT_EQ(desk.get("/ratelimit/clients/per-apikey/" + escaped(handle())).json()["remaining"], 0);
-    EXPECT_EQ(desk.call("POST", target).content, R"({"reset":1})") << target;
-    EXPECT_TRUE(desk.allowed("per-apikey", kKey));
-    EXPECT_FALSE(desk.allowed("per-apikey", kOther));
+    EXPECT_FALSE(api.allowed("per-apikey", kKey));
+    EXPECT_EQ(api.get("/ratelimit/clients/per-apikey/" + escaped(handle())).json()["remaining"], 0);
+    EXPECT_EQ(api.call("POST", target).content, R"({"reset":1})") << target;
+    EXPECT_TRUE(api.allowed("per-apikey", kKey));
+    EXPECT_FALSE(api.allowed("per-apikey", kOther));
   }
 }
 
-TEST(Handles, OrWholeKeysComeInABody) {
-  AdminClient desk;
+TEST(Handles, AreAcceptedInABodyLikeWholeKeys) {
+  AdminClient api;
   for (const std::string& id : {"apikey:" + std::string(kKey), "apikey:" + handle(), handle(), std::string(kKey)}) {
-    desk.ask("per-apikey", kKey, 10);
-    EXPECT_EQ(desk.call("POST", "/ratelimit/reset", body({{"id", id}})).content, R"({"reset":1})") << id;
+    api.ask("per-apikey", kKey, 10);
+    EXPECT_EQ(api.call("POST", "/ratelimit/reset", body({{"id", id}})).content, R"({"reset":1})") << id;
   }
-  desk.ask("per-apikey", kKey, 10);
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset", body({{"id", handle()}, {"limit", "per-apikey"}})).content,
+  api.ask("per-apikey", kKey, 10);
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset", body({{"id", handle()}, {"limit", "per-apikey"}})).content,
             R"({"reset":1})");
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset", body({{"limit", "per-apikey"}})).error(), "bad_value");
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset", body({{"id", 7}})).error(), "bad_value");
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset", body({{"id", "all"}})).error(), "bad_value");
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset", body({{"id", "all"}, {"confirm", "all"}})).status, 200);
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset", body({{"id", "x"}, {"limit", "nope"}})).error(), "unknown_limit");
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset", body({{"limit", "per-apikey"}})).error(), "bad_value");
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset", body({{"id", 7}})).error(), "bad_value");
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset", body({{"id", "all"}})).error(), "bad_value");
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset", body({{"id", "all"}, {"confirm", "all"}})).status, 200);
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset", body({{"id", "x"}, {"limit", "nope"}})).error(), "unknown_limit");
 }
 
 TEST(Handles, AdjustByPathAndBodyAndStoreTheFullHash) {
-  AdminClient desk;
-  desk.ask("per-apikey", kKey);
-  const Told told = desk.call("PUT", "/ratelimit/adjust/per-apikey/" + escaped(handle()), body({{"burst", 50}}));
-  ASSERT_EQ(told.status, 200) << told.content;
-  EXPECT_EQ(told.json()["id"], handle());
-  EXPECT_EQ(told.json()["burst"], 50);
-  const std::vector<Adjustment> stored = desk.around.keeper().adjustments(desk.now().wall);
+  AdminClient api;
+  api.ask("per-apikey", kKey);
+  const HttpReply reply = api.call("PUT", "/ratelimit/adjust/per-apikey/" + escaped(handle()), body({{"burst", 50}}));
+  ASSERT_EQ(reply.status, 200) << reply.content;
+  EXPECT_EQ(reply.json()["id"], handle());
+  EXPECT_EQ(reply.json()["burst"], 50);
+  const std::vector<Adjustment> stored = api.fixture.keeper().adjustments(api.now().wall);
   ASSERT_EQ(stored.size(), 1u);
-  EXPECT_EQ(stored[0].id, "sk_l…#" + hashed_id("key", kKey)) << "the key is stored nowhere";
-  EXPECT_EQ(desk.check("per-apikey", kKey)->verdict.all[0].burst, 50);
-  EXPECT_EQ(desk.check("per-apikey", kOther)->verdict.all[0].burst, 10);
-  EXPECT_EQ(desk.get("/ratelimit/clients/per-apikey/" + escaped(handle())).json()["source"], "adjustment");
-  EXPECT_EQ(desk.get("/ratelimit/adjust").json()["adjustments"][0]["id"], handle());
+  EXPECT_EQ(stored[0].id, "sk_l…#" + hashed_id("key", kKey)) << "the key itself is not stored";
+  EXPECT_EQ(api.check("per-apikey", kKey)->verdict.all[0].burst, 50);
+  EXPECT_EQ(api.check("per-apikey", kOther)->verdict.all[0].burst, 10);
+  EXPECT_EQ(api.get("/ratelimit/clients/per-apikey/" + escaped(handle())).json()["source"], "adjustment");
+  EXPECT_EQ(api.get("/ratelimit/adjust").json()["adjustments"][0]["id"], handle());
 
-  // The whole key means the same client: its adjustment is replaced, not doubled.
+  // The whole key is the same client: its adjustment is replaced.
   EXPECT_EQ(
-      desk.call("POST", "/ratelimit/adjust", body({{"limit", "per-apikey"}, {"id", std::string(kKey)}, {"burst", 60}}))
+      api.call("POST", "/ratelimit/adjust", body({{"limit", "per-apikey"}, {"id", std::string(kKey)}, {"burst", 60}}))
           .status,
       200);
-  EXPECT_EQ(desk.around.keeper().adjustments(desk.now().wall).size(), 1u);
-  EXPECT_EQ(desk.check("per-apikey", kKey)->verdict.all[0].burst, 60);
-  EXPECT_EQ(
-      desk.call("DELETE", "/ratelimit/adjust", body({{"limit", "per-apikey"}, {"id", std::string(kKey)}})).content,
-      R"({"removed":1})");
-  EXPECT_EQ(desk.check("per-apikey", kKey)->verdict.all[0].burst, 10);
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust", body({{"id", "7"}, {"burst", 3}})).error(), "bad_value");
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust", body({{"limit", "orders"}, {"id", "7"}, {"burst", 3}})).status, 200);
-  for (const std::string& line : desk.around.log) EXPECT_EQ(line.find("sk_live"), line.npos) << line;
+  EXPECT_EQ(api.fixture.keeper().adjustments(api.now().wall).size(), 1u);
+  EXPECT_EQ(api.check("per-apikey", kKey)->verdict.all[0].burst, 60);
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/adjust", body({{"limit", "per-apikey"}, {"id", std::string(kKey)}})).content,
+            R"({"removed":1})");
+  EXPECT_EQ(api.check("per-apikey", kKey)->verdict.all[0].burst, 10);
+  EXPECT_EQ(api.call("PUT", "/ratelimit/adjust", body({{"id", "7"}, {"burst", 3}})).error(), "bad_value");
+  EXPECT_EQ(api.call("PUT", "/ratelimit/adjust", body({{"limit", "orders"}, {"id", "7"}, {"burst", 3}})).status, 200);
+  for (const std::string& line : api.fixture.log) EXPECT_EQ(line.find("sk_live"), line.npos) << line;
 }
 
 TEST(Handles, AllowAndDenyAndStoreTheFullHash) {
-  AdminClient desk;
-  desk.ask("per-apikey", kKey);
-  ASSERT_EQ(desk.call("POST", "/ratelimit/access/deny", body({{"apikey", handle()}, {"reason", "abuse"}})).status, 200);
-  const std::vector<AccessEntry> stored = desk.around.keeper().entries(AccessEntry::List::deny, desk.now().wall);
+  AdminClient api;
+  api.ask("per-apikey", kKey);
+  ASSERT_EQ(api.call("POST", "/ratelimit/access/deny", body({{"apikey", handle()}, {"reason", "abuse"}})).status, 200);
+  const std::vector<AccessEntry> stored = api.fixture.keeper().entries(AccessEntry::List::deny, api.now().wall);
   ASSERT_EQ(stored.size(), 1u);
   EXPECT_EQ(stored[0].apikey, "sk_l…#" + hashed_id("key", kKey));
-  EXPECT_EQ(desk.get("/ratelimit/access/deny").json()["entries"][0]["apikey"], handle());
-  EXPECT_FALSE(desk.allowed("per-apikey", kKey));
-  EXPECT_TRUE(desk.allowed("per-apikey", kOther));
-  EXPECT_TRUE(desk.allowed("per-apikey", stored[0].apikey)) << "nobody can send a handle as a key";
-  EXPECT_EQ(desk.get("/ratelimit/clients/per-apikey/" + escaped(handle())).json()["block"]["reason"], "abuse");
+  EXPECT_EQ(api.get("/ratelimit/access/deny").json()["entries"][0]["apikey"], handle());
+  EXPECT_FALSE(api.allowed("per-apikey", kKey));
+  EXPECT_TRUE(api.allowed("per-apikey", kOther));
+  EXPECT_TRUE(api.allowed("per-apikey", stored[0].apikey)) << "a client cannot send a handle as a key";
+  EXPECT_EQ(api.get("/ratelimit/clients/per-apikey/" + escaped(handle())).json()["block"]["reason"], "abuse");
 
-  ASSERT_EQ(desk.call("POST", "/ratelimit/access/deny", body({{"apikey", std::string(kKey)}})).status, 200);
-  EXPECT_EQ(desk.around.keeper().entries(AccessEntry::List::deny, desk.now().wall).size(), 1u) << "the same client";
-  EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/deny", body({{"apikey", std::string(kKey)}})).content,
+  ASSERT_EQ(api.call("POST", "/ratelimit/access/deny", body({{"apikey", std::string(kKey)}})).status, 200);
+  EXPECT_EQ(api.fixture.keeper().entries(AccessEntry::List::deny, api.now().wall).size(), 1u) << "the same client";
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/access/deny", body({{"apikey", std::string(kKey)}})).content,
             R"({"removed":1})");
-  EXPECT_TRUE(desk.allowed("per-apikey", kKey));
+  EXPECT_TRUE(api.allowed("per-apikey", kKey));
 
-  ASSERT_EQ(desk.call("POST", "/ratelimit/access/deny", body({{"limit", "per-apikey"}, {"id", handle()}})).status, 200);
-  EXPECT_FALSE(desk.allowed("per-apikey", kKey));
-  EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/deny?limit=per-apikey&id=" + escaped(handle())).status, 200);
-  EXPECT_TRUE(desk.allowed("per-apikey", kKey));
+  ASSERT_EQ(api.call("POST", "/ratelimit/access/deny", body({{"limit", "per-apikey"}, {"id", handle()}})).status, 200);
+  EXPECT_FALSE(api.allowed("per-apikey", kKey));
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/access/deny?limit=per-apikey&id=" + escaped(handle())).status, 200);
+  EXPECT_TRUE(api.allowed("per-apikey", kKey));
 }
 
-TEST(Handles, LiftAnAutomaticBlockOfTheKey) {
-  AdminClient desk;
+TEST(Handles, RemoveAnAutomaticBlockOfTheKey) {
+  AdminClient api;
   AccessEntry block;
   block.apikey = kKey;
-  block.expires = desk.now().wall + std::chrono::minutes{10};
-  desk.around.keeper().block(block);
-  EXPECT_FALSE(desk.allowed("per-apikey", kKey));
-  EXPECT_EQ(desk.call("DELETE", "/ratelimit/access/deny?apikey=" + escaped(handle())).content, R"({"removed":1})");
-  EXPECT_TRUE(desk.allowed("per-apikey", kKey));
+  block.expires = api.now().wall + std::chrono::minutes{10};
+  api.fixture.keeper().block(block);
+  EXPECT_FALSE(api.allowed("per-apikey", kKey));
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/access/deny?apikey=" + escaped(handle())).content, R"({"removed":1})");
+  EXPECT_TRUE(api.allowed("per-apikey", kKey));
 }
 
-TEST(Handles, OfNobodyAreNotFoundAndOfSeveralAConflict) {
-  AdminClient desk;
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset", body({{"id", handle()}})).status, 404);
-  EXPECT_EQ(desk.call("POST", "/ratelimit/access/deny", body({{"apikey", handle()}})).status, 404);
-  EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust/per-apikey/" + escaped(handle()), body({{"burst", 50}})).status, 404);
+TEST(Handles, AreNotFoundWithoutAKeyAndConflictWithSeveral) {
+  AdminClient api;
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset", body({{"id", handle()}})).status, 404);
+  EXPECT_EQ(api.call("POST", "/ratelimit/access/deny", body({{"apikey", handle()}})).status, 404);
+  EXPECT_EQ(api.call("PUT", "/ratelimit/adjust/per-apikey/" + escaped(handle()), body({{"burst", 50}})).status, 404);
   // Keys whose hashes start with the same four digits.
   std::map<std::string, std::string> by_start;
   std::string first, second;
@@ -183,30 +182,30 @@ TEST(Handles, OfNobodyAreNotFoundAndOfSeveralAConflict) {
       second = key;
     }
   }
-  desk.ask("per-apikey", first);
-  desk.ask("per-apikey", second);
+  api.ask("per-apikey", first);
+  api.ask("per-apikey", second);
   const std::string both = handle(first).substr(0, handle(first).size() - 8);
-  const Told told = desk.call("POST", "/ratelimit/reset", body({{"id", both}}));
-  EXPECT_EQ(told.status, 409) << told.content;
-  EXPECT_EQ(told.error(), "conflict");
-  const json matches = told.json()["matches"];
+  const HttpReply reply = api.call("POST", "/ratelimit/reset", body({{"id", both}}));
+  EXPECT_EQ(reply.status, 409) << reply.content;
+  EXPECT_EQ(reply.error(), "conflict");
+  const json matches = reply.json()["matches"];
   ASSERT_EQ(matches.size(), 2u);
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset", body({{"id", matches[0]}})).content, R"({"reset":1})");
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset", body({{"id", matches[0]}})).content, R"({"reset":1})");
 }
 
 TEST(Handles, AreFoundAmongMoreClientsThanAreTracked) {
-  AdminClient desk;
-  desk.ask("per-apikey", kKey, 10);
-  for (int i = 0; i < 5000; ++i) desk.ask("per-apikey", "key-of-somebody-else-" + std::to_string(i), 2);
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset", body({{"id", handle()}})).content, R"({"reset":1})");
+  AdminClient api;
+  api.ask("per-apikey", kKey, 10);
+  for (int i = 0; i < 5000; ++i) api.ask("per-apikey", "key-of-somebody-else-" + std::to_string(i), 2);
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset", body({{"id", handle()}})).content, R"({"reset":1})");
 }
 
 TEST(Handles, OfShortKeysShowNothingOfTheKey) {
-  AdminClient desk;
-  desk.ask("per-apikey", "short");
-  const json client = desk.get("/ratelimit/clients").json()["clients"][0];
+  AdminClient api;
+  api.ask("per-apikey", "short");
+  const json client = api.get("/ratelimit/clients").json()["clients"][0];
   EXPECT_EQ(client["id"], "…#" + hashed_id("key", "short").substr(0, 12));
-  EXPECT_EQ(desk.call("POST", "/ratelimit/reset", body({{"id", client["id"]}})).content, R"({"reset":1})");
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset", body({{"id", client["id"]}})).content, R"({"reset":1})");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace weir::admin {
 namespace {
 
-// Enough to say that a handle is not unique.
+// Matches to collect; more than one shows that the handle is not unique.
 constexpr std::size_t kMatchesMax = 16;
 
 class KeySearch final : public Collector {
@@ -69,7 +69,7 @@ class KeySearch final : public Collector {
       if (id.starts_with(named_.handle)) found_.try_emplace(std::string(id));
       return;
     }
-    if (!id.starts_with(start_)) return;  // spares a hash
+    if (!id.starts_with(start_)) return;  // cheaper than a hash
     std::string full = full_handle_of(policy_->hash_key(), id);
     if (full.starts_with(named_.handle)) found_[std::move(full)] = std::string(id);
   }
@@ -79,7 +79,8 @@ class KeySearch final : public Collector {
     reply.status = 409;
     JsonWriter json(reply.content);
     json.begin_object().key("error").string("conflict");
-    json.key("message").string("the handle " + quote(named_.handle) + " means more than one API key; use a longer one");
+    json.key("message").string("the handle " + quote(named_.handle) +
+                               " matches more than one API key; use a longer one");
     json.key("matches").begin_array();
     for (const auto& [stored, id] : found_) {
       json.string(is_full_handle(stored) ? stored : policy_->shown_id(named_.limit, stored));
@@ -92,12 +93,12 @@ class KeySearch final : public Collector {
   BucketOwners owners_;
   NamedByHandle named_;
   std::function<Outcome(const KnownKey&)> then_;
-  bool whole_ = false;                        // the handle is all there is to the id
-  std::string_view start_;                    // of the keys that it may mean
-  std::map<std::string, std::string> found_;  // ids by what entries about them store; empty: not known
+  bool whole_ = false;                        // the handle is the whole id
+  std::string_view start_;                    // the visible start of the key
+  std::map<std::string, std::string> found_;  // ids by the form that entries store; empty: not known
 };
 
-// A handle among the parts of an id.
+// Returns whether one part of the id is a handle.
 bool has_handle(std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(':'), text.size());

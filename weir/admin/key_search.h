@@ -1,5 +1,5 @@
-// From the handle of an API key (identify/handle.h) to the key. Looks through whatever knows keys: buckets in the
-// store, tracked clients, adjustments and access entries.
+// Finds an API key by its handle (identify/handle.h) among buckets in the store, tracked clients, adjustments and
+// access entries.
 #pragma once
 
 #include <functional>
@@ -15,22 +15,22 @@
 namespace weir::admin {
 
 struct KnownKey {
-  std::string id;      // as in bucket keys; what `stored` is where only an entry made by handle knows the key
-  std::string stored;  // what an entry made by handle stores: the full handle; of an id with several parts the id
+  std::string id;      // as in bucket keys; the same as `stored` if only an entry made by handle has the key
+  std::string stored;  // as in entries made by handle: the full handle, or a composite id
 };
 
-// A client named by handle. The handle may be one part of an id with several.
+// A client named by handle. The handle may be one part of a composite id.
 struct NamedByHandle {
   const NamedLimit* limit = nullptr;  // null: every limit keyed by API keys
   std::string handle;
 };
 
-// What an operator's text names, if that is an API key by its handle: "sk_l…#3f9a12c4d0e1",
-// "apikey:sk_l…#3f9a12c4d0e1", "LIMIT:sk_l…#3f9a12c4d0e1". `limit` may be empty.
+// Parses text that names an API key by its handle: "sk_l…#3f9a12c4d0e1", "apikey:sk_l…#3f9a12c4d0e1",
+// "LIMIT:sk_l…#3f9a12c4d0e1". `limit` may be empty.
 std::optional<NamedByHandle> named_by_handle(const Policy& policy, std::string_view id, std::string_view limit);
 
-// Searches, then goes on with what `then` returns for the one key that the handle means. No such key is 404, several
-// are 409 with their full handles.
+// Searches for the key, then continues with the outcome of `then` for the one match. No match is 404; several are 409
+// with their full handles.
 std::unique_ptr<Work> find_key(AdminShared& shared, std::shared_ptr<const Policy> policy, NamedByHandle named, Now now,
                                std::function<Outcome(const KnownKey&)> then);
 

@@ -33,11 +33,11 @@ Result<Parameters> Parameters::read(std::string_view query, std::span<const std:
     const std::size_t equals = std::min(pair.find('='), pair.size());
     auto name = unescaped(pair.substr(0, equals), true);
     auto value = unescaped(pair.substr(std::min(equals + 1, pair.size())), true);
-    if (!name || !value) return Error{Fault::invalid, quote(pair) + " has a broken escape; '%' is written %25"};
+    if (!name || !value) return Error{Fault::invalid, quote(pair) + " has an invalid escape; write '%' as %25"};
     if (std::ranges::find(known, *name) == known.end()) {
-      std::string sentence = "unknown parameter " + quote(*name);
-      for (std::size_t i = 0; i < known.size(); ++i) sentence += (i == 0 ? "; known are " : ", ") + quote(known[i]);
-      return Error{Fault::unknown, known.empty() ? sentence + "; there are none here" : sentence};
+      std::string message = "unknown parameter " + quote(*name);
+      for (std::size_t i = 0; i < known.size(); ++i) message += (i == 0 ? "; known are " : ", ") + quote(known[i]);
+      return Error{Fault::unknown, known.empty() ? message + "; this call takes none" : message};
     }
     if (parameters.has(*name)) return Error{Fault::invalid, "parameter " + quote(*name) + " is given twice"};
     parameters.all_.emplace_back(std::move(*name), std::move(*value));

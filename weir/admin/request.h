@@ -1,4 +1,4 @@
-// One call of the admin API, read and checked: what handlers see of an HTTP request.
+// One parsed call of the admin API: what handlers see of an HTTP request.
 #pragma once
 
 #include <array>
@@ -15,31 +15,30 @@
 
 namespace weir::admin {
 
-// "a%20b" as "a b". Nothing where an escape is broken.
+// Decodes percent escapes: "a%20b" becomes "a b". Returns nullopt for an invalid escape.
 std::optional<std::string> unescaped(std::string_view text, bool plus_is_space);
 
-// What stands behind the '?', decoded. A name that is not among `known`, or comes twice, is an error: a mistyped filter
-// must not mean "everything".
+// The decoded query parameters. An unknown or repeated name is an error: a mistyped filter must not mean "everything".
 class Parameters {
  public:
   static Result<Parameters> read(std::string_view query, std::span<const std::string_view> known);
 
-  // Empty if it is absent.
+  // Returns an empty view if it is absent.
   std::string_view operator[](std::string_view name) const noexcept;
   bool has(std::string_view name) const noexcept;
-  // The number, or `otherwise` if it is absent. The Error names the parameter and the rule.
+  // Returns the number, or `otherwise` if it is absent. The Error names the parameter and the rule.
   Result<std::size_t> number(std::string_view name, std::size_t otherwise, std::size_t min, std::size_t max) const;
 
  private:
   std::vector<std::pair<std::string, std::string>> all_;
 };
 
-// Views end with the call.
+// Views are valid during the call.
 struct Request {
   std::string_view method;
-  std::array<std::string, 2> parts;  // what stood in the pattern's places, decoded
-  std::string_view query;            // as it was written
-  Parameters parameters;             // the same, read and checked
+  std::array<std::string, 2> parts;  // the path segments that match "{}", decoded
+  std::string_view query;            // not decoded
+  Parameters parameters;             // the same, decoded and checked
   std::string_view content_type;
   std::string_view content;
   std::string_view peer;  // the caller's address; empty: a UNIX socket

@@ -16,33 +16,33 @@ constexpr std::array<std::string_view, 3> kEvents = {"limit", "allowed", "sample
 constexpr std::array<std::string_view, 4> kEntry = {"ip", "apikey", "limit", "id"};
 
 constexpr std::array<Route, 23> kRoutes = {{
-    {"GET", "/healthz", Needs::nothing, healthz, {}, true},
-    {"GET", "/readyz", Needs::nothing, readyz, {}, true},
-    {"GET", "/startz", Needs::nothing, startz, {}, true},
-    {"GET", "/metrics", Needs::read, metrics, {}, true},
-    {"GET", "/ratelimit/stats", Needs::read, stats, {}},
-    {"GET", "/ratelimit/clients", Needs::read, list_clients, kListing},
-    {"GET", "/ratelimit/clients/{}/{}", Needs::read, show_client, {}},
-    {"GET", "/ratelimit/top", Needs::read, top, kTop},
-    {"POST", "/ratelimit/reset", Needs::write, reset_in_body, {}},
-    {"POST", "/ratelimit/reset/{}", Needs::write, reset_in_path, kReset},
-    {"GET", "/ratelimit/adjust", Needs::read, list_adjustments, {}},
-    {"PUT", "/ratelimit/adjust", Needs::write, adjust_in_body, {}},
-    {"POST", "/ratelimit/adjust", Needs::write, adjust_in_body, {}},
-    {"DELETE", "/ratelimit/adjust", Needs::write, unadjust_in_body, {}},
-    {"PUT", "/ratelimit/adjust/{}/{}", Needs::write, adjust_in_path, {}},
-    {"DELETE", "/ratelimit/adjust/{}/{}", Needs::write, unadjust_in_path, {}},
-    {"GET", "/ratelimit/access/{}", Needs::read, list_entries, {}},
-    {"POST", "/ratelimit/access/{}", Needs::write, add_entry, {}},
-    {"DELETE", "/ratelimit/access/{}", Needs::write, remove_entry, kEntry},
-    {"GET", "/ratelimit/config", Needs::read, show_config, {}},
-    {"PUT", "/ratelimit/config", Needs::write, change_config, {}},
-    {"POST", "/ratelimit/reload", Needs::write, reload, {}},
-    {"GET", "/ratelimit/events", Needs::read, watch_events, kEvents},
+    {"GET", "/healthz", Permission::none, healthz, {}, true},
+    {"GET", "/readyz", Permission::none, readyz, {}, true},
+    {"GET", "/startz", Permission::none, startz, {}, true},
+    {"GET", "/metrics", Permission::read, metrics, {}, true},
+    {"GET", "/ratelimit/stats", Permission::read, stats, {}},
+    {"GET", "/ratelimit/clients", Permission::read, list_clients, kListing},
+    {"GET", "/ratelimit/clients/{}/{}", Permission::read, show_client, {}},
+    {"GET", "/ratelimit/top", Permission::read, top, kTop},
+    {"POST", "/ratelimit/reset", Permission::write, reset_in_body, {}},
+    {"POST", "/ratelimit/reset/{}", Permission::write, reset_in_path, kReset},
+    {"GET", "/ratelimit/adjust", Permission::read, list_adjustments, {}},
+    {"PUT", "/ratelimit/adjust", Permission::write, adjust_in_body, {}},
+    {"POST", "/ratelimit/adjust", Permission::write, adjust_in_body, {}},
+    {"DELETE", "/ratelimit/adjust", Permission::write, unadjust_in_body, {}},
+    {"PUT", "/ratelimit/adjust/{}/{}", Permission::write, adjust_in_path, {}},
+    {"DELETE", "/ratelimit/adjust/{}/{}", Permission::write, unadjust_in_path, {}},
+    {"GET", "/ratelimit/access/{}", Permission::read, list_entries, {}},
+    {"POST", "/ratelimit/access/{}", Permission::write, add_entry, {}},
+    {"DELETE", "/ratelimit/access/{}", Permission::write, remove_entry, kEntry},
+    {"GET", "/ratelimit/config", Permission::read, show_config, {}},
+    {"PUT", "/ratelimit/config", Permission::write, change_config, {}},
+    {"POST", "/ratelimit/reload", Permission::write, reload, {}},
+    {"GET", "/ratelimit/events", Permission::read, watch_events, kEvents},
 }};
 
-// Whether the path is one of the pattern's; fills its places.
-bool matches(std::string_view pattern, std::string_view path, Found& found) {
+// Returns whether the path matches the pattern, and fills `found.parts`.
+bool matches(std::string_view pattern, std::string_view path, RouteMatch& found) {
   std::size_t place = 0;
   while (!pattern.empty() || !path.empty()) {
     if (!pattern.starts_with('/') || !path.starts_with('/')) return false;
@@ -65,11 +65,11 @@ bool matches(std::string_view pattern, std::string_view path, Found& found) {
 
 }  // namespace
 
-Found find_route(std::string_view method, std::string_view path) {
+RouteMatch find_route(std::string_view method, std::string_view path) {
   if (method == "HEAD") method = "GET";
-  Found found;
+  RouteMatch found;
   for (const Route& route : kRoutes) {
-    Found trial;
+    RouteMatch trial;
     if (!matches(route.pattern, path, trial)) continue;
     found.allow.append(found.allow.empty() ? "" : ", ").append(route.method);
     if (route.method == "GET") found.allow += ", HEAD";

@@ -1,4 +1,4 @@
-// What can be called: a table of method, path, who may, and the function that does it.
+// The calls of the admin API: a table of method, path, required permission and handler.
 #pragma once
 
 #include <array>
@@ -15,24 +15,25 @@ namespace weir::admin {
 
 struct AdminShared;
 
-// A pattern's segments are words, or "{}": one segment, or as the last one everything that is left, slashes included.
+// A pattern's segments are words or "{}", which matches one segment, or at the end all remaining ones, including
+// slashes.
 struct Route {
   std::string_view method;
   std::string_view pattern;
-  Needs needs = Needs::read;
+  Permission needs = Permission::read;
   Outcome (*call)(AdminShared& shared, const Request& request) = nullptr;
   std::span<const std::string_view> parameters;
-  bool any_parameters = false;  // of calls that others made up: probes and /metrics
+  bool any_parameters = false;  // for calls with parameters of other systems: probes and /metrics
 };
 
-struct Found {
+struct RouteMatch {
   const Route* route = nullptr;      // null: none
-  std::string allow;                 // what this path takes, if it is one of ours; then `route` may be null
+  std::string allow;                 // the methods of a known path, even if `route` is null
   std::array<std::string, 2> parts;  // decoded
   bool bad_escape = false;
 };
 
-// HEAD finds the route of GET.
-Found find_route(std::string_view method, std::string_view path);
+// Finds the route of a request. HEAD matches GET.
+RouteMatch find_route(std::string_view method, std::string_view path);
 
 }  // namespace weir::admin

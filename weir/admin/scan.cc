@@ -6,10 +6,10 @@
 namespace weir::admin {
 namespace {
 
-// For one step. A store that answers does so in a fraction.
-constexpr Duration kPatience = std::chrono::milliseconds{500};
-// How long a step goes on while the store answers at once: the loop has others to serve.
-constexpr std::chrono::microseconds kMoment{500};
+// Limit for one step. A working store answers in a fraction of it.
+constexpr Duration kStepTimeout = std::chrono::milliseconds{500};
+// How long a step runs while the store answers at once: the loop must serve other connections.
+constexpr std::chrono::microseconds kStepTime{500};
 
 }  // namespace
 
@@ -19,12 +19,12 @@ Scan::Scan(BucketScan& bucket_scan, BucketScan::Look look, std::unique_ptr<Colle
   progress_->cursor = std::move(cursor);
 }
 
-// A store elsewhere is looked at again and again until it has answered.
+// A remote store is polled until it has answered.
 Duration Scan::pause() const noexcept {
   return progress_->waiting ? std::chrono::milliseconds{1} : Duration::zero();
 }
 
-// Some buckets more.
+// Visits more buckets.
 void Scan::visit(Now now) {
   if (progress_->over || progress_->error) return;
   progress_->waiting = true;
@@ -50,15 +50,15 @@ void Scan::visit(Now now) {
 
 std::optional<Outcome> Scan::step(Now now) {
   if (progress_->waiting) {
-    // Whoever can do without does not wait until a store that hangs is given up.
-    if (now.time - progress_->asked < kPatience) return {};
+    // A collector that can reply without the store does not wait for a store that hangs.
+    if (now.time - progress_->asked < kStepTimeout) return {};
     return progress_->collector->reply_without();
   }
   using Steady = std::chrono::steady_clock;
   const Steady::time_point began = Steady::now();
   do {
     visit(now);
-  } while (!progress_->waiting && !progress_->over && !progress_->error && Steady::now() - began < kMoment);
+  } while (!progress_->waiting && !progress_->over && !progress_->error && Steady::now() - began < kStepTime);
   if (progress_->waiting) return {};
   if (progress_->error) {
     const bool bad = progress_->error->fault == Fault::invalid;

@@ -1,4 +1,4 @@
-// Work that goes through all buckets, a step at a time.
+// Work that visits all buckets, one step at a time.
 #pragma once
 
 #include <memory>
@@ -10,38 +10,38 @@
 
 namespace weir::admin {
 
-// What is made of the buckets.
+// Receives the buckets of a scan and makes the reply.
 class Collector {
  public:
   virtual ~Collector() = default;
-  // False: that is enough.
+  // Returns false to end the scan.
   virtual bool take(const StoredBucket& bucket, Now now) = 0;
-  // Between two steps: true if there is no need to go on, with that much of everything seen.
+  // Called between two steps with the share of the store seen so far. Returns true to end the scan.
   virtual bool enough(std::uint32_t millionths) {
     (void)millionths;
     return false;
   }
-  // `cursor` is where a list would go on; empty: nothing is left.
+  // `cursor` is where the next page starts; empty if nothing is left.
   virtual Outcome reply(const std::string& cursor) = 0;
-  // The store cannot be asked. What is said instead of that, if anything.
+  // Called if the store is unavailable. Returns the reply to send instead of the error, if any.
   virtual std::optional<Reply> reply_without() { return {}; }
 };
 
 class Scan final : public Work {
  public:
-  // The bucket_scan outlives it.
+  // `bucket_scan` must outlive it.
   Scan(BucketScan& bucket_scan, BucketScan::Look look, std::unique_ptr<Collector> collector, std::string cursor);
   std::optional<Outcome> step(Now now) override;
   Duration pause() const noexcept override;
 
  private:
-  // What a late answer of the store may still touch when the connection is gone.
+  // Shared with the store's callback, which may run after the connection has ended.
   struct Progress {
     std::unique_ptr<Collector> collector;
     std::string cursor;
     std::optional<Error> error;
     bool waiting = false;
-    Time asked{};  // when it began to wait
+    Time asked{};  // when the wait started
     bool over = false;
   };
 

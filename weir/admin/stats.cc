@@ -1,5 +1,5 @@
-// Totals, per limit and for all: GET /ratelimit/stats and GET /metrics. Both say how many buckets of each limit are
-// active, which takes a look at the store: whole, or at a part of it that is large enough to know the rest by.
+// Totals per limit and overall: GET /ratelimit/stats and GET /metrics. Both report the active buckets of each limit,
+// counted in the whole store or estimated from a part of it.
 #include <algorithm>
 #include <map>
 
@@ -11,44 +11,43 @@
 namespace weir::admin {
 namespace {
 
-// Buckets seen after which the count of all is known well enough: hashes spread them evenly, so that a limit with a
-// hundredth of them is counted to about 4 in 100.
+// Sample size for the estimate: hashes spread buckets evenly, so a limit with 1% of them is estimated to about 4%.
 constexpr std::uint64_t kSample = 65'536;
 
-// And steps: a store elsewhere may hold much that is not ours.
-constexpr std::uint64_t kSteps = 1024;
+// Limit of steps: a remote store may contain many other keys.
+constexpr std::uint64_t kStepsMax = 1024;
 
 using Active = std::map<std::string, std::uint64_t>;
-// `active` is null if nobody knows.
-using Answering = Reply (*)(AdminShared& shared, const Active* active);
+// `active` is null if it is unknown.
+using MakeReply = Reply (*)(AdminShared& shared, const Active* active);
 
-class Census final : public Collector {
+class ActiveCounter final : public Collector {
  public:
-  Census(AdminShared& shared, Answering answering)
-      : shared_(shared), answering_(answering), owners_(shared.reloader.policy()) {
+  ActiveCounter(AdminShared& shared, MakeReply make_reply)
+      : shared_(shared), make_reply_(make_reply), owners_(shared.reloader.policy()) {
     for (const NamedLimit& limit : owners_.policy().limits()) active_.emplace(limit.name, 0);
   }
 
   bool take(const StoredBucket& bucket, Now) override {
     ++seen_;
-    // A limit's quota is another bucket of the same client.
+    // A limit's quota is a second bucket of the same client.
     const auto owner = owners_.find(bucket.key.text);
     if (owner) ++active_[owner->limit == nullptr ? std::string() : owner->limit->name];
     return true;
   }
 
   bool enough(std::uint32_t millionths) override {
-    if ((++steps_ < kSteps && seen_ < kSample) || millionths == 0) return false;
+    if ((++steps_ < kStepsMax && seen_ < kSample) || millionths == 0) return false;
     for (auto& [limit, count] : active_) count = count * 1'000'000 / millionths;
     return true;
   }
 
-  Outcome reply(const std::string&) override { return answering_(shared_, &active_); }
-  std::optional<Reply> reply_without() override { return answering_(shared_, nullptr); }
+  Outcome reply(const std::string&) override { return make_reply_(shared_, &active_); }
+  std::optional<Reply> reply_without() override { return make_reply_(shared_, nullptr); }
 
  private:
   AdminShared& shared_;
-  Answering answering_;
+  MakeReply make_reply_;
   BucketOwners owners_;
   Active active_;
   std::uint64_t seen_ = 0;
@@ -61,7 +60,7 @@ struct Sums {
   std::uint64_t shadow_denied = 0;
 };
 
-// The bound of the histogram under which that part of all lies, in thousandths.
+// Returns the upper bound of the histogram bucket that contains this quantile, in thousandths.
 Duration quantile(const std::vector<const LoopMetrics*>& loops, std::uint64_t thousandths) {
   std::array<std::uint64_t, Histogram::kBuckets> counts{};
   std::uint64_t total = 0;
@@ -76,7 +75,7 @@ Duration quantile(const std::vector<const LoopMetrics*>& loops, std::uint64_t th
     below += counts[i];
     if (below > 0 && below * 1000 >= total * thousandths) return Histogram::upper_bound(i);
   }
-  return Duration::zero();  // nothing was decided yet
+  return Duration::zero();  // no decisions yet
 }
 
 std::int64_t whole(std::uint64_t count) {
@@ -158,12 +157,12 @@ Reply write_metrics(AdminShared& shared, const Active* active) {
 
 Outcome stats(AdminShared& shared, const Request&) {
   return std::make_unique<Scan>(shared.bucket_scan, BucketScan::Look::keys,
-                                std::make_unique<Census>(shared, write_stats), std::string());
+                                std::make_unique<ActiveCounter>(shared, write_stats), std::string());
 }
 
 Outcome metrics(AdminShared& shared, const Request&) {
   return std::make_unique<Scan>(shared.bucket_scan, BucketScan::Look::keys,
-                                std::make_unique<Census>(shared, write_metrics), std::string());
+                                std::make_unique<ActiveCounter>(shared, write_metrics), std::string());
 }
 
 }  // namespace weir::admin

@@ -11,8 +11,8 @@ bool keyed_by(const NamedLimit& limit, std::string_view source) {
   return limit.key.size() == 1 && limit.key.front() == source;
 }
 
-// The part of an identifier behind "ip:" and "apikey:", if the limit is one it is an identifier of. Not behind the
-// limit's own name: an id may begin with that.
+// Strips "ip:" or "apikey:" from an identifier of a limit with that key. Does not strip the limit's own name, because
+// an id may start with it.
 std::string_view id_within(const NamedLimit& limit, std::string_view id) {
   for (const std::string_view source : {"ip", "apikey"}) {
     if (keyed_by(limit, source) && id.starts_with(source) && id.substr(source.size()).starts_with(':')) {
@@ -26,7 +26,7 @@ Reply bad_id(const Error& error) {
   return error.fault == Fault::internal ? refuse(error) : refuse(400, "bad_id", error.detail);
 }
 
-// All limits keyed by that source.
+// Returns the targets of all limits with that key.
 std::variant<std::vector<Target>, Reply> targets_by(const Policy& policy, std::string_view source,
                                                     std::string_view id) {
   std::vector<Target> all;
@@ -63,7 +63,7 @@ std::variant<std::vector<Target>, Reply> targets_of(const Policy& policy, std::s
   if (policy.find(before) != nullptr) return targets_of(policy, id.substr(colon + 1), before);
   std::vector<Target> all{{nullptr, std::string(id)}};
   for (const NamedLimit& each : policy.limits()) {
-    if (keyed_by(each, "global")) continue;  // everybody's: only its own name means it
+    if (keyed_by(each, "global")) continue;  // shared by all clients: matched by its own name only
     if (auto bucket_id = policy.bucket_id(each.name, id)) all.push_back({&each, std::move(*bucket_id)});
   }
   return all;

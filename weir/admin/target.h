@@ -1,4 +1,4 @@
-// Whom an operator means: from the text of a path to limits and ids.
+// Resolves the text of a call to limits and ids.
 #pragma once
 
 #include <optional>
@@ -13,19 +13,19 @@
 namespace weir::admin {
 
 struct Target {
-  const NamedLimit* limit = nullptr;  // null: a bucket of a caller's own
-  std::string id;                     // as it stands in bucket keys (Policy::bucket_id)
+  const NamedLimit* limit = nullptr;  // null: a caller's own bucket
+  std::string id;                     // as in bucket keys (Policy::bucket_id)
 };
 
-// "ip:203.0.113.9", "apikey:K", "global": every limit that is keyed so. "Name:id": that limit. Anything else: a bare
-// id, of every limit whose ids look like that, and of a bucket of a caller's own. With a limit, an id of that limit, in
-// either form. Or why not.
+// "ip:203.0.113.9", "apikey:K" and "global" match every limit with that key. "Name:id" matches that limit. Anything
+// else is a bare id, of every limit whose ids have that form and of a caller's own bucket. With `limit`, it is an id of
+// that limit in either form. Otherwise returns the refusal.
 std::variant<std::vector<Target>, Reply> targets_of(const Policy& policy, std::string_view id, std::string_view limit);
 
-// One id of one limit.
+// Resolves one id of one limit.
 std::variant<Target, Reply> target_of(const Policy& policy, std::string_view limit, std::string_view id);
 
-// For logs: of an API key its handle.
+// Returns the target for logs, with the handle of an API key.
 std::string shown(const Policy& policy, const Target& target);
 
 }  // namespace weir::admin

@@ -8,23 +8,21 @@
 namespace weir::admin {
 namespace {
 
-enum class Holds : unsigned char { nothing, read, write };
-
-Holds holder_of(const RequestHead& head, const config::Admin& tokens) {
+Permission permission_of(const RequestHead& head, const config::Admin& tokens) {
   const std::string_view given = bearer_of(head);
-  // Both are compared, whatever the first says. An empty token is none at all.
+  // Always compares both, in constant time. An empty token grants nothing.
   const bool writes = same_secret(given, tokens.write_token) && !tokens.write_token.empty();
   const bool reads = same_secret(given, tokens.read_token) && !tokens.read_token.empty();
-  return writes ? Holds::write : reads ? Holds::read : Holds::nothing;
+  return writes ? Permission::write : reads ? Permission::read : Permission::none;
 }
 
-std::optional<Reply> refuse_web_page(const RequestHead& head, Needs needs) {
+std::optional<Reply> refuse_web_page(const RequestHead& head, Permission needs) {
   if (!is_loopback_host(head.host)) {
     return refuse(403, "forbidden", "without tokens a call needs a loopback Host, not " + quote(head.host));
   }
   const std::string_view type = media_type_of(head.content_type);
   const bool safe = same_word(type, "application/json") || same_word(type, "application/yaml");
-  if (needs == Needs::read || safe) return {};
+  if (needs == Permission::read || safe) return {};
   return refuse(415, "unsupported_media_type",
                 "without tokens a write needs Content-Type: application/json or application/yaml, not " +
                     quote(head.content_type));
@@ -45,13 +43,14 @@ bool is_loopback_host(std::string_view host) noexcept {
   return address->print() == "::1";
 }
 
-std::optional<Reply> refusal(const RequestHead& head, Needs needs, const config::Admin& tokens, bool loopback) {
-  if (needs == Needs::nothing) return {};
+std::optional<Reply> refusal(const RequestHead& head, Permission needs, const config::Admin& tokens, bool loopback) {
+  if (needs == Permission::none) return {};
   const bool open = tokens.read_token.empty() && tokens.write_token.empty() && loopback;
   if (open) return refuse_web_page(head, needs);
-  const Holds holds = holder_of(head, tokens);
-  if (holds == Holds::write || (holds == Holds::read && needs == Needs::read)) return {};
-  if (holds == Holds::read) return refuse(403, "forbidden", "this token may read, not write");
+  const Permission granted = permission_of(head, tokens);
+  if (granted == Permission::write || (granted == Permission::read && needs == Permission::read)) return {};
+  if (granted == Permission::read)
+    return refuse(403, "forbidden", "this token allows reads only; the call needs the write token");
   Reply reply = refuse(401, "unauthorized", "a token is needed: Authorization: Bearer TOKEN");
   reply.fields = "WWW-Authenticate: Bearer\r\n";
   return reply;

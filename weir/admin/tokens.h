@@ -1,6 +1,6 @@
-// Who may call what. With tokens a caller shows one. Without them, which only a loopback listener may be, every call
-// must have a loopback Host: a web page whose name resolves to this machine sends its own (DNS rebinding). A write must
-// also have a content type that a page cannot send elsewhere without asking first.
+// Authorization of admin calls. With tokens, a call must carry one. Without tokens, which only a loopback listener
+// allows, every call needs a loopback Host, because a web page whose name resolves to this machine sends its own (DNS
+// rebinding). A write also needs a content type that a page cannot send cross-origin without a preflight.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,14 @@
 
 namespace weir::admin {
 
-enum class Needs : unsigned char { nothing, read, write };
+enum class Permission : unsigned char { none, read, write };
 
-// Nothing: go ahead. Otherwise the refusal: 401 no token or an unknown one, 403 a read token on a write or a foreign
-// Host, 415 a write without a content type. `loopback` tells whether the listener can be reached from this machine
-// only.
-std::optional<Reply> refusal(const RequestHead& head, Needs needs, const config::Admin& tokens, bool loopback);
+// Returns nullopt if the call is allowed, otherwise the refusal: 401 no token or an unknown one, 403 a read token on a
+// write or a foreign Host, 415 a write without a content type. `loopback` says whether the listener is reachable from
+// this machine only.
+std::optional<Reply> refusal(const RequestHead& head, Permission needs, const config::Admin& tokens, bool loopback);
 
-// "localhost", an address that begins with 127, or "[::1]", with or without a port.
+// True for "localhost", an address that starts with 127, and "[::1]", with or without a port.
 bool is_loopback_host(std::string_view host) noexcept;
 
 }  // namespace weir::admin

@@ -8,19 +8,19 @@
 
 namespace weir::admin {
 
-Reply refuse(int status, std::string_view code, std::string_view sentence) {
+Reply refuse(int status, std::string_view code, std::string_view message) {
   Reply reply;
   reply.status = status;
-  write_error(code, sentence, reply.content);
+  write_error(code, message, reply.content);
   return reply;
 }
 
 Reply refuse(const Error& error) {
   const FaultStatus known = status_of(error.fault);
-  // Details of what went wrong inside never leave the process.
+  // Details of internal errors never leave the process.
   const bool inside = error.fault == Fault::internal;
-  const std::string_view sentence = inside ? std::string_view("something went wrong inside") : error.detail;
-  return refuse(known.status == 0 ? 503 : known.status, known.code, sentence);
+  const std::string_view message = inside ? std::string_view("internal error") : error.detail;
+  return refuse(known.status == 0 ? 503 : known.status, known.code, message);
 }
 
 std::string print_end(Wall end) {

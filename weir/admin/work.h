@@ -1,4 +1,4 @@
-// What a call comes to: a reply, at once or after some work that must not hold up the loop.
+// The outcome of a call: a reply, at once or after work that must not block the loop.
 #pragma once
 
 #include <memory>
@@ -20,15 +20,15 @@ struct Reply {
   int status = 200;
   std::string content;
   std::string_view content_type = "application/json";  // has static storage duration
-  std::string fields;                                  // more of them, each with its CRLF
+  std::string fields;                                  // more header fields, each with its CRLF
 };
 
-// {"error": code, "message": sentence}.
-Reply refuse(int status, std::string_view code, std::string_view sentence);
-// As the decision API says it.
+// Returns {"error": code, "message": message}.
+Reply refuse(int status, std::string_view code, std::string_view message);
+// The same error as in the decision API.
 Reply refuse(const Error& error);
 
-// An end to the millisecond, rounded up: nobody is told to come back too early.
+// Prints an expiry in milliseconds, rounded up so that no client returns too early.
 std::string print_end(Wall end);
 
 // A stream of events instead of a reply.
@@ -39,23 +39,23 @@ struct Stream {
 class Work;
 using Outcome = std::variant<Reply, std::unique_ptr<Work>, Stream>;
 
-// A call that takes more than one step. Dropped when its connection ends.
+// A call that takes more than one step. Destroyed when its connection ends.
 class Work {
  public:
   virtual ~Work() = default;
 
-  // What to ask the pipeline before the first step(); at most bounds::queries_per_turn_max.
+  // Queries for the pipeline before the first step(); at most bounds::queries_per_turn_max.
   virtual std::span<const Query> questions() const { return {}; }
-  // Of the question with that index, in any order.
+  // Receives the answer to the query with that index, in any order.
   virtual void answered(std::size_t index, const Result<Answer>& answer) {
     (void)index;
     (void)answer;
   }
 
-  // Goes on for a moment, well under a millisecond. What the call comes to, once that is known: a reply, or other work
-  // that follows. Work with questions is followed by no other work.
+  // Runs for well under a millisecond. Returns the outcome once it is known: a reply or further work. Work with queries
+  // must not return further work.
   virtual std::optional<Outcome> step(Now now) = 0;
-  // How long to wait before the next step.
+  // Returns how long to wait before the next step.
   virtual Duration pause() const noexcept { return Duration::zero(); }
 };
 

@@ -55,14 +55,15 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const config::Redis& sett
   return stores;
 }
 
-redis::MakeTopology RedisStores::topology(redis::NobodyKnows nobody_knows) const {
-  return [this, nobody_knows](Loop& loop, redis::MakeNode make_node) -> std::unique_ptr<redis::Topology> {
+redis::MakeTopology RedisStores::topology(redis::OnDiscoveryFailed on_discovery_failed) const {
+  return [this, on_discovery_failed](Loop& loop, redis::MakeNode make_node) -> std::unique_ptr<redis::Topology> {
     if (settings_.mode == "single") return std::make_unique<redis::SingleTopology>(make_node, endpoints_.front());
     redis::RedisLink::Options link = options_.link;
     link.client.wait_replicas = 0;  // these ask only
     if (settings_.mode == "cluster") {
       return std::make_unique<redis::ClusterTopology>(
-          loop, std::move(make_node), redis::ClusterTopology::Options{endpoints_, std::move(link), nobody_knows});
+          loop, std::move(make_node),
+          redis::ClusterTopology::Options{endpoints_, std::move(link), on_discovery_failed});
     }
     const bool sentinel = settings_.mode == "sentinel";
     // Sentinels have no databases, and users of their own.
@@ -70,18 +71,18 @@ redis::MakeTopology RedisStores::topology(redis::NobodyKnows nobody_knows) const
     return std::make_unique<redis::MasterTopology>(
         loop, std::move(make_node),
         redis::MasterTopology::Options{endpoints_, sentinel ? settings_.master_name : "", std::move(link),
-                                       nobody_knows});
+                                       on_discovery_failed});
   };
 }
 
 std::unique_ptr<Store> RedisStores::store(Loop& loop, Table& fallback, const Clock& clock) {
   // Where the masters cannot be found, no link to one of them tells.
-  const auto nobody_knows = [this, &loop](std::string_view why) {
+  const auto on_discovery_failed = [this, &loop](std::string_view why) {
     if (!health_.is_up()) health_.went_down(false, why, loop.now().time);
   };
   redis::RedisStore::Options options = options_;
   options.in_doubt = [this, &loop] { probe_others(loop); };
-  auto store = std::make_unique<redis::RedisStore>(loop, std::move(options), health_, topology(nobody_knows));
+  auto store = std::make_unique<redis::RedisStore>(loop, std::move(options), health_, topology(on_discovery_failed));
   places_.push_back({&loop, store.get()});
   auto leasing = std::make_unique<redis::LeasingStore>(loop, std::move(store), *leases_);
   return std::make_unique<FailoverStore>(std::move(leasing), Fallback(fallback, settings_.share, fallbacks_, clock),

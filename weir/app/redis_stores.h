@@ -53,7 +53,7 @@ class RedisStores {
 
   RedisStores(config::Redis settings, Log log) : settings_(std::move(settings)), health_(std::move(log)) {}
   void probe_others(const Loop& than);
-  redis::MakeTopology topology(redis::NobodyKnows nobody_knows = {}) const;
+  redis::MakeTopology topology(redis::OnDiscoveryFailed on_discovery_failed = {}) const;
 
   config::Redis settings_;
   std::vector<Target> endpoints_;

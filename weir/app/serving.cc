@@ -277,7 +277,7 @@ config::Outcome Serving::load(const std::vector<config::Amendment>& amendments) 
   options.jwt_counts = jwt_counts_;
   std::vector<SeenFile> read;
   // Looked at before it is read: what changes in between is seen as a change.
-  options.reading = [&](const std::string& path) { read.push_back({path, FileLook::at(path)}); };
+  options.reading = [&](const std::string& path) { read.push_back({path, FileVersion::at(path)}); };
   auto outcome = cli::check_to_serve(path_, std::move(options));
   {
     const std::lock_guard lock(mutex_);

@@ -200,7 +200,7 @@ void Serving::maintain() {
     const auto loaded = reloader_->current();
     if (redis_ != nullptr) watch_redis();
     keeper_->tick(now.wall);
-    server_->look_at_certificates(now.time);
+    server_->reload_changed_certificates(now.time);
     watch_evictions();
     // A whole round takes a while; the next one begins `cleanup` after this one ended.
     if (!in_round && now.time - last_round >= loaded->settings.memory.cleanup) in_round = true;

@@ -34,14 +34,14 @@ constexpr bool equals_ignoring_case(std::string_view a, std::string_view b) noex
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return to_lower(x) == to_lower(y); });
 }
 
-// Without spaces and tabs at either end.
+// Returns the text without spaces and tabs at either end.
 constexpr std::string_view trim(std::string_view text) noexcept {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   return text;
 }
 
-// The value of a hexadecimal digit of either case; -1 for any other character.
+// Returns the value of a hexadecimal digit of either case; -1 for any other character.
 constexpr int hex_value(char c) noexcept {
   if (is_digit(c)) return c - '0';
   const char low = to_lower(c);
@@ -55,7 +55,7 @@ inline void append_hex(unsigned char byte, std::string& out) {
   out += kDigits[byte & 15];
 }
 
-// The byte that a percent escape at the start of `text` encodes. Nothing if there is no complete escape.
+// Decodes the percent escape at the start of `text`. Returns nullopt if there is no complete escape.
 constexpr std::optional<char> percent_escape(std::string_view text) noexcept {
   if (text.size() < 3 || text[0] != '%') return std::nullopt;
   const int high = hex_value(text[1]);

@@ -1,5 +1,5 @@
-// WEIR_ASSERT(x): we failed, not the world. On in release too: prints where and aborts, because a limiter that goes on
-// with broken state lies in every number after that.
+// WEIR_ASSERT(x) checks for bugs in our own code, also in release builds. On failure it prints the location and aborts:
+// with broken state every later number would be wrong.
 #pragma once
 
 namespace weir {

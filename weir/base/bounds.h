@@ -1,4 +1,4 @@
-// Every bound of the program, in one place. Each has a test at its edge and one past it.
+// Every limit of the program. Each has a test at the limit and one beyond it.
 #pragma once
 
 #include <chrono>
@@ -9,61 +9,60 @@
 
 namespace weir::bounds {
 
-// A bucket may take at most this long from empty to full. Sums of two such durations and any Time stay far inside 62
-// bits.
+// Longest time from empty to full. Sums of two such durations and any Time stay well below 62 bits.
 inline constexpr Duration window_max = std::chrono::days{36'525};  // 100 years
 
-// A state's Time stays below this: with a window and a day on top it fits the 62 bits of a bucket's word.
+// Upper limit of Time: plus a window and a day it fits the 62 bits of a bucket's word.
 inline constexpr Duration time_max = std::chrono::days{16'436};  // 45 years
 
 // A calendar quota's size and what is used of it share one word with the window's end (algorithm/calendar.h).
 inline constexpr std::int64_t quota_max = (std::int64_t{1} << 36) - 1;
 
-// Servers that may divide a limit's numbers among themselves while the store cannot be asked.
+// Servers that may share a limit's numbers while the store is unavailable.
 inline constexpr std::int64_t share_max = 10'000;
 
 // Redis: a server's host name, masters of a cluster.
 inline constexpr std::size_t redis_host_bytes_max = 253;
 inline constexpr std::size_t redis_nodes_max = 1000;
-// Servers that are asked where the others are.
-inline constexpr std::size_t redis_scouts_max = 16;
+// Redis servers or sentinels that are queried for the topology.
+inline constexpr std::size_t redis_probes_max = 16;
 
 // Buckets of one memory table.
 inline constexpr std::uint64_t buckets_max = 1'000'000'000;
 
-// A connection is not read while more than this waits to be written, or more answers are owed.
+// A connection is not read while more bytes wait to be written or more answers are owed.
 inline constexpr std::size_t unsent_bytes_max = 1u << 20;
 inline constexpr std::size_t owed_max = 4096;
 
-// Names that wait for somebody to look up their addresses, and addresses of one name that are tried.
+// Name lookups that may wait, and addresses of one name that are tried.
 inline constexpr std::size_t lookups_max = 1024;
 inline constexpr std::size_t resolved_addresses_max = 16;
 
-// What a connection that we opened may hold back for a peer that does not read.
+// Bytes queued on an outgoing connection whose peer does not read.
 inline constexpr std::size_t stream_unsent_bytes_max = 8u << 20;
 
-// TLS: a file of certificates or a key, certificates of one listener, and how long a peer may take over the handshake.
+// TLS: size of a certificate or key file, certificates of one listener, duration of a handshake.
 inline constexpr std::size_t pem_bytes_max = 1u << 20;
 inline constexpr std::size_t listener_certificates_max = 256;
 inline constexpr Duration tls_handshake_time_max = std::chrono::seconds{10};
 
-// Tokens that callers of one listener may show: an old one and a new one.
+// Tokens of one listener: an old one and a new one.
 inline constexpr std::size_t listener_tokens_max = 2;
 
-// Connections of one listener on one event loop; fewer where the system grants fewer descriptors. How long a connection
-// of the HTTP and admin APIs may be idle.
+// Connections of one listener on one event loop; fewer if the system allows fewer descriptors. Idle time of HTTP and
+// admin connections.
 inline constexpr std::size_t connections_max = 65'536;
 inline constexpr Duration http_idle_time_max = std::chrono::seconds{120};
 
-// A key of a bucket that the caller brings along.
+// A key of a caller's own bucket.
 inline constexpr std::size_t own_key_bytes_max = 64u << 10;
 
-// Questions decoded from one connection before the next one has its turn.
+// Queries decoded from one connection per turn.
 inline constexpr std::size_t queries_per_turn_max = 256;
-// State files kept aside because they could not be read; the next one takes the last one's place.
+// Damaged state files kept; the next one replaces the last.
 inline constexpr int damaged_files_max = 9;
 
-// Attributes of one request: 100 headers, what comes with them, and fields of a form.
+// Attributes of one request: 100 headers, form fields and others.
 inline constexpr std::size_t attributes_max = 128;
 
 // Routes of one policy.
@@ -72,10 +71,10 @@ inline constexpr std::size_t routes_max = 10'000;
 // Limits charged by one request.
 inline constexpr std::size_t charges_max = 16;
 
-// Tiers of one limit. A reset names the limit's own bucket, that of every tier, and the quota in one question.
+// Tiers of one limit. A reset covers the limit's own bucket, that of every tier, and the quota in one query.
 inline constexpr std::size_t tiers_max = charges_max - 2;
 
-// Keys of one Limiter that have numbers of their own.
+// Overrides of one Limiter.
 inline constexpr std::size_t overrides_max = 1'000'000;
 
 // A bucket key as stored: limit, ':' and id. Longer ids are hashed before they get here.
@@ -97,7 +96,7 @@ inline constexpr std::size_t fqdn_set_names_max = 100;
 inline constexpr std::size_t email_bytes_max = 254;
 inline constexpr std::size_t email_local_bytes_max = 64;
 
-// RESP: what a client may send as one command, the name counted among the arguments, and what a server may answer.
+// RESP: a client's command (the name counts as an argument) and a server's reply.
 inline constexpr std::size_t resp_argument_bytes_max = 64u << 10;
 inline constexpr std::size_t resp_arguments_max = 32;
 inline constexpr std::size_t resp_command_bytes_max = 1u << 20;
@@ -108,114 +107,111 @@ inline constexpr std::size_t resp_transaction_bytes_max = 1u << 20;
 inline constexpr std::size_t resp_reply_values_max = 1u << 16;
 inline constexpr int resp_reply_depth_max = 8;
 
-// Names that RESP clients give themselves and their libraries.
+// Names of RESP clients and their libraries.
 inline constexpr std::size_t client_name_bytes_max = 256;
 
-// Answers that wait in a session behind an answer that is owed, and what one call of receive() answers by itself.
+// Bytes that wait in a session behind an owed answer, and that one receive() may write by itself.
 inline constexpr std::size_t session_held_bytes_max = 64u << 10;
 
-// Questions of one connection that wait to be sent to a store elsewhere: from here on the connection is not read.
+// Questions of one connection that wait for a remote store; a connection with that many is not read.
 inline constexpr std::size_t waiting_max = 64;
-// Buckets of one connection that are sent per turn, while others wait: a question has at most as many.
+// Buckets of one connection sent per turn while others wait, and buckets of one question.
 inline constexpr std::size_t buckets_per_turn = 16;
-// Connections passed over in one turn because the part of a cluster that they ask is busy.
+// Connections skipped in one turn because their part of a cluster is busy.
 inline constexpr std::size_t passed_over_max = 64;
-// Objects for unanswered questions that are kept for the next ones; the others are freed.
+// Question objects kept for reuse; others are freed.
 inline constexpr std::size_t spare_questions_max = 256;
 
-// Redis: buckets of one event loop in flight to one node, at first, at least and at most (flight_window.h).
+// Redis: buckets of one event loop in flight to one node: initial, minimum, maximum (flight_window.h).
 inline constexpr std::size_t flight_window_first = 64;
 inline constexpr std::size_t flight_window_min = 16;
 inline constexpr std::size_t flight_window_max = 8192;
 
-// Redis: commands of one connection without a reply, and their bytes; beyond, a request is answered `overloaded`.
-// Times that one command is sent, redirections included. Denials remembered by one event loop.
+// Redis: commands of one connection without a reply, and their bytes; beyond that a request is answered `overloaded`.
+// Sends of one command, including redirections.
 inline constexpr std::size_t redis_unanswered_max = 16'384;
 inline constexpr std::size_t redis_unanswered_bytes_max = 16u << 20;
 inline constexpr int redis_sends_max = 5;
-// Questions that share one command to Redis, and their buckets.
+// Questions per command to Redis, and their buckets. Denials cached by one event loop.
 inline constexpr std::size_t redis_batch_questions_max = 8;
 inline constexpr std::size_t redis_batch_buckets_max = 16;
 inline constexpr std::size_t denials_remembered_max = 65'536;
 // Causes of one outage that are logged.
 inline constexpr std::size_t redis_causes_max = 8;
-// Hot buckets that one server leases at a time, and servers that lease one bucket.
+// Buckets that one server leases at a time, and servers that lease one bucket.
 inline constexpr std::size_t leases_max = 4'096;
 inline constexpr std::int64_t lease_servers_max = 1'000;
-// Buckets refunded or reset that other event loops are told of one by one; who has missed more forgets all denials.
+// Refunded or reset buckets that other event loops are told about individually; a loop that missed more drops all
+// cached denials.
 inline constexpr std::size_t denials_voided_max = 256;
-// Keys that one step of a list asks Redis for, and after a reply that was too large.
+// Keys per step of a scan on Redis, and per step after a reply that was too large.
 inline constexpr std::size_t redis_scan_keys = 256;
 inline constexpr std::size_t redis_scan_keys_few = 8;
-// Replicas whose word for a decision may be waited for.
+// Replicas that may be required to confirm a decision.
 inline constexpr std::int64_t redis_wait_replicas_max = 16;
-// Lua's numbers are doubles: a window on Redis is below 2^53 ns.
+// A window on Redis is below 2^53 ns, because Lua's numbers are doubles.
 inline constexpr Duration redis_window_max = std::chrono::days{104};
 
 // Address prefixes in one map: overrides or an access list.
 inline constexpr std::size_t prefixes_max = 1u << 20;
 
-// What operators may make at run time: adjustments, entries of the access lists, and how long their texts may be.
+// Adjustments and access entries made at run time, and the length of their texts.
 inline constexpr std::size_t adjustments_max = 10'000;
 inline constexpr std::size_t access_entries_max = 10'000;
 inline constexpr std::size_t reason_bytes_max = 256;
 inline constexpr std::size_t added_by_bytes_max = 256;
-// What tells one key of hashed ids from another.
+// Length of the mark that identifies the key of hashed ids.
 inline constexpr std::size_t hash_mark_bytes = 8;
 
-// Clients blocked automatically at one time, and blocks that wait to be published together. While less than that is
-// known in all, blocks do not wait.
+// Automatic blocks in force, and blocks that wait to be published together. Below the third limit of items in Known,
+// blocks are published at once.
 inline constexpr std::size_t blocks_max = 16'384;
 inline constexpr std::size_t blocks_waiting_max = 4096;
 inline constexpr std::size_t known_at_once_max = 256;
 
-// Fields of one hash that servers share through Redis: adjustments, or entries and blocks, those that have ended not
-// yet removed among them.
+// Fields of one hash that servers share through Redis, including expired ones that are not removed yet.
 inline constexpr std::size_t shared_fields_max = 65'536;
 
-// Clients whose denials are counted at one time, for automatic blocks.
+// Clients whose denials are counted for automatic blocks.
 inline constexpr std::size_t denial_counters_max = 65'536;
 
-// The file that keeps adjustments and entries.
+// The file with adjustments and access entries.
 inline constexpr std::size_t known_file_bytes_max = 64u << 20;
 
 // A configuration file and how deep it may nest: yaml-cpp recurses.
 inline constexpr std::size_t config_bytes_max = 256u << 20;
 inline constexpr int config_depth_max = 32;
 
-// Symbolic links followed on the way to a file, as the kernel does.
+// Symbolic links followed in a path, the same as in the kernel.
 inline constexpr int symlinks_max = 40;
 
-// Changes by the admin API on top of each other, until a reload or a whole policy takes their place.
+// Changes by the admin API since the last reload or replaced policy.
 inline constexpr std::size_t amendments_max = 64;
 
-// A JSON text, a line of a trace among them, and how deep it may nest.
+// A JSON text, including a line of a trace, and its nesting.
 inline constexpr std::size_t json_bytes_max = 1u << 20;
 inline constexpr std::size_t json_depth_max = 64;
 
-// A token that says who asks (RFC 7519), the keys it may be signed with, those of one kind that are tried for a token
-// that names none, and the tokens whose outcome is remembered.
+// JSON Web Tokens (RFC 7519): length, keys, keys tried for a token without a kid, and cached outcomes.
 inline constexpr std::size_t jwt_bytes_max = 8u << 10;
 inline constexpr std::size_t jwt_keys_max = 100;
 inline constexpr std::size_t jwt_keys_tried_max = 4;
 inline constexpr std::size_t jwt_remembered_max = 16'384;
 
-// The latest instant a replayed trace may name, in the year 2096: the last window that a quota's state can name ends in
-// 2097.
+// The latest instant in a replayed trace, in 2096: the last window that a quota's state can represent ends in 2097.
 inline constexpr Duration trace_time_max = std::chrono::seconds{4'000'000'000};
 
-// Values of a configuration that aliases repeat, all together: aliases of aliases grow exponentially.
+// Values that aliases of a configuration repeat in total: aliases of aliases grow exponentially.
 inline constexpr std::size_t config_alias_nodes_max = 100'000;
 
-// A secret in a file of its own.
+// A secret in its own file.
 inline constexpr std::size_t secret_bytes_max = 64u << 10;
 
 // A time zone's name and its file: the largest of the system's is under 4 KiB.
 inline constexpr std::size_t zone_name_bytes_max = 255;
 inline constexpr std::size_t zone_bytes_max = 64u << 10;
 
-// HTTP: a request line, a head and its fields, content, chunk lines, and what chunk extensions and trailers may take
-// all together.
+// HTTP: a request line, a head and its fields, content, chunk lines, and all chunk extensions and trailers together.
 inline constexpr std::size_t http_request_line_bytes_max = 63u << 10;
 inline constexpr std::size_t http_head_bytes_max = 64u << 10;
 inline constexpr std::size_t http_headers_max = 100;
@@ -223,8 +219,8 @@ inline constexpr std::size_t http_body_bytes_max = 1u << 20;
 inline constexpr std::size_t http_chunk_line_bytes_max = 1024;
 inline constexpr std::size_t http_chunk_spare_bytes_max = 16u << 10;
 
-// Checks in one call of the HTTP API; beyond as many questions, or requests, without an answer a connection is not
-// read.
+// Checks in one call of the HTTP API. A connection with that many unanswered queries, or with http_pipeline_max
+// unanswered requests, is not read.
 inline constexpr std::size_t http_checks_max = 1000;
 inline constexpr std::size_t http_pipeline_max = 256;
 
@@ -263,18 +259,18 @@ inline constexpr std::uint64_t http2_library_resets_per_second = 2'000;
 inline constexpr std::size_t http2_settings_max = 32;
 inline constexpr std::size_t http2_unsent_acks_max = 1000;
 
-// Clients that a loop keeps in each of its two sketches, and the denials that it remembers of each of them.
+// Clients in each of a loop's two sketches, and denials kept per client.
 inline constexpr std::size_t top_keys_max = 1024;
 inline constexpr std::size_t denials_kept = 8;
 
-// Those who watch decisions, and what waits for one of them.
+// Subscribers to events, and bytes queued for one of them.
 inline constexpr std::size_t event_subscribers_max = 64;
 inline constexpr std::size_t event_queue_bytes_max = 256u << 10;
 
 // Clients in one page of a list, and in one list of heavy hitters.
 inline constexpr std::size_t admin_page_max = 1000;
 
-// Reloads, replaced configurations, and changes of adjustments and access lists that wait for their turn.
+// Reloads and changes that wait for the background thread.
 inline constexpr std::size_t background_tasks_max = 64;
 
 }  // namespace weir::bounds

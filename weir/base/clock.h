@@ -1,4 +1,4 @@
-// Where Time comes from. Everything below takes the reading as an argument; only the outermost caller holds a Clock.
+// The source of Time. Only the outermost caller holds a Clock; everything below takes the reading as an argument.
 #pragma once
 
 #include <atomic>
@@ -7,15 +7,15 @@
 
 namespace weir {
 
-// const means thread-safe: any thread may read any Clock.
+// Thread-safe: any thread may read any Clock.
 class Clock {
  public:
   virtual ~Clock() = default;
   virtual Now now() const noexcept = 0;
-  virtual Time time() const noexcept { return now().time; }  // cheaper where nobody needs the wall clock
+  virtual Time time() const noexcept { return now().time; }  // cheaper if the wall clock is not needed
 };
 
-// The real one: CLOCK_BOOTTIME (never steps, counts suspend) plus an offset, and CLOCK_REALTIME beside it.
+// The real clock: CLOCK_BOOTTIME (never steps, includes suspend) plus an offset, and CLOCK_REALTIME for the wall clock.
 class BootClock final : public Clock {
  public:
   explicit BootClock(Duration offset = Duration::zero()) noexcept : offset_(offset) {}
@@ -27,7 +27,7 @@ class BootClock final : public Clock {
   Duration offset_;
 };
 
-// Stands still until told otherwise: for tests and replays. Threads may share it.
+// Advances only when told to: for tests and replays. Thread-safe.
 class ManualClock final : public Clock {
  public:
   explicit ManualClock(Time time = Time{}, Wall wall = Wall{}) noexcept : time_(time), wall_(wall) {}

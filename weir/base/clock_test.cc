@@ -14,9 +14,9 @@ static_assert(ceil_seconds(1ns) == 1s);
 static_assert(ceil_seconds(999'999'999ns) == 1s);
 static_assert(ceil_seconds(1s) == 1s);
 static_assert(ceil_seconds(1s + 1ns) == 2s);
-static_assert(ceil_seconds(Duration::max()) == 9'223'372'037s, "even the wait that never ends rounds without overflow");
+static_assert(ceil_seconds(Duration::max()) == 9'223'372'037s, "the longest duration rounds without overflow");
 
-TEST(BootClock, NeverRunsBack) {
+TEST(BootClock, NeverGoesBack) {
   const BootClock clock;
   Time last = clock.time();
   for (int i = 0; i < 100'000; ++i) {
@@ -26,10 +26,10 @@ TEST(BootClock, NeverRunsBack) {
   }
 }
 
-TEST(BootClock, CountsOnByItself) {
+TEST(BootClock, AdvancesByItself) {
   const BootClock clock;
   const Time start = clock.time();
-  // A clock that stands still would hang here; the test's time limit is the assertion.
+  // A clock that does not advance would hang here; the test's time limit is the assertion.
   while (clock.time() - start < 50us) {
   }
   EXPECT_GE(clock.now().time - start, 50us);
@@ -43,14 +43,14 @@ TEST(BootClock, AddsItsOffset) {
   EXPECT_LE(ahead, after + 1000h);
 }
 
-TEST(BootClock, TellsTheWallTimeOfTheSystem) {
+TEST(BootClock, ReturnsTheSystemWallTime) {
   const auto before = std::chrono::system_clock::now();
   const Wall wall = BootClock{}.now().wall;
   EXPECT_GE(wall, before - 1s);
   EXPECT_LE(wall, std::chrono::system_clock::now() + 1s);
 }
 
-TEST(ManualClock, StandsStillUntilTold) {
+TEST(ManualClock, AdvancesOnlyWhenTold) {
   ManualClock clock{Time{5s}, Wall{100s}};
   EXPECT_EQ(clock.now().time, Time{5s});
   EXPECT_EQ(clock.now().time, Time{5s});

@@ -31,7 +31,7 @@ Result<std::string> keep_aside(const std::string& path) {
     if (n == bounds::damaged_files_max) (void)unlink(aside.c_str());
     if (link(path.c_str(), aside.c_str()) == 0) return aside;
     if (errno == EEXIST) continue;
-    // A file system without hard links: the path is free for a moment.
+    // A file system without hard links: rename instead, which leaves the path without a file for a moment.
     if (access(aside.c_str(), F_OK) == 0) continue;
     if (rename(path.c_str(), aside.c_str()) == 0) return aside;
     break;

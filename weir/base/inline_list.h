@@ -1,5 +1,5 @@
-// A list with room for N inside it: allocates nothing, and what is not used is neither written nor copied. Most
-// requests have one decision; initialising and copying room for sixteen would cost more than the decision itself.
+// A list with inline storage for N items: never allocates, and does not initialize or copy unused items. Most requests
+// have one decision; initializing and copying sixteen would cost more than the decision itself.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,7 @@ class InlineList {
   }
 
   union {
-    T items_[N];  // alive up to size_
+    T items_[N];  // constructed up to size_
   };
   std::size_t size_ = 0;
 };

@@ -14,7 +14,7 @@ struct Pair {
 };
 using List = InlineList<Pair, 3>;
 
-TEST(InlineList, KeepsWhatItWasGivenInOrder) {
+TEST(InlineList, KeepsItemsInOrder) {
   List list;
   EXPECT_TRUE(list.empty());
   list.push_back({1, 2});
@@ -25,7 +25,7 @@ TEST(InlineList, KeepsWhatItWasGivenInOrder) {
   EXPECT_EQ(list[0], (Pair{5, 2}));
 }
 
-TEST(InlineList, CopiesAreTheirOwn) {
+TEST(InlineList, CopiesAreIndependent) {
   List list;
   list.push_back({1, 1});
   List copy = list;
@@ -40,7 +40,7 @@ TEST(InlineList, CopiesAreTheirOwn) {
   EXPECT_EQ(list[1], (Pair{3, 3}));
 }
 
-TEST(InlineList, TakesAsManyAsItHasRoomForAndNotOneMore) {
+TEST(InlineList, HoldsExactlyItsCapacity) {
   List list;
   for (int i = 0; i < 3; ++i) list.push_back({i, i});
   EXPECT_EQ(list[2].a, 2);

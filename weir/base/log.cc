@@ -25,7 +25,7 @@ std::string print_instant(Wall wall) {
   return {text.data(), static_cast<std::size_t>(size)};
 }
 
-// JSON's escapes (RFC 8259 §7); good enough to keep a text line whole, too.
+// JSON escapes (RFC 8259 §7), which also keep a text line on one line.
 void escape(std::string_view message, bool quoted, std::string& out) {
   constexpr std::string_view hex = "0123456789abcdef";
   for (const char c : message) {

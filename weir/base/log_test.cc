@@ -11,7 +11,7 @@ namespace {
 constexpr Wall kNow{std::chrono::sys_days{std::chrono::year{2026} / 11 / 15} + std::chrono::hours{14} +
                     std::chrono::minutes{7} + std::chrono::nanoseconds{31'123'456'789}};
 
-TEST(Log, SaysWhenHowGraveAndWhat) {
+TEST(Log, WritesTimeLevelAndMessage) {
   EXPECT_EQ(log_line(LogFormat::text, LogLevel::warn, kNow, "a port is taken"),
             "2026-11-15T14:07:31.123Z warn a port is taken\n");
   EXPECT_EQ(log_line(LogFormat::json, LogLevel::info, kNow, "ready: \"x\" \\ y"),
@@ -19,7 +19,7 @@ TEST(Log, SaysWhenHowGraveAndWhat) {
             "\n");
 }
 
-TEST(Log, WritesARecordsFieldsAsFieldsOfAJsonLine) {
+TEST(Log, AddsTheFieldsOfARecordToAJsonLine) {
   constexpr std::string_view fields = R"("who":"127.0.0.1","after":{"burst":50})";
   EXPECT_EQ(
       json_log_line(LogLevel::info, kNow, "audit", fields),
@@ -27,7 +27,7 @@ TEST(Log, WritesARecordsFieldsAsFieldsOfAJsonLine) {
       "\n");
 }
 
-TEST(Log, SaysWhichLevelsAreWritten) {
+TEST(Log, ReportsWhichLevelsAreEnabled) {
   Log log([](std::string_view) {});
   EXPECT_FALSE(log.enabled(LogLevel::debug));
   EXPECT_TRUE(log.enabled(LogLevel::info));
@@ -35,7 +35,7 @@ TEST(Log, SaysWhichLevelsAreWritten) {
   EXPECT_TRUE(log.enabled(LogLevel::debug));
 }
 
-TEST(Log, KeepsAnEventOnOneLine) {
+TEST(Log, KeepsAMessageOnOneLine) {
   EXPECT_EQ(log_line(LogFormat::text, LogLevel::error, kNow, "a\nb\x1b[31m"),
             "2026-11-15T14:07:31.123Z error a\\nb\\u001b[31m\n");
   EXPECT_EQ(log_line(LogFormat::json, LogLevel::error, kNow, "a\nb\x01"),
@@ -43,7 +43,7 @@ TEST(Log, KeepsAnEventOnOneLine) {
             "\n");
 }
 
-TEST(Log, WritesOnlyWhatIsGraveEnough) {
+TEST(Log, WritesOnlyEnabledLevels) {
   std::string seen;
   Log log([&](std::string_view line) { seen += line.substr(line.find(' ') + 1); });
   log.write(LogLevel::debug, "one");
@@ -57,7 +57,7 @@ TEST(Log, WritesOnlyWhatIsGraveEnough) {
   EXPECT_EQ(seen, "info two\nerror four\ninfo six\n");
 }
 
-TEST(Log, KnowsItsLevelsByName) {
+TEST(Log, ParsesLevelNames) {
   for (const auto word : {"trace", "debug", "info", "warn", "error", "off"}) EXPECT_EQ(print(log_level(word)), word);
 }
 

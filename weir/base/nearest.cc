@@ -9,7 +9,7 @@
 namespace weir {
 namespace {
 
-// How many single-character edits, swaps of neighbours included, lead from one word to the other; case is ignored.
+// Returns the number of single-character edits, including swaps of neighbors, between two words, ignoring case.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
@@ -29,7 +29,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view nearest_word(std::span<const std::string_view> words, std::string_view word) {
-  // With more than a third of its letters wrong it is another word; a name a client sends is not long.
+  // A word with more than a third of its letters wrong is a different word. Long input is skipped to bound the cost.
   if (word.size() > bounds::name_bytes_max) return {};
   std::size_t best = bounds::name_bytes_max;
   std::string_view found;

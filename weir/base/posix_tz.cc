@@ -14,7 +14,7 @@ constexpr int kDaySeconds = 86'400;
 
 }  // namespace
 
-// Each function takes one element off the front, or answers false.
+// Each function consumes one element, or returns false.
 class PosixTz::Reader {
  public:
   explicit Reader(std::string_view text) noexcept : rest_(text) {}
@@ -141,10 +141,10 @@ OffsetSpan PosixTz::span_at(std::int64_t utc) const noexcept {
       span.offset = offset;
     }
   };
-  // A rule's hours may carry its changes a week over either end of the year, so the years around are asked too.
+  // A rule's hours may move its changes up to a week across the end of the year, so neighboring years are checked too.
   for (int y = year - 2; y <= year + 2; ++y) {
-    // The start comes second: where summer time ends and begins at one instant, as in a zone that always has it, it
-    // goes on.
+    // The start comes second: if summer time ends and starts at the same instant, as in a zone that always has it, it
+    // continues.
     consider(end_.in_year(y) - summer_, standard_);
     consider(start_.in_year(y) - standard_, summer_);
   }

@@ -1,6 +1,5 @@
 // The rule at the end of a TZif file for all years after its table: "GMT0BST,M3.5.0/1,M10.5.0" (POSIX TZ, with the
-// hours from -167 to 167 of RFC 8536 §3.3.1). Private to zone.cc; a header of its own because it is a grammar of its
-// own.
+// hours from -167 to 167 of RFC 8536 §3.3.1). Private to zone.cc.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,7 @@
 
 namespace weir {
 
-// Part of a timeline with one offset: [since, until). All in seconds.
+// A span of time with one offset: [since, until). All in seconds.
 struct OffsetSpan {
   std::int64_t since = 0;
   std::int64_t until = 0;
@@ -18,10 +17,10 @@ struct OffsetSpan {
 
 class PosixTz {
  public:
-  // Nothing if the text breaks the grammar.
+  // Returns nullopt if the text is not a valid rule.
   static std::optional<PosixTz> parse(std::string_view text) noexcept;
 
-  // The span that holds an instant, for years that std::chrono can tell.
+  // Returns the span that contains an instant, for years within the range of std::chrono.
   OffsetSpan span_at(std::int64_t utc) const noexcept;
 
  private:

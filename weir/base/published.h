@@ -1,6 +1,6 @@
-// A value that is replaced as a whole while others read it: a policy, what is known at run time. Writers publish a new
-// one; a reader that asks after publish() returned sees it, whatever thread it is in. Looking costs one load while
-// nothing has changed, and nobody ever waits for a writer that is making the next value.
+// A value that is replaced as a whole while others read it, such as the policy. A reader that calls refresh() after
+// publish() returned sees the new value, on any thread. Checking for a new value costs one load, and readers never wait
+// while a writer builds the next value.
 #pragma once
 
 #include <atomic>
@@ -14,12 +14,11 @@
 
 namespace weir {
 
-// Thread safety: all of it.
+// Thread-safe.
 template <class T>
 class Published {
  public:
-  // There is always a value: `first` must not be null. `since` is kept beside a value for those who need to know when
-  // it was published.
+  // `first` must not be null. `since` is stored with the value, for readers that need its publication time.
   explicit Published(std::shared_ptr<const T> first, Time since = Time{}) : value_(std::move(first)), since_(since) {
     WEIR_ASSERT(value_ != nullptr);
   }
@@ -28,7 +27,7 @@ class Published {
 
   void publish(std::shared_ptr<const T> next, Time since = Time{}) {
     WEIR_ASSERT(next != nullptr);
-    std::shared_ptr<const T> last;  // its end may be long work: not under the lock
+    std::shared_ptr<const T> last;  // destroyed outside the lock: that may take long
     {
       const std::lock_guard lock(mutex_);
       last = std::exchange(value_, std::move(next));
@@ -46,7 +45,7 @@ class Published {
     return since_;
   }
 
-  // Counts up from 0 with every publish().
+  // Starts at 0 and increases by one with every publish().
   std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
 
  private:
@@ -59,15 +58,14 @@ class Published {
   std::atomic<std::uint64_t> version_{0};
 };
 
-// One thread's view of a Published. What get() returned stays valid, and the same, until the next refresh().
-// Thread safety: none.
+// One thread's view of a Published. The value of get() stays valid and the same until the next refresh().
 template <class T>
 class Reader {
  public:
   // `source` must outlive the reader.
   explicit Reader(const Published<T>& source) : source_(source) { take(); }
 
-  // True if there is another value than before.
+  // Takes the current value. Returns true if it has changed.
   bool refresh() {
     if (source_.version() == version_) return false;
     take();

@@ -7,7 +7,7 @@
 namespace weir::published_test {
 namespace {
 
-TEST(Published, AReaderKeepsItsValueUntilItRefreshes) {
+TEST(Published, ReaderKeepsItsValueUntilItRefreshes) {
   Published<int> number(std::make_shared<int>(1));
   Reader<int> reader(number);
   EXPECT_FALSE(reader.refresh());
@@ -19,7 +19,7 @@ TEST(Published, AReaderKeepsItsValueUntilItRefreshes) {
   EXPECT_EQ(number.version(), 1u);
 }
 
-TEST(Published, WhoAsksAfterAPublishSeesItFromAnyThread) {
+TEST(Published, RefreshAfterAPublishSeesItOnAnyThread) {
   Published<int> number(std::make_shared<int>(0));
   std::atomic<int> published{0};
   std::thread writer([&] {

@@ -1,5 +1,5 @@
-// A value, or the reason there is none. Member names follow std::expected, so that this file can be deleted with
-// GCC 13. A denial is not an Error: it is a Decision (core/decision.h).
+// A value or an Error. Member names follow std::expected, so that this file can be deleted with GCC 13. A denial is not
+// an Error: it is a Decision (core/decision.h).
 #pragma once
 
 #include <string>
@@ -11,22 +11,23 @@
 
 namespace weir {
 
-// Named for what the caller can do about it.
+// What the caller can do about an error.
 enum class Fault {
-  invalid,      // the input breaks a rule; the same input will fail again
-  too_large,    // the input passes a bound
-  unknown,      // it names something that is not there
-  timeout,      // no answer in time; it may have been applied
+  invalid,      // the input is invalid; a retry will fail again
+  too_large,    // the input exceeds a limit
+  unknown,      // it names something that does not exist
+  timeout,      // no answer in time; the operation may have been applied
   unavailable,  // not now; try again later
-  overloaded,   // too busy to ask; nothing was applied, try again in a second
+  overloaded,   // too busy; nothing was applied, try again in a second
   internal,     // our own failure; the detail never leaves the process
 };
 
 struct Error {
   Fault fault;
   std::string detail;  // one sentence that names the field, the value and the rule
-  int code = 0;        // the number the configuration wants said instead of the protocol's own; 0: none
-  // A word for programs where a protocol has several for one fault ("missing_key"); lives for ever. Empty: the usual.
+  int code = 0;        // the configured status to use instead of the protocol's own; 0: none
+  // A machine-readable code where a protocol has several for one fault ("missing_key"). Has static storage duration.
+  // Empty means the protocol's default.
   std::string_view word = {};
 
   friend bool operator==(const Error&, const Error&) = default;
@@ -69,7 +70,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-// Success carries nothing: `return {};`.
+// Success without a value: `return {};`.
 template <>
 class [[nodiscard]] Result<void> {
  public:

@@ -25,7 +25,7 @@ TEST(Result, HoldsTheValue) {
   EXPECT_EQ(result.value(), 4);
 }
 
-TEST(Result, OrTheReasonThereIsNone) {
+TEST(Result, HoldsAnError) {
   const Result<int> result = half(7);
   EXPECT_FALSE(result);
   EXPECT_EQ(result.error(), (Error{Fault::invalid, "n 7 must be even"}));
@@ -43,7 +43,7 @@ TEST(Result, LetsItsValueBeChangedInPlace) {
   EXPECT_EQ(result.value(), "text!");
 }
 
-TEST(Result, OfNothingIsSuccessOrTheReason) {
+TEST(Result, OfVoidIsSuccessOrAnError) {
   EXPECT_TRUE(positive(1));
   EXPECT_FALSE(positive(0));
   EXPECT_EQ(positive(0).error().fault, Fault::too_large);
@@ -51,7 +51,7 @@ TEST(Result, OfNothingIsSuccessOrTheReason) {
 
 using ResultDeathTest = testing::Test;
 
-TEST(ResultDeathTest, AbortsWhenTheWrongSideIsTaken) {
+TEST(ResultDeathTest, AbortsOnAccessToTheWrongAlternative) {
   EXPECT_DEATH(static_cast<void>(half(7).value()), "has_value");
   EXPECT_DEATH(static_cast<void>(half(8).error()), "has_value");
   EXPECT_DEATH(static_cast<void>(positive(1).error()), "failed_");

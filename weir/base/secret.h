@@ -1,4 +1,4 @@
-// Comparing what a stranger sent with what only a friend knows.
+// Compares a received token with a secret.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 
 namespace weir {
 
-// Takes a time that depends on the length of `given` alone, so that the secret cannot be guessed byte by byte.
+// The time depends only on the length of `given`, so that the secret cannot be guessed byte by byte.
 inline bool same_secret(std::string_view given, std::string_view secret) noexcept {
-  // Volatile, so that the compiler does not stop at the first difference.
+  // Volatile, so that the compiler cannot stop at the first difference.
   volatile unsigned char difference = given.size() == secret.size() ? 0 : 1;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const char expected = secret.empty() ? '\0' : secret[i % secret.size()];

@@ -1,6 +1,6 @@
-// SipHash (Aumasson and Bernstein): a keyed 64-bit hash. Without the key nobody can choose inputs that collide, so keys
-// sent by strangers cannot be made to share a bucket or crowd a line of the table. 1-3 rounds are enough for a hash
-// that is never shown; 2-4 is here because its published vectors prove the structure both share.
+// SipHash (Aumasson and Bernstein): a keyed 64-bit hash. Without the key an attacker cannot choose inputs that collide,
+// so client keys cannot be made to share a bucket or overfill a table line. 1-3 rounds are enough for a hash that is
+// never exposed; 2-4 exists because its published vectors verify the code that both share.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@
 
 namespace weir {
 
-// Secret: lives with the state and is never printed.
+// Secret: stored with the state and never printed.
 struct HashKey {
   std::uint64_t k0 = 0;
   std::uint64_t k1 = 0;
@@ -22,7 +22,7 @@ struct HashKey {
 
 namespace siphash {
 
-// The algorithm reads little-endian words, whatever the machine.
+// Reads little-endian words on any machine.
 inline std::uint64_t little_endian(std::uint64_t v) noexcept {
   return std::endian::native == std::endian::little ? v : __builtin_bswap64(v);
 }
@@ -33,8 +33,8 @@ inline std::uint64_t load_word(const char* p) noexcept {
   return little_endian(v);
 }
 
-// The size % 8 bytes after the last whole word. A text of eight bytes or more is read by one load that overlaps the
-// word before it.
+// Returns the size % 8 bytes after the last whole word. A text of eight bytes or more is read by one load that overlaps
+// the previous word.
 inline std::uint64_t load_rest(std::string_view text) noexcept {
   const std::size_t rest = text.size() % 8;
   if (rest == 0) return 0;
@@ -85,7 +85,7 @@ struct State {
   }
 };
 
-// What is left of the text behind its whole words, and its length.
+// Returns the last block: the bytes after the whole words, and the length.
 inline std::uint64_t last_word(std::string_view text) noexcept {
   return std::uint64_t{text.size()} << 56 | load_rest(text);
 }
@@ -107,8 +107,8 @@ inline std::uint64_t siphash13(HashKey key, std::string_view text) noexcept {
   return siphash::hash<1, 3>(key, text);
 }
 
-// Of many texts, four at a time where the processor has AVX2 and the four have as many whole words. REQUIRES: room for
-// texts.size() hashes.
+// Hashes many texts, four at a time if the processor has AVX2 and the four have the same number of whole words.
+// REQUIRES: room for texts.size() hashes.
 void siphash13(HashKey key, std::span<const std::string_view> texts, std::uint64_t* hashes) noexcept;
 
 }  // namespace weir

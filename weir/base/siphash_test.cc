@@ -30,7 +30,7 @@ std::string little_endian_hex(std::uint64_t v) {
   return out;
 }
 
-// The description in the paper's own words, one byte at a time, to compare with the fast one.
+// A direct implementation of the paper, one byte at a time, to compare with the fast one.
 std::uint64_t plain_siphash(int word_rounds, int final_rounds, HashKey key, std::string_view text) {
   std::array<std::uint64_t, 4> v{key.k0 ^ 0x736f6d6570736575, key.k1 ^ 0x646f72616e646f6d, key.k0 ^ 0x6c7967656e657261,
                                  key.k1 ^ 0x7465646279746573};
@@ -56,7 +56,7 @@ std::uint64_t plain_siphash(int word_rounds, int final_rounds, HashKey key, std:
   return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-TEST(Siphash, GivesThePublishedVectorsOfTwoFour) {
+TEST(Siphash, MatchesThePublishedVectorsForTwoFour) {
   const std::array<std::string_view, 8> vectors{"310e0edd47db6f72", "fd67dc93c539f874", "5a4fa9d909806c0d",
                                                 "2d7efbd796666785", "b7877127e09427cf", "8da699cd64557618",
                                                 "cee3fe586e46c9cb", "37d1018bf50002ab"};
@@ -67,7 +67,7 @@ TEST(Siphash, GivesThePublishedVectorsOfTwoFour) {
   EXPECT_EQ((siphash::hash<2, 4>(kKey, counting_bytes(15))), 0xa129ca6149be45e5);
 }
 
-TEST(Siphash, OneThreeAgreesWithTheDescriptionAtEveryLength) {
+TEST(Siphash, OneThreeMatchesTheReferenceAtEveryLength) {
   for (std::size_t size = 0; size < 300; ++size) {
     const std::string text = counting_bytes(size);
     EXPECT_EQ(siphash13(kKey, text), plain_siphash(1, 3, kKey, text)) << size;
@@ -75,8 +75,9 @@ TEST(Siphash, OneThreeAgreesWithTheDescriptionAtEveryLength) {
   }
 }
 
-TEST(Siphash, OfManyIsThatOfEach) {
-  // Runs of one length, of lengths with as many whole words, and of others, so that fours agree, and do not.
+TEST(Siphash, BatchMatchesSingleHashes) {
+  // Runs of equal lengths, of lengths with the same number of words, and of other lengths, so that groups of four match
+  // and do not match.
   std::vector<std::string> all;
   for (std::size_t i = 0; i < 200; ++i)
     all.push_back(counting_bytes(i < 40 ? 16 : i < 100 ? i / 8 * 8 + i % 5 : i * 7 % 60));
@@ -98,7 +99,7 @@ TEST(Siphash, OfManyIsThatOfEach) {
 TEST(Siphash, ReadsOnlyTheBytesOfTheTextAtAnyAlignment) {
   for (std::size_t offset = 0; offset < 8; ++offset) {
     for (std::size_t size = 0; size < 40; ++size) {
-      // A heap block of exactly this size: AddressSanitizer sees a read before or behind it.
+      // A heap block of exactly this size: AddressSanitizer detects a read before or after it.
       std::vector<char> block(offset + size, 'x');
       block.shrink_to_fit();
       std::generate(block.begin() + static_cast<std::ptrdiff_t>(offset), block.end(),
@@ -124,7 +125,7 @@ TEST(Siphash, DependsOnEveryBitOfKeyAndText) {
   EXPECT_EQ(seen.size(), 1 + 128 + 8 * text.size());
 }
 
-TEST(Siphash, TellsApartTextsThatDifferOnlyInTrailingZeros) {
+TEST(Siphash, DistinguishesTextsThatDifferOnlyInTrailingZeros) {
   std::set<std::uint64_t> seen;
   for (std::size_t size = 0; size < 64; ++size) seen.insert(siphash13(kKey, std::string(size, '\0')));
   EXPECT_EQ(seen.size(), 64u);

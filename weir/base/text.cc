@@ -16,7 +16,7 @@ __extension__ using Wide = __int128;
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
-// A name and how much of the smallest unit it stands for.
+// A unit's name and its size in the smallest unit.
 struct Unit {
   std::string_view name;
   std::int64_t scale;
@@ -63,7 +63,7 @@ std::optional<std::int64_t> find(std::span<const Unit> units, std::string_view n
   return std::nullopt;
 }
 
-// `what "value" rule`: the sentence of every Error here.
+// Makes every error of this file: `what "value" rule`.
 Error refuse(std::string_view what, std::string_view value, std::string_view rule) {
   return Error{Fault::invalid, std::string(what) + " " + quote(value) + " " + std::string(rule)};
 }
@@ -75,8 +75,8 @@ struct Decimal {
   int digits = 0;
 };
 
-// A decimal with more digits than this behind its point divides no unit into whole nanoseconds: the week has 16 factors
-// of two and 11 of five.
+// A decimal with more fraction digits than this divides no unit into whole nanoseconds: the week has 16 factors of two
+// and 11 of five.
 constexpr int kFractionDigitsMax = 18;
 
 constexpr std::int64_t power_of_ten(int exponent) noexcept {
@@ -87,7 +87,7 @@ constexpr std::int64_t power_of_ten(int exponent) noexcept {
 
 enum class Flaw { none, no_number, too_large, too_fine };
 
-// Takes leading digits off the text; false when they do not fit.
+// Consumes leading digits. Returns false if they do not fit.
 bool take_digits(std::string_view& text, std::int64_t& value) {
   while (!text.empty() && is_digit(text.front())) {
     const std::int64_t digit = text.front() - '0';
@@ -98,7 +98,7 @@ bool take_digits(std::string_view& text, std::int64_t& value) {
   return true;
 }
 
-// Takes a leading "12" or "12.5" off the text.
+// Consumes a leading "12" or "12.5".
 Flaw take_decimal(std::string_view& text, Decimal& decimal) {
   if (text.empty() || !is_digit(text.front())) return Flaw::no_number;
   if (!take_digits(text, decimal.whole)) return Flaw::too_large;
@@ -116,7 +116,7 @@ Flaw take_decimal(std::string_view& text, Decimal& decimal) {
   return Flaw::none;
 }
 
-// The decimal times a unit, if that is a whole number in range.
+// Returns the decimal times a unit, if that is an integer in range.
 Flaw scale(const Decimal& decimal, std::int64_t unit, std::int64_t& product) {
   const Wide fraction = Wide{decimal.fraction} * unit;
   const std::int64_t parts = power_of_ten(decimal.digits);
@@ -127,7 +127,7 @@ Flaw scale(const Decimal& decimal, std::int64_t unit, std::int64_t& product) {
   return Flaw::none;
 }
 
-// Why a duration's number, or its product with its unit, cannot be taken.
+// The error for a duration's number, or for its product with its unit.
 Error refuse_duration(std::string_view what, std::string_view value, Flaw flaw) {
   switch (flaw) {
     case Flaw::none:
@@ -209,7 +209,7 @@ Result<Rate> parse_rate(std::string_view text) {
   Decimal amount;
   const Flaw flaw = take_decimal(rest, amount);
   if (flaw == Flaw::too_large) return Error{Fault::too_large, "rate " + quote(text) + " does not fit 64 bits"};
-  if (flaw == Flaw::too_fine) return refuse(what, text, "has more than 18 digits behind its point");
+  if (flaw == Flaw::too_fine) return refuse(what, text, "has more than 18 digits after the decimal point");
   if (flaw == Flaw::no_number && !rest.empty() && rest.front() == '-')
     return refuse(what, text, "must not be negative");
   if (flaw == Flaw::no_number || !rest.empty()) return refuse(what, text, "must begin with a decimal number");
@@ -255,13 +255,13 @@ Result<Duration> parse_seconds(std::string_view text) {
 
 namespace {
 
-// Without the sign: the magnitude of the smallest number does not fit its own type.
+// Unsigned, because the magnitude of the smallest number does not fit its own type.
 std::uint64_t magnitude(Duration d) noexcept {
   const auto ticks = static_cast<std::uint64_t>(d.count());
   return d < Duration::zero() ? 0 - ticks : ticks;
 }
 
-// Bytes of the character the text begins with, or 0 if it is a control character or not UTF-8.
+// Returns the length of the character at the start of the text, or 0 for a control character or invalid UTF-8.
 std::size_t printable_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) -> unsigned {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
@@ -272,11 +272,11 @@ std::size_t printable_length(std::string_view text) noexcept {
   if (first < 0xc2 || !continues(1)) return 0;
   if (first < 0xe0) return first == 0xc2 && byte(1) < 0xa0 ? 0 : 2;  // U+0080..9F are controls
   if (!continues(2)) return 0;
-  if (first == 0xe0 && byte(1) < 0xa0) return 0;   // written too long
+  if (first == 0xe0 && byte(1) < 0xa0) return 0;   // overlong
   if (first == 0xed && byte(1) >= 0xa0) return 0;  // surrogates
   if (first < 0xf0) return 3;
   if (!continues(3) || first > 0xf4) return 0;
-  if (first == 0xf0 && byte(1) < 0x90) return 0;   // written too long
+  if (first == 0xf0 && byte(1) < 0x90) return 0;   // overlong
   if (first == 0xf4 && byte(1) >= 0x90) return 0;  // beyond U+10FFFF
   return 4;
 }
@@ -289,7 +289,7 @@ void append_seconds(Duration d, std::string& out) {
   append_integer(static_cast<std::int64_t>(ticks / kSecond), out);
   const std::uint64_t fraction = ticks % kSecond;
   if (fraction == 0) return;
-  // The leading 1 keeps the zeros behind the point; it becomes the point.
+  // The leading 1 keeps the zeros of the fraction; the decimal point then replaces it.
   const std::size_t point = out.size();
   append_integer(static_cast<std::int64_t>(kSecond + fraction), out);
   out[point] = '.';
@@ -305,7 +305,7 @@ std::string print_seconds(Duration d) {
 void append_integer(std::int64_t number, std::string& out) {
   char digits[24];
   const auto [end, fault] = std::to_chars(digits, digits + sizeof digits, number);
-  static_cast<void>(fault);  // 24 characters hold every int64
+  static_cast<void>(fault);  // 24 characters are enough for every int64
   out.append(digits, end);
 }
 

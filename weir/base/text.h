@@ -1,6 +1,5 @@
-// Numbers as people write them: integers, durations, rates, sizes and decimal seconds. Exact: no floating point, and
-// what does not fit is an Error that quotes the value and says the rule, never a rounded number.
-// Every parser takes the whole string, in time linear in its length.
+// Parses and prints numbers: integers, durations, rates, sizes and decimal seconds. Exact: no floating point. A value
+// that does not fit is an Error that quotes it and states the rule, never a rounded number.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +20,8 @@ struct Rate {
   friend constexpr bool operator==(const Rate&, const Rate&) = default;
 };
 
-// What stands before the unit and the unit itself: "20 per minute" and "20 / minute" are "20" and "minute". Spaces
-// around the slash or the word do not count. Nothing without either.
+// Splits a rate: "20 per minute" and "20 / minute" become "20" and "minute". Ignores spaces around the slash or the
+// word. Returns nullopt without either.
 struct Ratio {
   std::string_view amount;
   std::string_view unit;
@@ -48,19 +47,19 @@ Result<Duration> parse_seconds(std::string_view text);
 // The shortest exact decimal: "0", "0.05", "1", "0.000000001". parse_seconds() reads it back, unless it is negative.
 std::string print_seconds(Duration d);
 
-// The same, and a whole number, written behind what is there: an answer is written without allocating.
+// The same, and an integer, appended to `out` without allocating a string.
 void append_seconds(Duration d, std::string& out);
 void append_integer(std::int64_t number, std::string& out);
 
-// The canonical form: days, hours, minutes, seconds, then what is left in the largest of ms, us, ns that needs no
-// fraction: "3h", "1m30s", "1500us", "0s". parse_duration() reads it back, unless it is negative.
+// The canonical form: days, hours, minutes, seconds, then the rest in the largest of ms, us, ns that needs no fraction:
+// "3h", "1m30s", "1500us", "0s". parse_duration() reads it back, unless it is negative.
 std::string print_duration(Duration d);
 
 // "2027-01-01T00:00:00Z", with milliseconds where there are any: RFC 3339, in UTC.
 std::string print_instant(Wall wall);
 
-// The value in double quotes for an error sentence: what could garble a terminal or a log line is escaped, and a long
-// value is cut.
+// Returns the value in double quotes for an error message. Escapes what could garble a terminal or a log line, and
+// truncates a long value.
 std::string quote(std::string_view value);
 
 }  // namespace weir

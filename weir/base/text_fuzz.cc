@@ -1,4 +1,4 @@
-// Any bytes: every parser answers, and what it accepts survives being printed and parsed again.
+// Any bytes: every parser returns, and an accepted value prints and parses back to itself.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

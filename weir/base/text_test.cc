@@ -18,7 +18,7 @@ std::string refusal(const Result<T>& result) {
   return result ? "" : result.error().detail;
 }
 
-TEST(ParseInteger, TakesTheWholeRangeAndNothingBeyond) {
+TEST(ParseInteger, AcceptsTheWholeRangeAndNothingBeyond) {
   EXPECT_EQ(parse_integer("0").value(), 0);
   EXPECT_EQ(parse_integer("-0").value(), 0);
   EXPECT_EQ(parse_integer("0042").value(), 42);
@@ -61,7 +61,7 @@ TEST(ParseDuration, KeepsFractionsExact) {
   EXPECT_EQ(parse_duration("1.0ns").value(), 1ns);
   EXPECT_EQ(parse_duration("0.00000000125h").value(), 4500ns);
   EXPECT_EQ(parse_duration("1.5h30m").value(), 2h);
-  // The finest exact fraction of a week there is: 2^-16 of it has sixteen digits behind the point.
+  // The finest exact fraction of a week: 2^-16 of it has sixteen fraction digits.
   EXPECT_EQ(parse_duration("0.0000152587890625w").value(), Duration{604'800'000'000'000 / 65'536});
   EXPECT_EQ(refusal(parse_duration("0.00000762939453125w")),
             R"(duration "0.00000762939453125w" is finer than a nanosecond)");
@@ -82,7 +82,7 @@ TEST(ParseDuration, ReachesTheLargestDurationAndNotOneNanosecondMore) {
   }
 }
 
-TEST(ParseDuration, SaysWhatIsWrong) {
+TEST(ParseDuration, ExplainsWhyTheInputIsInvalid) {
   EXPECT_EQ(refusal(parse_duration("")), R"(duration "" is empty)");
   EXPECT_EQ(refusal(parse_duration("-1s")), R"(duration "-1s" must not be negative)");
   EXPECT_EQ(refusal(parse_duration("10")), R"(duration "10" lacks a unit (ns, us, ms, s, m, h, d or w))");
@@ -102,7 +102,7 @@ TEST(ParseDuration, SaysWhatIsWrong) {
   }
 }
 
-TEST(ParseRate, ReadsTheSpellingsOfTheManual) {
+TEST(ParseRate, ReadsTheDocumentedForms) {
   EXPECT_EQ(parse_rate("100/s").value(), (Rate{100, 1s}));
   EXPECT_EQ(parse_rate("0.5/s").value(), (Rate{1, 2s}));
   EXPECT_EQ(parse_rate("1.5/s").value(), (Rate{3, 2s}));
@@ -128,7 +128,7 @@ TEST(ParseRate, ReadsTheSpellingsOfTheManual) {
   }
 }
 
-TEST(ParseRate, SaysWhatIsWrong) {
+TEST(ParseRate, ExplainsWhyTheInputIsInvalid) {
   EXPECT_EQ(refusal(parse_rate("0/s")), R"(rate "0/s" must be more than zero)");
   EXPECT_EQ(refusal(parse_rate("0.000/s")), R"(rate "0.000/s" must be more than zero)");
   EXPECT_EQ(refusal(parse_rate("-1/s")), R"(rate "-1/s" must not be negative)");
@@ -144,7 +144,7 @@ TEST(ParseRate, SaysWhatIsWrong) {
   }
 }
 
-TEST(ParseRate, FitsOrSaysThatItDoesNot) {
+TEST(ParseRate, ReportsARateThatDoesNotFit) {
   EXPECT_EQ(parse_rate("9223372036854775807/s").value(), (Rate{kMax, 1s}));
   EXPECT_EQ(refusal(parse_rate("9223372036854775808/s")), R"(rate "9223372036854775808/s" does not fit 64 bits)");
   EXPECT_EQ(refusal(parse_rate("9223372036854775807.5/s")),
@@ -152,10 +152,10 @@ TEST(ParseRate, FitsOrSaysThatItDoesNot) {
   EXPECT_EQ(parse_rate("0.000000001/s").value(), (Rate{1, Duration{1'000'000'000'000'000'000}}));
   EXPECT_NE(refusal(parse_rate("0.0000000001/s")), "");
   EXPECT_EQ(refusal(parse_rate("0.0000000000000000001/s")),
-            R"(rate "0.0000000000000000001/s" has more than 18 digits behind its point)");
+            R"(rate "0.0000000000000000001/s" has more than 18 digits after the decimal point)");
 }
 
-TEST(ParseSize, KnowsThousandsFromKibi) {
+TEST(ParseSize, DistinguishesPowersOf1000From1024) {
   EXPECT_EQ(parse_size("0").value(), 0);
   EXPECT_EQ(parse_size("65536").value(), 65'536);
   EXPECT_EQ(parse_size("1K").value(), 1'000);
@@ -168,7 +168,7 @@ TEST(ParseSize, KnowsThousandsFromKibi) {
   EXPECT_EQ(parse_size("8589934591GiB").value(), 8'589'934'591 << 30);
 }
 
-TEST(ParseSize, SaysWhatIsWrong) {
+TEST(ParseSize, ExplainsWhyTheInputIsInvalid) {
   EXPECT_EQ(refusal(parse_size("")), R"(size "" is empty)");
   EXPECT_EQ(refusal(parse_size("-1")), R"(size "-1" must not be negative)");
   EXPECT_EQ(refusal(parse_size("K")), R"(size "K" must begin with digits)");
@@ -247,13 +247,13 @@ TEST(Quote, EscapesWhatCouldGarbleALine) {
             R"("\xff\xc2\xc2\x9f\xed\xa0\x80\xf4\x90\x80\x80\xe0\x80\x80")");
 }
 
-TEST(Quote, CutsALongValueBetweenCharacters) {
+TEST(Quote, TruncatesALongValueBetweenCharacters) {
   EXPECT_EQ(quote(std::string(80, 'x')), '"' + std::string(80, 'x') + '"');
   EXPECT_EQ(quote(std::string(81, 'x')), '"' + std::string(80, 'x') + "\"...");
   EXPECT_EQ(quote(std::string(79, 'x') + "\u20ac!"), '"' + std::string(79, 'x') + "\u20ac\"...");
 }
 
-TEST(AppendSeconds, WritesBehindWhatIsThere) {
+TEST(AppendSeconds, AppendsToTheString) {
   std::string out = "100";
   append_seconds(std::chrono::milliseconds{100}, out);
   append_integer(INT64_MIN, out);

@@ -5,9 +5,9 @@
 namespace weir {
 namespace {
 
-constexpr std::size_t kIntegerBytes = 20;  // hold every int64
+constexpr std::size_t kIntegerBytes = 20;  // enough for every int64
 constexpr std::uint64_t kSecondTicks = 1'000'000'000;
-constexpr std::size_t kSpareBytes = 512;  // asked for beyond what a piece needs
+constexpr std::size_t kSpareBytes = 512;  // reserved beyond what a piece needs
 
 }  // namespace
 
@@ -32,7 +32,7 @@ TextWriter& TextWriter::seconds(Duration d) {
   integer(static_cast<std::int64_t>(ticks / kSecondTicks));
   std::uint64_t fraction = ticks % kSecondTicks;
   if (fraction == 0) return *this;
-  // The leading 1 keeps the zeros behind the point; it becomes the point.
+  // The leading 1 keeps the zeros of the fraction; the decimal point then replaces it.
   fraction += kSecondTicks;
   while (fraction % 10 == 0) fraction /= 10;
   const std::size_t point = size();

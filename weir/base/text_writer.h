@@ -1,5 +1,5 @@
-// Appends many short pieces to a string, asking it for room now and then instead of every time: that is most of what
-// writing an answer costs. The string holds the pieces once the writer is gone; until then it is not to be touched.
+// Appends many short pieces to a string and grows it rarely, because growing dominates the cost of writing an answer.
+// The string is complete when the writer is destroyed; do not access it before.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ class TextWriter {
   TextWriter(const TextWriter&) = delete;
   TextWriter& operator=(const TextWriter&) = delete;
 
-  // For somebody who knows what is to come: room for all of it at once.
+  // Reserves room for `bytes` more at once.
   void expect(std::size_t bytes) { need(bytes); }
 
-  // What was there before included.
+  // Includes what the string already had.
   std::size_t size() const noexcept { return static_cast<std::size_t>(at_ - out_.data()); }
 
-  // Inline even where the compiler would rather not: most pieces are constants, and copying one is then a few moves.
+  // Always inline: most pieces are constants, and copying one is then a few instructions.
   [[gnu::always_inline]] TextWriter& text(std::string_view text) {
     need(text.size());
     if (!text.empty()) std::memcpy(at_, text.data(), text.size());
@@ -40,7 +40,7 @@ class TextWriter {
   TextWriter& integer(std::int64_t number);
   // The shortest exact decimal, as print_seconds() has it.
   TextWriter& seconds(Duration d);
-  // Once more what stands in [begin, end).
+  // Appends a copy of the bytes in [begin, end).
   TextWriter& again(std::size_t begin, std::size_t end) {
     need(end - begin);
     std::memcpy(at_, out_.data() + begin, end - begin);
@@ -56,8 +56,8 @@ class TextWriter {
   void grow(std::size_t bytes);
 
   std::string& out_;
-  char* at_;   // where the next piece goes
-  char* end_;  // of the room
+  char* at_;   // where the next piece starts
+  char* end_;  // of the reserved room
 };
 
 }  // namespace weir

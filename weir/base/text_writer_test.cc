@@ -9,13 +9,13 @@
 namespace weir::text_writer_test {
 namespace {
 
-TEST(TextWriter, AppendsBehindWhatIsThere) {
+TEST(TextWriter, AppendsToTheString) {
   std::string out = "a";
   TextWriter(out).text("bc").character('d').text("").integer(-12).seconds(Duration{1'050'000'000});
   EXPECT_EQ(out, "abcd-121.05");
 }
 
-TEST(TextWriter, WritesAPieceAgain) {
+TEST(TextWriter, RepeatsAPiece) {
   std::string out = "key=";
   {
     TextWriter writer(out);
@@ -26,7 +26,7 @@ TEST(TextWriter, WritesAPieceAgain) {
   EXPECT_EQ(out, "key=valuevaluekey=");
 }
 
-TEST(TextWriter, GrowsAsFarAsItMust) {
+TEST(TextWriter, GrowsAsNeeded) {
   std::string out;
   {
     TextWriter writer(out);
@@ -46,7 +46,7 @@ TEST(TextWriter, WritesEveryNumber) {
   }
 }
 
-TEST(TextWriter, WritesSecondsAsPrintSecondsDoes) {
+TEST(TextWriter, WritesSecondsLikePrintSeconds) {
   for (const std::int64_t ns : {std::int64_t{0}, std::int64_t{1}, std::int64_t{-1}, std::int64_t{50'000'000},
                                 std::int64_t{1'000'000'000}, std::int64_t{1'000'000'010}, std::int64_t{999'999'999},
                                 std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()}) {

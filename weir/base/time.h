@@ -1,6 +1,5 @@
 // Time is an argument. Decisions use Time, a point on our own timeline that never steps; calendars and headers use
-// Wall. The two are different types, so they cannot be mixed by accident. Where both are needed they travel together as
-// Now.
+// Wall. They are different types, so that they cannot be mixed by accident. Code that needs both takes a Now.
 #pragma once
 
 #include <chrono>
@@ -9,9 +8,9 @@ namespace weir {
 
 using Duration = std::chrono::nanoseconds;
 
-// The timeline of buckets: CLOCK_BOOTTIME plus an offset chosen when the state is opened, so that it goes on where the
-// state stopped and never runs back. It has no now(): a Clock (base/clock.h) is read once per batch and the reading is
-// passed down.
+// The timeline of buckets: CLOCK_BOOTTIME plus an offset chosen when the state is opened, so that it continues where
+// the state stopped and never goes back. It has no now(): a Clock (base/clock.h) is read once per batch and the reading
+// is passed down.
 struct Timeline {
   using duration = Duration;
   using rep = duration::rep;
@@ -20,7 +19,7 @@ struct Timeline {
   static constexpr bool is_steady = true;
 };
 
-// Never negative: zero is the beginning of the state. A bucket whose TAT is Time{} is a full bucket.
+// Never negative: zero is the start of the state. A bucket whose TAT is Time{} is full.
 using Time = Timeline::time_point;
 
 // Nanoseconds since 1970 in UTC. May step either way.
@@ -32,7 +31,7 @@ struct Now {
   Wall wall;
 };
 
-// Rounded up towards the client: nobody is told to come back too early.
+// Rounded up, so that no client is told to return too early.
 constexpr std::chrono::seconds ceil_seconds(Duration d) noexcept {
   return std::chrono::ceil<std::chrono::seconds>(d);
 }

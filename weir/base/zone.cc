@@ -24,7 +24,7 @@ constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
-// A table of changes, then perhaps a rule for ever after. All in seconds.
+// A table of changes, optionally followed by a rule for all later times. All in seconds.
 struct Zone::Rules {
   struct Change {
     std::int64_t at;
@@ -34,7 +34,7 @@ struct Zone::Rules {
   std::string name;
   std::int32_t first_offset = 0;  // before the table
   std::vector<Change> changes;    // strictly ascending
-  std::optional<PosixTz> after;   // from the last change on; for always if there is no table
+  std::optional<PosixTz> after;   // after the last change; for all times if there is no table
 
   OffsetSpan span_at(std::int64_t utc) const noexcept {
     const auto next = std::upper_bound(changes.begin(), changes.end(), utc,
@@ -52,7 +52,7 @@ struct Zone::Rules {
 
 namespace {
 
-// RFC 8536 §3.2: what an offset may be. Everything after relies on it.
+// The range of an offset (RFC 8536 §3.2), on which all later code relies.
 constexpr std::int32_t kOffsetMin = -89'999;
 constexpr std::int32_t kOffsetMax = 93'599;
 
@@ -70,12 +70,12 @@ std::int64_t big_endian(std::string_view bytes) noexcept {
   return static_cast<std::int64_t>(value);
 }
 
-// RFC 8536 §3.1. Counts are what the file claims; sizes are checked against the bytes there are before any is read.
+// RFC 8536 §3.1. The counts are untrusted; sizes are checked against the available bytes before any is read.
 struct Header {
   bool has_second_block = false;
   std::uint64_t utc_flags = 0, standard_flags = 0, leaps = 0, changes = 0, types = 0, name_bytes = 0;
 
-  // Each claim is under 2^32, so the sum cannot overflow.
+  // Each count is below 2^32, so the sum cannot overflow.
   std::uint64_t block_bytes(std::uint64_t time_bytes) const noexcept {
     return changes * (time_bytes + 1) + types * 6 + name_bytes + leaps * (time_bytes + 4) + standard_flags + utc_flags;
   }
@@ -89,7 +89,7 @@ std::optional<Header> read_header(std::string_view bytes) noexcept {
   return Header{bytes[4] >= '2', count(20), count(24), count(28), count(32), count(36), count(40)};
 }
 
-// "\n" rule "\n" at the end of the file; an empty rule is no rule. RFC 8536 §3.3.
+// "\n" rule "\n" at the end of the file; an empty rule means none. RFC 8536 §3.3.
 Result<std::optional<PosixTz>> read_footer(std::string_view name, std::string_view bytes) {
   if (bytes.empty() || bytes.front() != '\n') return broken(name, "its footer is missing");
   const std::size_t end = bytes.find('\n', 1);
@@ -106,7 +106,7 @@ bool is_zone_name_character(char c) noexcept {
          std::string_view("/_+-.").find(c) != std::string_view::npos;
 }
 
-// A name that stays inside the directory whatever it says: relative, without "." and ".." and empty parts.
+// Returns whether the name stays inside the directory: relative, without ".", ".." and empty parts.
 bool is_zone_name(std::string_view name) noexcept {
   if (name.empty() || name.size() > bounds::zone_name_bytes_max) return false;
   if (!std::all_of(name.begin(), name.end(), is_zone_name_character)) return false;
@@ -121,7 +121,7 @@ bool is_zone_name(std::string_view name) noexcept {
 
 class File {
  public:
-  // Not blocking: the name might be that of a pipe.
+  // Non-blocking, because the name might be a pipe.
   explicit File(const char* path) noexcept : fd_(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   ~File() {
     if (fd_ >= 0) ::close(fd_);
@@ -134,7 +134,7 @@ class File {
     return fd_ >= 0 && ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
   }
 
-  // Up to one byte more than the bound, so that the caller sees that it was passed.
+  // Reads one byte more than the limit, so that the caller notices a larger file.
   std::optional<std::string> read() const {
     std::string bytes(bounds::zone_bytes_max + 1, '\0');
     std::size_t size = 0;
@@ -244,8 +244,8 @@ Local Zone::to_local(Wall wall) const noexcept {
 
 Wall Zone::to_wall(Local local) const noexcept {
   const std::int64_t wanted = std::clamp(local.time_since_epoch().count(), -kWallSecondsMax, kWallSecondsMax);
-  // Whatever the offset, local clocks show at most `wanted` here. Each turn of the loop goes to the next change of the
-  // zone, and less than three days lie ahead.
+  // Whatever the offset, local clocks show at most `wanted` here. Each iteration advances to the next change of the
+  // zone, within less than three days.
   std::int64_t utc = wanted - kOffsetMax;
   while (rules_) {
     const OffsetSpan span = rules_->span_at(utc);

@@ -1,5 +1,6 @@
-// A time zone: how far local clocks are from UTC, at any instant. Reads the system's TZif files (RFC 8536) because the
-// standard library of g++ 12 has no time zones. Loading is for configuration; asking is pure and allocates nothing.
+// A time zone: the offset of local clocks from UTC at any instant. Reads the system's TZif files (RFC 8536), because
+// the standard library of g++ 12 has no time zones. Load zones with the configuration; lookups are pure and allocate
+// nothing.
 #pragma once
 
 #include <chrono>
@@ -12,15 +13,15 @@
 
 namespace weir {
 
-// A clock on the wall of that zone: date and time of day without an offset.
+// Local date and time of day without an offset.
 using Local = std::chrono::local_seconds;
 
-// Part of the timeline between two changes of the clocks: [start, end), cut to the range of Wall. Two spans in a row
-// may have the same offset.
+// The time between two changes of the clocks: [start, end), cut to the range of Wall. Adjacent spans may have the same
+// offset.
 struct ZoneSpan {
   Wall start;
   Wall end;
-  std::chrono::seconds offset;  // what local clocks add to UTC: east is positive
+  std::chrono::seconds offset;  // local time minus UTC: east is positive
 };
 
 // Immutable and cheap to copy; copies share their rules, so any thread may use one.
@@ -32,23 +33,23 @@ class Zone {
   // "Europe/London", from $TZDIR or /usr/share/zoneinfo. The Error names the zone and what is wrong with it.
   static Result<Zone> load(std::string_view name);
 
-  // The same from the bytes of a file; `name` only names it. Bytes may be hostile: they are checked before use.
+  // The same from the bytes of a file. Does not trust the bytes. `name` is for errors only.
   static Result<Zone> parse(std::string_view name, std::string_view bytes);
 
   std::string_view name() const noexcept;
 
-  // The span that holds that instant.
+  // Returns the span that contains that instant.
   ZoneSpan span_at(Wall wall) const noexcept;
 
-  // Its offset alone.
+  // Returns only its offset.
   std::chrono::seconds offset_at(Wall wall) const noexcept;
 
-  // What local clocks show, in whole seconds.
+  // Returns the local time, in whole seconds.
   Local to_local(Wall wall) const noexcept;
 
-  // The first instant at which local clocks show `local` or later. So a time that exists twice is its first occurrence,
-  // one that the clocks skip is the instant after the gap, and a later local time never gives an earlier instant.
-  // Beyond the range of Wall (years 1677 to 2262) the result is the range's end.
+  // Returns the first instant at which local clocks show `local` or later. So a time that occurs twice gives its first
+  // occurrence, one that is skipped gives the instant after the gap, and a later local time never gives an earlier
+  // instant. Clamped to the range of Wall (years 1677 to 2262).
   Wall to_wall(Local local) const noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Any bytes as a TZif file: refused, or a zone whose answers are bounded, ordered and come back.
+// Any bytes as a TZif file: an error, or a zone whose results are bounded, ordered and consistent.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   if (!zone) return 0;
   for (std::int64_t hours = -2'000'000; hours <= 2'000'000; hours += 39'999)
     check_around(*zone, weir::Wall{hours * 1h});
-  // Instants the bytes name, so that changes are hit.
+  // Instants taken from the bytes, so that changes are hit.
   std::uint32_t recent = 0;
   for (const char byte : text.substr(0, 1024)) {
     recent = recent << 8 | static_cast<std::uint8_t>(byte);

@@ -36,7 +36,7 @@ Wall utc(int y, unsigned m, unsigned d, seconds time = 0s) {
   return sys_days{year{y} / month{m} / day{d}} + time;
 }
 
-// Just before and at an instant where the clocks change.
+// The offsets just before and at an instant where the clocks change.
 void expect_change(const Zone& z, Wall at, seconds before, seconds after) {
   EXPECT_EQ(z.offset_at(at - 1ns), before) << z.name();
   EXPECT_EQ(z.offset_at(at), after) << z.name();
@@ -48,7 +48,7 @@ std::string big_endian(std::int64_t v, int bytes) {
   return out;
 }
 
-// What a made-up file says: change i goes to offset i + 1.
+// The content of a generated file: change i goes to offset i + 1.
 struct Sketch {
   char version = '2';
   std::vector<std::int64_t> changes{};
@@ -86,7 +86,7 @@ TEST(Zone, UtcNeedsNoFile) {
   EXPECT_EQ(z.to_local(utc(2024, 7, 1) - 1ns), local(2024, 6, 30, 24h - 1s));
 }
 
-TEST(Zone, KnowsWhenTheClocksChanged) {
+TEST(Zone, FindsChangesOfTheClocks) {
   expect_change(zone("Europe/London"), utc(2024, 3, 31, 1h), 0h, 1h);
   expect_change(zone("Europe/London"), utc(2024, 10, 27, 1h), 1h, 0h);
   expect_change(zone("America/New_York"), utc(2024, 3, 10, 7h), -5h, -4h);
@@ -99,13 +99,13 @@ TEST(Zone, KnowsWhenTheClocksChanged) {
   EXPECT_EQ(zone("Asia/Kolkata").offset_at(utc(2024, 7, 1)), 5h + 30min);
 }
 
-TEST(Zone, GoesOnByItsRuleWhenItsTableEnds) {
+TEST(Zone, UsesTheRuleAfterTheTable) {
   expect_change(zone("Europe/London"), utc(2090, 3, 26, 1h), 0h, 1h);
   expect_change(zone("Europe/London"), utc(2090, 10, 29, 1h), 1h, 0h);
   expect_change(zone("America/New_York"), utc(2200, 3, 9, 7h), -5h, -4h);
 }
 
-TEST(Zone, AMidnightThatDoesNotExistIsTheFirstInstantAfterTheGap) {
+TEST(Zone, SkippedMidnightIsTheFirstInstantAfterTheGap) {
   const Zone z = zone("America/Sao_Paulo");
   EXPECT_EQ(z.to_wall(local(2018, 11, 4)), utc(2018, 11, 4, 3h));
   EXPECT_EQ(z.to_local(utc(2018, 11, 4, 3h)), local(2018, 11, 4, 1h));
@@ -114,7 +114,7 @@ TEST(Zone, AMidnightThatDoesNotExistIsTheFirstInstantAfterTheGap) {
   EXPECT_EQ(z.to_wall(local(2018, 11, 4) - 1s), utc(2018, 11, 4, 3h - 1s));
 }
 
-TEST(Zone, AMidnightThatExistsTwiceIsTheFirst) {
+TEST(Zone, RepeatedMidnightIsTheFirstOne) {
   const Zone z = zone("America/Havana");
   EXPECT_EQ(z.to_wall(local(2024, 11, 3)), utc(2024, 11, 3, 4h));
   EXPECT_EQ(z.to_local(utc(2024, 11, 3, 4h)), local(2024, 11, 3));
@@ -122,8 +122,8 @@ TEST(Zone, AMidnightThatExistsTwiceIsTheFirst) {
   EXPECT_EQ(z.to_wall(local(2024, 11, 3, 1h)), utc(2024, 11, 3, 6h));
 }
 
-TEST(Zone, ADayThatNeverWasIsTheDayAfter) {
-  // Samoa went from Thursday to Saturday.
+TEST(Zone, SkippedDayIsTheNextDay) {
+  // Samoa skipped a Friday.
   const Zone z = zone("Pacific/Apia");
   EXPECT_EQ(z.to_wall(local(2011, 12, 30)), z.to_wall(local(2011, 12, 31)));
   EXPECT_EQ(z.to_wall(local(2011, 12, 31)), utc(2011, 12, 30, 10h));
@@ -155,7 +155,7 @@ TEST(Zone, RefusesNamesThatAreNotZones) {
   EXPECT_EQ(Zone::load(std::string(bounds::zone_name_bytes_max + 1, 'x')).error().fault, Fault::invalid);
 }
 
-TEST(Zone, SpansRunFromOneChangeOfTheClocksToTheNext) {
+TEST(Zone, SpansLastFromOneChangeToTheNext) {
   const ZoneSpan summer = zone("Europe/London").span_at(utc(2024, 7, 1));
   EXPECT_EQ(summer.start, utc(2024, 3, 31, 1h));
   EXPECT_EQ(summer.end, utc(2024, 10, 27, 1h));
@@ -186,7 +186,7 @@ TEST(Zone, ReadsEveryZoneOfTheSystem) {
   EXPECT_GT(read, 300);
 }
 
-// glibc reads the same files with code of its own.
+// glibc reads the same files with its own code.
 TEST(Zone, AgreesWithTheCLibrary) {
   constexpr std::array names{
       "Europe/London",     "America/New_York", "Asia/Kolkata",    "Australia/Lord_Howe", "America/Sao_Paulo",
@@ -213,7 +213,7 @@ TEST(Zone, AgreesWithTheCLibrary) {
   tzset();
 }
 
-TEST(Zone, ToWallIsTheFirstInstantThatShowsTheTimeOrLater) {
+TEST(Zone, ToWallReturnsTheFirstInstantWithThatLocalTimeOrLater) {
   const std::vector<Zone> zones{zone("Europe/London"),  zone("Australia/Lord_Howe"), zone("Pacific/Apia"),
                                 zone("America/Havana"), zone("Africa/Casablanca"),   Zone()};
   EXPECT_TRUE(rc::check([&] {
@@ -221,7 +221,7 @@ TEST(Zone, ToWallIsTheFirstInstantThatShowsTheTimeOrLater) {
     const Local wanted{seconds{*rc::gen::inRange<std::int64_t>(0, 4'102'444'800)}};
     const Wall found = z.to_wall(wanted);
     RC_ASSERT(z.to_local(found) >= wanted);
-    // Nowhere in the two days before, which is more than any offset, did the clocks show it.
+    // In the two days before, which is more than any offset, the clocks never showed it.
     for (Duration back = 1ns; back < 48h; back += 7min) RC_ASSERT(z.to_local(found - back) < wanted);
     RC_ASSERT(z.to_wall(wanted + seconds{*rc::gen::inRange(0, 100'000)}) >= found);
   }));
@@ -257,7 +257,7 @@ TEST(Zone, ReadsLaterVersionsAndPrefersTheirRule) {
             2h);
 }
 
-TEST(Zone, SaysWhatIsWrongWithAFile) {
+TEST(Zone, ExplainsWhyAFileIsInvalid) {
   const std::string start = R"(time zone "Test/Zone" cannot be read: )";
   EXPECT_EQ(Zone::parse("Test/Zone", "").error().detail, start + "it is not a TZif file");
   EXPECT_EQ(Zone::parse("Test/Zone", std::string(100, 'x')).error().detail, start + "it is not a TZif file");
@@ -274,21 +274,21 @@ TEST(Zone, SaysWhatIsWrongWithAFile) {
   EXPECT_EQ(refusal({.offsets = {-90'000}}), start + "an offset exceeds 26 hours");
 }
 
-TEST(Zone, ReadsFilesUpToTheirBoundAndNoFurther) {
+TEST(Zone, ReadsFilesUpToTheLimit) {
   std::string bytes = file({});
-  bytes.resize(bounds::zone_bytes_max, 'x');  // what follows the footer is nobody's
+  bytes.resize(bounds::zone_bytes_max, 'x');  // bytes after the footer are ignored
   EXPECT_TRUE(Zone::parse("Full", bytes));
   bytes.push_back('x');
   EXPECT_EQ(Zone::parse("Fuller", bytes).error().fault, Fault::too_large);
 }
 
-TEST(Zone, RefusesAFileThatIsCutAnywhere) {
+TEST(Zone, RefusesAFileTruncatedAnywhere) {
   std::ifstream in("/usr/share/zoneinfo/Europe/London", std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
   ASSERT_GT(bytes.size(), 100u);
   ASSERT_TRUE(Zone::parse("London", bytes));
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    // A copy on the heap of exactly this size, so that AddressSanitizer sees a read behind it.
+    // A copy on the heap of exactly this size, so that AddressSanitizer detects a read past its end.
     const std::vector<char> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
     ASSERT_FALSE(Zone::parse("London", std::string_view(cut.data(), cut.size()))) << size;
   }
@@ -298,7 +298,7 @@ bool is_rule(std::string_view text) {
   return PosixTz::parse(text).has_value();
 }
 
-TEST(PosixTz, TakesTheGrammarAndNothingElse) {
+TEST(PosixTz, AcceptsOnlyTheGrammar) {
   for (const std::string_view good :
        {"UTC0", "EST5EDT,M3.2.0,M11.1.0", "<+0330>-3:30", "IST-1GMT0,M10.5.0,M3.5.0/1",
         "<-02>2<-01>,M3.5.0/-1,M10.5.0/0", "EST5EDT,J60,J365/167:59:59", "EST5EDT,0/0,365/-167", "AAA24",

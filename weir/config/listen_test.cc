@@ -121,7 +121,7 @@ TEST(Listen, TokensAreNeverShownAndChangeLive) {
 
 TEST(Redis, IsAskedAtAsManyPlacesAsTheStoreTakes) {
   std::string endpoints = "a:1";
-  for (std::size_t i = 1; i < bounds::redis_scouts_max; ++i) endpoints += ", a:1";
+  for (std::size_t i = 1; i < bounds::redis_probes_max; ++i) endpoints += ", a:1";
   EXPECT_EQ(problems("redis: {endpoints: [" + endpoints + "]}"), "");
   EXPECT_EQ(problems("redis: {endpoints: [" + endpoints + ", a:1]}"),
             "t.yaml:1:20: endpoints: at most 16 are allowed; other nodes of a cluster are discovered\n");

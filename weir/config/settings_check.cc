@@ -21,8 +21,8 @@ void check_endpoints(const Document& document, NodeId redis, Complaints& complai
     }
   }
   if (size == 0) complaints.add(endpoints, "endpoints: at least one is needed");
-  if (size > bounds::redis_scouts_max) {
-    complaints.add(endpoints, "endpoints: at most " + std::to_string(bounds::redis_scouts_max) +
+  if (size > bounds::redis_probes_max) {
+    complaints.add(endpoints, "endpoints: at most " + std::to_string(bounds::redis_probes_max) +
                                   " are allowed; other nodes of a cluster are discovered");
   }
 }

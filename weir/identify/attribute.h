@@ -1,5 +1,5 @@
-// From values of a request to the id of a bucket. The trap here is two different requests that share one bucket because
-// their parts, joined, read the same: ("a:b", "c") and ("a", "b:c"). Escaping keeps every list of parts apart.
+// Joins values of a request to the id of a bucket. Values are escaped, so that different requests never share a bucket
+// because their joined parts look the same: ("a:b", "c") and ("a", "b:c").
 #pragma once
 
 #include <span>
@@ -8,12 +8,13 @@
 
 namespace weir {
 
-// Appends a value as one part of an id: ':' as %3A, '%' as %25. A value over bounds::id_bytes_max becomes "%sha256-"
-// and its hash in hex: no escaped value begins like that, so nobody can send the hash and share the bucket.
+// Appends a value as one part of an id, with ':' as %3A and '%' as %25. A value over bounds::id_bytes_max becomes
+// "%sha256-" and its hash in hex; no escaped value starts like that, so a client cannot send the hash and share the
+// bucket.
 void append_part(std::string& id, std::string_view value);
 
-// The parts as one id, joined by ':'. Lists of different parts never give the same text (but for SHA-256 collisions).
-// There must be at least one part.
+// Joins the parts with ':'. Different lists never give the same text (except for SHA-256 collisions). Requires at least
+// one part.
 std::string join_parts(std::span<const std::string_view> values);
 
 }  // namespace weir

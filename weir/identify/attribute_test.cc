@@ -23,19 +23,19 @@ TEST(JoinParts, JoinsWithColons) {
   EXPECT_EQ(joined({"", "", ""}), "::");
 }
 
-TEST(JoinParts, WritesColonsAndPercentSignsEscaped) {
+TEST(JoinParts, EscapesColonsAndPercentSigns) {
   EXPECT_EQ(joined({"a:b", "50%"}), "a%3Ab:50%25");
   EXPECT_EQ(joined({"%3A"}), "%253A");
 }
 
-TEST(JoinParts, UnescapedJoinsThatMergeTwoKeysDoNotHappen) {
+TEST(JoinParts, NeverMergesTwoKeys) {
   EXPECT_NE(joined({"a:b", "c"}), joined({"a", "b:c"}));
   EXPECT_NE(joined({"a:b"}), joined({"a", "b"}));
   EXPECT_NE(joined({"a%3Ab"}), joined({"a:b"}));
   EXPECT_NE(joined({"a", ""}), joined({"a"}));
   EXPECT_NE(joined({":"}), joined({"", ""}));
 
-  // Short parts of few characters: lists that differ collide soon if they can at all.
+  // Short parts of few characters, so that different lists collide soon if they can at all.
   const auto part = rc::gen::container<std::string>(rc::gen::element(':', '%', '2', '5', '3', 'A', 'a'));
   const auto list = rc::gen::nonEmpty(rc::gen::container<std::vector<std::string>>(part));
   EXPECT_TRUE(rc::check([&] {
@@ -45,7 +45,7 @@ TEST(JoinParts, UnescapedJoinsThatMergeTwoKeysDoNotHappen) {
   }));
 }
 
-TEST(JoinParts, CanBeTakenApartAgain) {
+TEST(JoinParts, CanBeSplitAgain) {
   const auto list = rc::gen::nonEmpty(rc::gen::arbitrary<std::vector<std::string>>());
   EXPECT_TRUE(rc::check([&] {
     const auto parts = *list;
@@ -72,10 +72,10 @@ TEST(JoinParts, ReplacesAValueOver256BytesByItsHash) {
   EXPECT_EQ(joined({"a", past}), "a:%sha256-" + sha256_hex(past));
   EXPECT_NE(joined({past}), joined({past + "x"}));
   const std::string colons(bounds::id_bytes_max, ':');
-  EXPECT_EQ(joined({colons}).size(), 3 * bounds::id_bytes_max) << "the bound is on the value, not on its escaped form";
+  EXPECT_EQ(joined({colons}).size(), 3 * bounds::id_bytes_max) << "the limit is on the value, not on its escaped form";
 }
 
-TEST(JoinParts, LetsNobodySendTheHashOfALongValueAndShareItsBucket) {
+TEST(JoinParts, ClientCannotSendTheHashOfALongValueToShareItsBucket) {
   const std::string past(bounds::id_bytes_max + 1, 'x');
   EXPECT_NE(joined({sha256_hex(past)}), joined({past}));
   EXPECT_NE(joined({"%sha256-" + sha256_hex(past)}), joined({past}));

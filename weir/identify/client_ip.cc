@@ -13,7 +13,7 @@ bool is_port(std::string_view text) noexcept {
 }
 
 std::optional<IpAddress> parse_address(std::string_view text) noexcept {
-  // The longest spelling has 45 bytes: nothing longer need be looked at.
+  // The longest address has 45 bytes; longer text is not parsed.
   if (text.size() > 45) return std::nullopt;
   const Result<IpAddress> address = IpAddress::parse(text);
   return address ? std::optional(*address) : std::nullopt;
@@ -39,8 +39,8 @@ std::optional<IpAddress> parse_hop(std::string_view text) noexcept {
   if (text.starts_with('[')) {
     const std::size_t end = text.find(']');
     if (end == std::string_view::npos) return std::nullopt;
-    const std::string_view behind = text.substr(end + 1);
-    if (!behind.empty() && !(behind.front() == ':' && is_port(behind.substr(1)))) return std::nullopt;
+    const std::string_view suffix = text.substr(end + 1);
+    if (!suffix.empty() && !(suffix.front() == ':' && is_port(suffix.substr(1)))) return std::nullopt;
     const std::string_view inside = text.substr(1, end - 1);
     // Brackets are for IPv6 (RFC 3986 §3.2.2).
     return inside.find(':') == std::string_view::npos ? std::nullopt : parse_address(inside);
@@ -62,7 +62,7 @@ IpAddress client_ip(const IpAddress& peer, std::span<const std::string_view> for
       const std::size_t comma = rest.rfind(',');
       const std::string_view text = trim(comma == std::string_view::npos ? rest : rest.substr(comma + 1));
       rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(0, comma);
-      if (text.empty()) continue;  // RFC 9110 §5.6.1: empty elements of a list mean nothing
+      if (text.empty()) continue;  // RFC 9110 §5.6.1: empty list elements are ignored
       any = true;
       const std::optional<IpAddress> hop = parse_hop(text);
       if (!hop) return client;

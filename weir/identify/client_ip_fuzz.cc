@@ -1,5 +1,5 @@
-// Lines of X-Forwarded-For, one per line of the input; the first is X-Real-IP. Whatever they say: a stranger's are
-// ignored, and behind a trusted peer the client is the peer or an address that parse_hop() reads in them.
+// X-Forwarded-For, one line per line of the input; the first is X-Real-IP. Lines from an untrusted peer are ignored,
+// and with a trusted peer the client is the peer or an address that parse_hop() reads in them.
 #include <string_view>
 #include <vector>
 

@@ -37,7 +37,7 @@ std::string sha256_hex(std::string_view bytes) {
 
 std::string hashed_id(std::string_view key, std::string_view id) {
   WEIR_ASSERT(key.size() <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
-  // A null key means "the key of last time" to the library; an empty view may be null.
+  // The library takes a null key as "the previous key", and an empty view may be null.
   const std::string_view given = key.empty() ? std::string_view("") : key;
   Digest digest;
   unsigned size = 0;

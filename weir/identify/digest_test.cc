@@ -5,7 +5,7 @@
 namespace weir::digest_test {
 namespace {
 
-TEST(Digest, GivesTheSha256OfPublishedExamples) {
+TEST(Digest, MatchesPublishedSha256Examples) {
   EXPECT_EQ(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(sha256_hex(std::string_view()), sha256_hex(""));
   EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -14,7 +14,7 @@ TEST(Digest, GivesTheSha256OfPublishedExamples) {
 }
 
 // RFC 4231, test cases 1, 2 and 6.
-TEST(Digest, HashesAnIdUnderAKeyAsRfc4231Says) {
+TEST(Digest, MatchesTheVectorsOfRfc4231) {
   EXPECT_EQ(hashed_id(std::string(20, '\x0b'), "Hi There"),
             "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
   EXPECT_EQ(hashed_id("Jefe", "what do ya want for nothing?"),
@@ -26,7 +26,7 @@ TEST(Digest, HashesAnIdUnderAKeyAsRfc4231Says) {
 TEST(Digest, HashesUnderAnEmptyKeyTheSameWayEveryTime) {
   const std::string first = hashed_id("", "joe@example.com");
   EXPECT_EQ(hashed_id("other", "joe@example.com").size(), kDigestHexBytes);
-  EXPECT_EQ(hashed_id(std::string_view(), "joe@example.com"), first) << "not under the key of the call before";
+  EXPECT_EQ(hashed_id(std::string_view(), "joe@example.com"), first) << "not with the key of the previous call";
   EXPECT_NE(hashed_id("other", "joe@example.com"), first);
 }
 

@@ -27,9 +27,8 @@ struct Idn2Free {
   void operator()(void* text) const noexcept { idn2_free(text); }
 };
 
-// Mapped as people expect (upper case, width, composition; UTS #46), then checked as IDNA2008 asks. Not with
-// IDN2_USE_STD3_ASCII_RULES: libidn2 2.3 then drops forbidden ASCII silently, so that "a_ü" would be "aü". name_flaw()
-// refuses it instead.
+// UTS #46 mapping (case, width, composition), then the IDNA2008 checks. Not IDN2_USE_STD3_ASCII_RULES: libidn2 2.3 then
+// silently drops forbidden ASCII, so that "a_ü" would become "aü"; name_flaw() rejects it instead.
 constexpr int kIdnFlags = IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL;
 
 // Empty if the name or label has no A-label form.
@@ -49,7 +48,7 @@ bool is_a_label(std::string_view label) {
   return code == IDN2_OK && text != nullptr && to_ascii(text) == label;
 }
 
-// Empty if the label, in lower-case ASCII, keeps every rule.
+// Returns the broken rule of a label in lower-case ASCII, or an empty view.
 std::string_view label_flaw(std::string_view label) {
   if (label.empty()) return "a label is empty";
   if (label.size() > bounds::label_bytes_max) return "a label is longer than 63 bytes";
@@ -60,11 +59,11 @@ std::string_view label_flaw(std::string_view label) {
   return {};
 }
 
-// Empty if the name, in lower-case ASCII, keeps every rule but the one on its length.
+// Returns the broken rule of a name in lower-case ASCII, except for its length, or an empty view.
 std::string_view name_flaw(std::string_view name) {
   const auto is_ldh = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; };
   if (!std::all_of(name.begin(), name.end(), is_ldh)) return "only letters, digits, '-' and '.' are allowed";
-  // Asked only of names that end in a digit, because most do not.
+  // Checked only for names that end in a digit, because most do not.
   if (name.back() >= '0' && name.back() <= '9' && IpAddress::parse(name)) return "it is an IP address";
   if (name.back() == '.') return "it must be written without the final '.'";
   const auto labels = static_cast<std::size_t>(std::count(name.begin(), name.end(), '.')) + 1;
@@ -82,7 +81,8 @@ std::string_view name_flaw(std::string_view name) {
 
 Result<std::string> canonical_domain(std::string_view name) {
   if (name.empty()) return not_a_domain(name, "it is empty");
-  // One byte of an A-label stands for at most four of UTF-8. Checked first, so that no library sees more.
+  // One byte of an A-label represents at most four bytes of UTF-8. Checked first, so that libraries get only short
+  // input.
   if (name.size() > 4 * bounds::domain_bytes_max) return too_long(name);
   std::string ascii(name);
   const bool is_ascii = std::none_of(name.begin(), name.end(), [](char c) { return (c & 0x80) != 0; });
@@ -91,7 +91,7 @@ Result<std::string> canonical_domain(std::string_view name) {
   } else {
     if (name.find('\0') != name.npos) return not_a_domain(name, "only letters, digits, '-' and '.' are allowed");
     ascii = to_ascii(ascii);
-    if (ascii.empty()) return not_a_domain(name, "it is not a valid internationalised name (IDNA2008)");
+    if (ascii.empty()) return not_a_domain(name, "it is not a valid internationalized name (IDNA2008)");
   }
   if (ascii.size() > bounds::domain_bytes_max) return too_long(name);
   if (const std::string_view flaw = name_flaw(ascii); !flaw.empty()) return not_a_domain(name, flaw);

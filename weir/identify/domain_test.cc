@@ -34,7 +34,7 @@ TEST(Domain, IsWrittenInLowerCase) {
   EXPECT_EQ(written("co.uk"), "co.uk") << "a public suffix is a domain as well";
 }
 
-TEST(Domain, BreaksEachRuleWithItsOwnSentence) {
+TEST(Domain, ReportsEachBrokenRule) {
   const std::string wide(64, 'a');
   const std::pair<std::string, std::string> cases[] = {
       {"", "it is empty"},
@@ -62,7 +62,7 @@ TEST(Domain, BreaksEachRuleWithItsOwnSentence) {
   EXPECT_FALSE(canonical_domain(std::string_view("\xc3\xbc\0.com", 7)));
 }
 
-TEST(Domain, KeepsItsBoundsExactly) {
+TEST(Domain, EnforcesItsLimitsExactly) {
   EXPECT_TRUE(canonical_domain(std::string(63, 'a') + ".com"));
   EXPECT_FALSE(canonical_domain(std::string(64, 'a') + ".com"));
   EXPECT_TRUE(canonical_domain(labels(bounds::domain_labels_max)));
@@ -73,7 +73,7 @@ TEST(Domain, KeepsItsBoundsExactly) {
   EXPECT_EQ(canonical_domain(std::string(10'000'000, 'a')).error().fault, Fault::too_large);
 }
 
-TEST(Domain, TurnsOtherScriptsIntoALabels) {
+TEST(Domain, ConvertsOtherScriptsToALabels) {
   EXPECT_EQ(written("bücher.example"), "xn--bcher-kva.example");
   EXPECT_EQ(written("BÜCHER.Example"), "xn--bcher-kva.example");
   EXPECT_EQ(written("bu\u0308cher.example"), "xn--bcher-kva.example") << "composed first";
@@ -83,8 +83,8 @@ TEST(Domain, TurnsOtherScriptsIntoALabels) {
   EXPECT_EQ(written("例え。テスト"), "xn--r8jz45g.xn--zckzah");
 }
 
-TEST(Domain, RefusesWhatIdna2008Does) {
-  EXPECT_EQ(written("💩.la"), "\"💩.la\" is not a domain: it is not a valid internationalised name (IDNA2008)");
+TEST(Domain, RefusesNamesThatIdna2008Refuses) {
+  EXPECT_EQ(written("💩.la"), "\"💩.la\" is not a domain: it is not a valid internationalized name (IDNA2008)");
   for (const std::string_view name :
        {"xn--ls8h.la", "☃.com", "xn--n3h.com", "\u200d.de", "-ü.de", "ü-.de", "xn----eha.de", "a_ü.de", "xn--a_-yka.de",
         "ü..de", "ü.de.", "\u0308a.de", "\xff.de", "ü\xc3.de", "http://ü.de", "xn--.de", "xn--\u00fc.de",

@@ -11,11 +11,11 @@ namespace {
 
 constexpr std::string_view kMark = "…#";
 constexpr std::size_t kShownBytes = 4;
-constexpr std::size_t kShownFrom = 12;  // a shorter key would be half given away
+constexpr std::size_t kShownFrom = 12;  // four characters would reveal too much of a shorter key
 constexpr std::size_t kDigits = 12;
 constexpr std::size_t kDigitsMin = 4;
 
-// The first characters, and no part of one: bytes of 10xxxxxx continue a UTF-8 character.
+// Returns the first characters without splitting one: bytes 10xxxxxx continue a UTF-8 character.
 std::string_view start_of(std::string_view apikey) noexcept {
   if (apikey.size() < kShownFrom) return {};
   std::size_t size = kShownBytes;
@@ -23,7 +23,7 @@ std::string_view start_of(std::string_view apikey) noexcept {
   return apikey.substr(0, size);
 }
 
-// Where the mark stands; npos: it is no handle.
+// Returns the position of "…#", or npos if the text is not a handle.
 std::size_t mark_of(std::string_view text) noexcept {
   const std::size_t mark = text.rfind(kMark);
   if (mark == text.npos || mark > kShownBytes) return text.npos;
@@ -75,7 +75,7 @@ std::string shown_id(const Label& label, std::string_view hash_key) {
   const std::vector<std::string_view> sources = split(label.limiter_type, '+');
   if (sources.size() < 2) return handle_of(hash_key, label.id);
   const std::vector<std::string_view> parts = split(label.id, ':');
-  // An IPv6 prefix has colons of its own, and callers may name ids of other forms: then nobody knows where the key is.
+  // An IPv6 prefix contains colons, and callers may use other forms of ids: then the position of the key is unknown.
   if (parts.size() != sources.size()) return std::string(kMark).append(hashed_id(hash_key, label.id), 0, kDigits);
   std::string shown;
   for (std::size_t i = 0; i < parts.size(); ++i) {

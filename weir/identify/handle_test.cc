@@ -21,13 +21,13 @@ TEST(Handle, OfAShortKeyIsTheHashAlone) {
   EXPECT_EQ(handle_of("secret", "twelve-bytes").substr(0, 4), "twel");
 }
 
-TEST(Handle, CutsNoCharacterInTwo) {
+TEST(Handle, DoesNotSplitACharacter) {
   EXPECT_TRUE(handle_of("secret", "abcé-and-more").starts_with("abc…#"));
   EXPECT_TRUE(handle_of("secret", "abé-and-more").starts_with("abé…#"));
   EXPECT_TRUE(handle_of("secret", std::string(12, '\x80')).starts_with("…#"));
 }
 
-TEST(Handle, IsToldFromAKeyByItsForm) {
+TEST(Handle, IsDistinguishedFromAKeyByItsForm) {
   EXPECT_TRUE(is_handle(handle_of("secret", kKey)));
   EXPECT_TRUE(is_handle("…#0123"));
   EXPECT_TRUE(is_full_handle(full_handle_of("secret", kKey)));
@@ -40,13 +40,13 @@ TEST(Handle, IsToldFromAKeyByItsForm) {
   EXPECT_TRUE(is_handle("…#" + std::string(64, '0')));
 }
 
-TEST(Handle, OfAKeyThatLooksLikeAHandleIsOneToo) {
+TEST(Handle, KeyThatLooksLikeAHandleHasItsOwnHandle) {
   const std::string odd = full_handle_of("secret", kKey).substr(4);
   EXPECT_TRUE(is_handle(handle_of("secret", odd)));
   EXPECT_NE(handle_of("secret", odd).substr(4), odd.substr(0, 16));
 }
 
-TEST(Handle, IsWhatOperatorsSeeInPlaceOfAKey) {
+TEST(Handle, IsShownInsteadOfTheKey) {
   Label label;
   label.limit = "per-apikey";
   label.id = kKey;
@@ -57,13 +57,13 @@ TEST(Handle, IsWhatOperatorsSeeInPlaceOfAKey) {
   EXPECT_EQ(shown_identifier(label, "secret"), "apikey:" + handle);
   const std::string full = full_handle_of("secret", kKey);
   label.id = full;
-  EXPECT_EQ(shown_id(label, "secret"), handle) << "of an entry that stores the hash";
+  EXPECT_EQ(shown_id(label, "secret"), handle) << "for an entry that stores the hash";
   label.secret = false;
   label.id = "10.0.0.1";
   EXPECT_EQ(shown_id(label, "secret"), "10.0.0.1");
 }
 
-TEST(Handle, LeavesOtherPartsOfAnIdReadable) {
+TEST(Handle, KeepsOtherPartsOfAnIdReadable) {
   Label label;
   label.limit = "per-key-and-path";
   label.limiter_type = "apikey+path";

@@ -36,9 +36,9 @@ const FormatRow& row(IdFormat format) noexcept {
 }
 
 Error broken(IdFormat format, std::string_view id, std::string_view rule, Fault fault = Fault::invalid) {
-  std::string sentence = quoted_id(id) + " is not ";
-  sentence.append(row(format).article).append(" ").append(row(format).spelling).append(": ").append(rule);
-  return Error{fault, std::move(sentence)};
+  std::string message = quoted_id(id) + " is not ";
+  message.append(row(format).article).append(" ").append(row(format).spelling).append(": ").append(rule);
+  return Error{fault, std::move(message)};
 }
 
 Result<std::string> write_ip_address(std::string_view id) {
@@ -50,7 +50,7 @@ Result<std::string> write_ip_address(std::string_view id) {
 constexpr std::string_view kRangeIsV6 = "it must be IPv6, not IPv4";
 constexpr std::string_view kRangeIs48 = "the prefix must be exactly /48";
 
-// What a prefix is told when it is wrong is not all true of a range: one address is none.
+// IpPrefix's own errors do not all apply to a range: a single address is not one.
 Error broken_range(std::string_view id, const Error& error) {
   const std::size_t slash = std::min(id.find('/'), id.size());
   const Result<IpAddress> address = IpAddress::parse(id.substr(0, slash));
@@ -101,7 +101,7 @@ bool is_digest(std::string_view id) noexcept {
   return id.size() == kDigestHexBytes && std::all_of(id.begin(), id.end(), is_hex);
 }
 
-// The names, sorted, without repeats, joined by ','.
+// Returns the names, sorted and without repeats, joined by ','.
 Result<std::string> write_fqdn_names(std::string_view id) {
   if (id.empty()) return broken(IdFormat::fqdn_set, id, "it is empty");
   const auto count = static_cast<std::size_t>(std::count(id.begin(), id.end(), ',')) + 1;
@@ -126,14 +126,15 @@ Result<std::string> write_fqdn_names(std::string_view id) {
   return joined;
 }
 
-// Empty if every character may stand in the local part: RFC 5321 §4.1.2 without quoted strings, with UTF-8 (RFC 6531).
+// Returns the broken rule of the local part, or an empty view: RFC 5321 §4.1.2 without quoted strings, with UTF-8 (RFC
+// 6531).
 std::string_view local_part_flaw(std::string_view local) {
   constexpr std::string_view kSpecials = "\"(),:;<>[\\]";
   for (std::size_t i = 0; i < local.size();) {
     const std::size_t length = utf8_sequence(local.substr(i));
     if (length == 0) return "it is not valid UTF-8";
     if (local[i] == ' ' || has_control(local.substr(i, length))) return "spaces and control characters are not allowed";
-    if (kSpecials.find(local[i]) != kSpecials.npos) return "none of \" ( ) , : ; < > [ \\ ] may stand before the '@'";
+    if (kSpecials.find(local[i]) != kSpecials.npos) return "none of \" ( ) , : ; < > [ \\ ] is allowed before the '@'";
     i += length;
   }
   return {};
@@ -146,11 +147,11 @@ Result<std::string> write_email(std::string_view id) {
   }
   const std::string_view local = id.substr(0, at);
   if (local.size() > bounds::email_local_bytes_max) {
-    return broken(IdFormat::email, id, "more than 64 bytes stand before the '@'", Fault::too_large);
+    return broken(IdFormat::email, id, "there are more than 64 bytes before the '@'", Fault::too_large);
   }
   if (const std::string_view flaw = local_part_flaw(local); !flaw.empty()) return broken(IdFormat::email, id, flaw);
   const std::string_view mailbox = local.substr(0, local.find('+'));
-  if (mailbox.empty()) return broken(IdFormat::email, id, "nothing stands before the '@' or the '+'");
+  if (mailbox.empty()) return broken(IdFormat::email, id, "there is nothing before the '@' or the '+'");
   const Result<std::string> host = canonical_domain(id.substr(at + 1));
   if (!host) return broken(IdFormat::email, id, host.error().detail, host.error().fault);
   if (local.size() + 1 + host->size() > bounds::email_bytes_max) {
@@ -201,22 +202,22 @@ Result<std::string> write_part(IdFormat format, std::string_view id, bool hash) 
   WEIR_ASSERT(false);
 }
 
-// The known formats, for the sentence about an unknown one.
+// The known formats, for the error about an unknown one.
 std::string known_formats() {
   std::string list;
   for (const FormatRow& known : kFormats) list.append(list.empty() ? "" : ", ").append(known.spelling);
   return list;
 }
 
-// The index of the part that takes every ':' the others leave: the one that may hold it, else the last.
+// Returns the index of the part that takes all remaining ':': the one that may contain it, or the last.
 std::size_t widest_part(const std::vector<IdFormat>& parts) noexcept {
   const auto holds = [](IdFormat format) { return row(format).may_hold_colon; };
   const auto found = std::find_if(parts.begin(), parts.end(), holds);
   return found == parts.end() ? parts.size() - 1 : static_cast<std::size_t>(found - parts.begin());
 }
 
-// One piece per part: those before `widest` are cut off the front at each first ':', those after it off the back at
-// each last. Empty if there are not enough ':'.
+// Returns one piece per part: those before `widest` are split off the front at each first ':', those after it off the
+// back at each last. Empty if there are not enough ':'.
 std::vector<std::string_view> split(std::string_view id, std::size_t count, std::size_t widest) {
   std::vector<std::string_view> pieces(count);
   for (std::size_t i = 0; i < widest; ++i) {

@@ -1,5 +1,5 @@
-// What an id of a limit looks like, and the one form of it that names a bucket. Overrides and calls both pass through
-// here, so "007" and "7", or "2001:0db8:0000::/48" and "2001:db8::/48", are one bucket and find the same override.
+// The formats of ids and their canonical form, which names the bucket. Overrides and calls both use it, so "007" and
+// "7", or "2001:0db8:0000::/48" and "2001:db8::/48", are one bucket and find the same override.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ enum class IdFormat : unsigned char {
   ipv6_range_cidr,  // ipv6RangeCIDR: an IPv6 prefix of exactly /48
   reg_id,           // regId: an unsigned 64-bit decimal
   domain,           // domain: see domain.h
-  fqdn_set,         // fqdnSet: 1 to 100 domains joined by ',', each may begin with "*."; order and repeats mean nothing
-  email,            // email: local@domain; "+tag" does not make another address
+  fqdn_set,         // fqdnSet: 1 to 100 domains joined by ',', optionally with "*."; order and repeats do not matter
+  email,            // email: local@domain; "+tag" is dropped
   text,             // text: 1 to 256 bytes of UTF-8 without control characters
 };
 
@@ -26,16 +26,16 @@ class IdShape {
  public:
   explicit IdShape(IdFormat format) : parts_{format} {}
 
-  // The spelling of the configuration. At most one part may be of a format that can itself hold a ':' (ipAddress,
-  // ipv6RangeCIDR, text), for otherwise ids could be split in two ways.
+  // Parses the configuration's syntax. At most one part may have a format that can contain ':' (ipAddress,
+  // ipv6RangeCIDR, text), because otherwise ids could be split in two ways.
   static Result<IdShape> parse(std::string_view spelling);
 
-  // Checks the id and gives the form that stands in the bucket key and that overrides are matched by. A fqdnSet is the
-  // SHA-256, in hex, of its readable form; the hash is accepted too, since lists and logs show nothing else.
-  // Idempotent. The Error names the id and the rule; the caller names the limit.
+  // Checks the id and returns its form in bucket keys and overrides. A fqdnSet becomes the SHA-256, in hex, of its
+  // readable form; that hash is accepted too, because lists and logs show only the hash. Idempotent. The Error names
+  // the id and the rule; the caller adds the limit.
   Result<std::string> canonical(std::string_view id) const;
 
-  // The same for people: a fqdnSet as its sorted names joined by ','. canonical() gives the same for both.
+  // The same for display: a fqdnSet as its sorted names joined by ','. canonical() gives the same result for both.
   Result<std::string> display(std::string_view id) const;
 
   std::string spelling() const;

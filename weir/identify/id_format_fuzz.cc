@@ -1,5 +1,5 @@
-// A spelling, a newline and an id, any bytes. A spelling that is accepted is written back; an id that is accepted has a
-// canonical and a readable form, both stable, which name the same bucket.
+// A format, a newline and an id, any bytes. An accepted format prints back; an accepted id has stable canonical and
+// readable forms of the same bucket.
 #include "weir/base/assert.h"
 #include "weir/base/bounds.h"
 #include "weir/identify/id_format.h"

@@ -57,7 +57,7 @@ TEST(IdShape, ListsTheKnownFormatsWhenOneIsUnknown) {
   }
 }
 
-TEST(IdShape, RefusesTwoPartsThatMayBothHoldAColon) {
+TEST(IdShape, RefusesTwoPartsThatMayContainAColon) {
   EXPECT_EQ(
       refusal("ipAddress:regId:text"),
       "id format \"ipAddress:regId:text\" is ambiguous: both ipAddress and text may hold a ':', so an id could be "
@@ -79,7 +79,7 @@ TEST(IdFormat, WritesAnIpAddressInItsCanonicalForm) {
             "\"10.0.0.0/8\" is not an IP address: one address is meant here, not a prefix");
 }
 
-TEST(IdFormat, TakesAnIpv6RangeOfExactly48Bits) {
+TEST(IdFormat, AcceptsAnIpv6RangeOfExactly48Bits) {
   EXPECT_EQ(canonical("ipv6RangeCIDR", "2001:0db8:0000::/48"), "2001:db8::/48");
   EXPECT_EQ(canonical("ipv6RangeCIDR", "2001:DB8:1::/48"), "2001:db8:1::/48");
   EXPECT_EQ(canonical("ipv6RangeCIDR", "2001:db8::/47"),
@@ -96,7 +96,7 @@ TEST(IdFormat, TakesAnIpv6RangeOfExactly48Bits) {
             std::string::npos);
 }
 
-TEST(IdFormat, TakesARegIdOfUpTo64Bits) {
+TEST(IdFormat, AcceptsARegIdOfUpTo64Bits) {
   EXPECT_EQ(canonical("regId", "12345678"), "12345678");
   EXPECT_EQ(canonical("regId", "0"), "0");
   EXPECT_EQ(canonical("regId", "18446744073709551615"), "18446744073709551615");
@@ -122,7 +122,7 @@ TEST(IdFormat, WritesADomainInLowerCase) {
   EXPECT_FALSE(shape("domain").canonical("*.example.com")) << "a wildcard is a name of a set only";
 }
 
-TEST(FqdnSet, HasTheHashOfItsSortedNames) {
+TEST(FqdnSet, IsTheHashOfItsSortedNames) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"example.com", "a379a6f6eeafb9a55e378c118034e2751e682fab9f2d30ab13d2125586ce1947"},
       {"example.com,example.net", "f01cb09359ea414a5af7dfe1874e786bcf724605354eefd9df979bc995563cae"},
@@ -138,7 +138,7 @@ TEST(FqdnSet, IsTheSameInAnyOrderCaseAndNumberOfRepeats) {
   EXPECT_EQ(display("fqdnSet", "Example.NET,example.com,EXAMPLE.net"), "example.com,example.net");
 }
 
-TEST(FqdnSet, MayNameWildcards) {
+TEST(FqdnSet, AcceptsWildcards) {
   EXPECT_EQ(display("fqdnSet", "example.com,*.Example.com"), "*.example.com,example.com");
   for (const std::string_view id :
        {"*", "*.", "*.com", "*.*.example.com", "a.*.example.com", "*example.com", "*.example.com."}) {
@@ -150,7 +150,7 @@ TEST(FqdnSet, MayNameWildcards) {
   EXPECT_EQ(fault("fqdnSet", "*." + base + std::string(60, 'b')), Fault::too_large);
 }
 
-TEST(FqdnSet, NamesTheMemberThatIsWrong) {
+TEST(FqdnSet, NamesTheInvalidMember) {
   EXPECT_EQ(
       canonical("fqdnSet", "example.com,b_c.com"),
       "\"example.com,b_c.com\" is not an fqdnSet: \"b_c.com\" is not a domain: only letters, digits, '-' and '.' are "
@@ -168,7 +168,7 @@ TEST(FqdnSet, HasAtMostAHundredNames) {
   EXPECT_EQ(fault("fqdnSet", names + ",one.example.com"), Fault::too_large);
 }
 
-TEST(FqdnSet, AcceptsItsOwnHashBecauseListsShowNothingElse) {
+TEST(FqdnSet, AcceptsItsOwnHashAsShownInLists) {
   const std::string hash = canonical("fqdnSet", "example.com");
   EXPECT_EQ(canonical("fqdnSet", hash), hash);
   EXPECT_EQ(display("fqdnSet", hash), hash);
@@ -184,11 +184,11 @@ TEST(Email, DropsTheTagAndLowersTheHostOnly) {
   EXPECT_EQ(canonical("email", "jürgen.o'neil!@bücher.example"), "jürgen.o'neil!@xn--bcher-kva.example");
 }
 
-TEST(Email, BreaksEachRuleWithItsOwnSentence) {
+TEST(Email, ReportsEachBrokenRule) {
   EXPECT_EQ(canonical("email", "joe"), "\"joe\" is not an email: it must hold exactly one '@'");
   EXPECT_EQ(canonical("email", "a@b@example.com"), "\"a@b@example.com\" is not an email: it must hold exactly one '@'");
   EXPECT_EQ(canonical("email", "+a@example.com"),
-            "\"+a@example.com\" is not an email: nothing stands before the '@' or the '+'");
+            "\"+a@example.com\" is not an email: there is nothing before the '@' or the '+'");
   EXPECT_EQ(canonical("email", "joe@localhost"),
             "\"joe@localhost\" is not an email: \"localhost\" is not a domain: it needs at least two labels, as in "
             "\"example.com\"");
@@ -200,7 +200,7 @@ TEST(Email, BreaksEachRuleWithItsOwnSentence) {
   }
 }
 
-TEST(Email, KeepsItsBoundsExactly) {
+TEST(Email, EnforcesItsLimitsExactly) {
   EXPECT_TRUE(shape("email").canonical(std::string(64, 'a') + "@example.com"));
   EXPECT_EQ(fault("email", std::string(65, 'a') + "@example.com"), Fault::too_large);
   EXPECT_EQ(fault("email", std::string(60, 'a') + "+tags@example.com"), Fault::too_large) << "the tag counts";
@@ -234,7 +234,7 @@ TEST(CompositeId, WritesEachPartInItsCanonicalForm) {
   EXPECT_EQ(display("regId:fqdnSet", "012345678:example.org,example.com"), "12345678:example.com,example.org");
 }
 
-TEST(CompositeId, IsSplitRightWhenAPartHoldsColonsItself) {
+TEST(CompositeId, IsSplitCorrectlyIfAPartContainsColons) {
   EXPECT_EQ(canonical("regId:ipAddress", "7:2001:db8::1"), "7:2001:db8::1");
   EXPECT_EQ(canonical("ipAddress:regId", "2001:db8::1:7"), "2001:db8::1:7");
   EXPECT_EQ(canonical("ipAddress:regId", "2001:0db8::1:07"), "2001:db8::1:7");
@@ -243,7 +243,7 @@ TEST(CompositeId, IsSplitRightWhenAPartHoldsColonsItself) {
   EXPECT_EQ(canonical("regId:text:regId", "1:::2"), "1:::2");
 }
 
-TEST(CompositeId, NamesTheWholeAndThePartThatIsWrong) {
+TEST(CompositeId, NamesTheIdAndTheInvalidPart) {
   EXPECT_EQ(canonical("regId:domain", "12345678"),
             "\"12345678\" is not of the form regId:domain: it must have 2 parts joined by ':'");
   EXPECT_EQ(

@@ -14,7 +14,7 @@ Error not_an_address(std::string_view text, std::string_view rule) {
   return Error{Fault::invalid, quoted_id(text) + " is not an IP address: " + std::string(rule)};
 }
 
-// Only for the sentence: what most likely went wrong.
+// For the error message: the most likely mistake.
 std::string_view likely_flaw(std::string_view text) {
   if (text.empty()) return "it is empty";
   if (text.find('%') != text.npos) return "a zone (\"%...\") names an interface of one machine and must be left out";
@@ -27,7 +27,7 @@ std::string_view likely_flaw(std::string_view text) {
   return "IPv4 is four numbers of 0 to 255 without leading zeros, joined by '.'";
 }
 
-// [first, last) of the groups to print as "::"; empty if no two zero groups stand together (RFC 5952 §4.2).
+// Returns [first, last) of the groups to print as "::"; empty if no two zero groups are adjacent (RFC 5952 §4.2).
 struct Run {
   int first = 0;
   int last = 0;
@@ -66,7 +66,7 @@ std::string print_v6(const IpAddress::Bytes& bytes) {
   return std::string(text.data(), at);
 }
 
-// Digits only, no leading zero, at most `width`; -1 if it is not that.
+// Parses digits without a leading zero, at most `width`; returns -1 otherwise.
 int parse_bits(std::string_view text, int width) noexcept {
   if (text.empty() || text.size() > 3 || (text.size() > 1 && text[0] == '0')) return -1;
   int bits = 0;
@@ -80,7 +80,7 @@ int parse_bits(std::string_view text, int width) noexcept {
 }  // namespace
 
 Result<IpAddress> IpAddress::parse(std::string_view text) {
-  // inet_pton(3) is exactly as strict as we want, but needs a terminated string.
+  // inet_pton(3) is exactly as strict as needed, but takes a terminated string.
   std::array<char, INET6_ADDRSTRLEN> copy{};
   if (text.empty() || text.size() >= copy.size() || text.find('\0') != text.npos) {
     return not_an_address(text, likely_flaw(text));

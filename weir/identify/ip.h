@@ -1,6 +1,6 @@
-// Internet addresses as values. One address has one value and one spelling: whatever valid spelling comes in, print()
-// gives the canonical one (RFC 5952), and an IPv4 address inside IPv6 (::ffff:a.b.c.d, what a dual-stack socket
-// reports) *is* the IPv4 address, so that nobody gets a second bucket by changing how he is written.
+// IP addresses as values. An address has one value and one canonical text: print() gives the form of RFC 5952 for any
+// valid input, and an IPv4-mapped IPv6 address (::ffff:a.b.c.d, as dual-stack sockets report) *is* the IPv4 address, so
+// that a client cannot get a second bucket with another spelling.
 #pragma once
 
 #include <array>
@@ -19,11 +19,11 @@ class IpAddress {
   using V4Bytes = std::array<std::uint8_t, 4>;
   using Bytes = std::array<std::uint8_t, 16>;
 
-  // Any valid spelling: dotted quad without leading zeros (which elsewhere mean octal), or any form of RFC 4291 §2.2.
-  // A zone id ("%eth0") is refused: it names an interface of one machine, not a client.
+  // Accepts a dotted quad without leading zeros (which elsewhere mean octal), or any form of RFC 4291 §2.2. Refuses a
+  // zone id ("%eth0"): it names an interface of one machine, not a client.
   static Result<IpAddress> parse(std::string_view text);
 
-  // Bytes in network order, as sockaddr_in and sockaddr_in6 hold them. A mapped address becomes the IPv4 address.
+  // Bytes in network order, as in sockaddr_in and sockaddr_in6. A mapped address becomes the IPv4 address.
   static constexpr IpAddress v4(const V4Bytes& bytes) noexcept;
   static constexpr IpAddress v6(const Bytes& bytes) noexcept;
 
@@ -31,13 +31,13 @@ class IpAddress {
   constexpr bool is_v4() const noexcept { return family_ == Family::v4; }
   // 32 or 128.
   constexpr int width() const noexcept { return is_v4() ? 32 : 128; }
-  // Network order, from the first byte on; an IPv4 address fills four and leaves the others zero.
+  // Network order. An IPv4 address uses the first four bytes; the others are zero.
   constexpr const Bytes& bytes() const noexcept { return bytes_; }
 
   // RFC 5952: lower case, no leading zeros, the longest run of zero groups (the first of equals) as "::".
   std::string print() const;
 
-  // All IPv4 addresses before all IPv6 addresses.
+  // All IPv4 addresses sort before all IPv6 addresses.
   friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
   friend constexpr bool operator==(const IpAddress&, const IpAddress&) = default;
 
@@ -49,27 +49,27 @@ class IpAddress {
   Bytes bytes_;
 };
 
-// All addresses that share their first bits: "10.20.0.0/16". Bits after the prefix are zero, always.
+// The addresses that share their first bits: "10.20.0.0/16". Bits after the prefix are always zero.
 class IpPrefix {
  public:
-  // "address/bits", or an address alone, which is the prefix of its whole width. Bits set after the prefix are an error
-  // that says what was probably meant. ::ffff:10.0.0.0/104 is 10.0.0.0/8.
+  // Accepts "address/bits", or an address, which is the prefix of its whole width. Bits set after the prefix are an
+  // error that suggests the likely intent. ::ffff:10.0.0.0/104 is 10.0.0.0/8.
   static Result<IpPrefix> parse(std::string_view text);
 
-  // The prefix this address lies in; `bits` beyond the address's width (or below zero) means the nearest that fits.
+  // Returns the prefix of that length that contains the address; clamps `bits` to the address's width.
   static constexpr IpPrefix of(const IpAddress& address, int bits) noexcept;
 
-  // The lowest address in it.
+  // The lowest address of the prefix.
   constexpr const IpAddress& address() const noexcept { return address_; }
   constexpr int bits() const noexcept { return bits_; }
-  // Never across families: 0.0.0.0/0 holds no IPv6 address, ::/0 no IPv4 address.
+  // Never matches across families: 0.0.0.0/0 contains no IPv6 address, ::/0 no IPv4 address.
   constexpr bool contains(const IpAddress& address) const noexcept;
   constexpr bool contains(const IpPrefix& other) const noexcept;
 
   // Always with the bits: "10.20.0.0/16", "192.0.2.1/32".
   std::string print() const;
 
-  // By family, then lowest address, then the wider prefix first: whatever holds a prefix sorts before it.
+  // Sorts by family, then lowest address, then the wider prefix first: a prefix sorts after those that contain it.
   friend constexpr auto operator<=>(const IpPrefix&, const IpPrefix&) = default;
   friend constexpr bool operator==(const IpPrefix&, const IpPrefix&) = default;
 

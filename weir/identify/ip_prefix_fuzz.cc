@@ -1,5 +1,5 @@
-// Any bytes: a prefix that is accepted reads back from its canonical form, holds its own address, and has no bit set
-// after it.
+// Any bytes: an accepted prefix reads back from its canonical form, contains its own address, and has no bit set after
+// it.
 #include "weir/base/assert.h"
 #include "weir/identify/ip.h"
 

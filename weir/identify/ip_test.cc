@@ -63,7 +63,7 @@ TEST(IpAddress, IsTheIpv4AddressWhenWrittenAsMappedIpv6) {
   EXPECT_FALSE(address("1::ffff:10.0.0.1").is_v4());
 }
 
-TEST(IpAddress, RefusesWhatIsNotAnAddress) {
+TEST(IpAddress, RefusesInvalidAddresses) {
   for (const std::string_view text : {"",
                                       " ",
                                       "1",
@@ -109,7 +109,7 @@ TEST(IpAddress, RefusesWhatIsNotAnAddress) {
   EXPECT_FALSE(IpAddress::parse(std::string(10'000, '1')));
 }
 
-TEST(IpAddress, SaysWhatIsProbablyWrong) {
+TEST(IpAddress, SuggestsTheLikelyMistake) {
   EXPECT_EQ(printed(""), "\"\" is not an IP address: it is empty");
   EXPECT_EQ(
       printed("fe80::1%eth0"),
@@ -173,7 +173,7 @@ TEST(IpPrefix, PrintsEveryValidSpellingInCanonicalForm) {
   for (const auto& [text, canonical] : cases) EXPECT_EQ(printed_prefix(text), canonical) << text;
 }
 
-TEST(IpPrefix, RefusesWhatIsNotAPrefix) {
+TEST(IpPrefix, RefusesInvalidPrefixes) {
   for (const std::string_view text : {"",
                                       "/",
                                       "/8",
@@ -200,7 +200,7 @@ TEST(IpPrefix, RefusesWhatIsNotAPrefix) {
             "\"10.0.0.0/33\" is not a prefix: after the '/' comes a number of 0 to 32 without leading zeros");
 }
 
-TEST(IpPrefix, SaysWhatWasProbablyMeantWhenBitsAreSetAfterThePrefix) {
+TEST(IpPrefix, SuggestsAPrefixWhenBitsAreSetAfterIt) {
   EXPECT_EQ(
       printed_prefix("10.20.1.5/16"),
       "\"10.20.1.5/16\" has bits set after its first 16: write 10.20.0.0/16 for the whole range or 10.20.1.5 for this "
@@ -217,7 +217,7 @@ TEST(IpPrefix, SaysWhatWasProbablyMeantWhenBitsAreSetAfterThePrefix) {
             "10.0.0.0/24");
 }
 
-TEST(IpPrefix, ContainsItsFirstAndLastAddressAndNoNeighbour) {
+TEST(IpPrefix, ContainsItsFirstAndLastAddressAndNoNeighbor) {
   const IpPrefix sixteen = prefix("10.20.0.0/16");
   EXPECT_TRUE(sixteen.contains(address("10.20.0.0")));
   EXPECT_TRUE(sixteen.contains(address("10.20.255.255")));
@@ -229,7 +229,7 @@ TEST(IpPrefix, ContainsItsFirstAndLastAddressAndNoNeighbour) {
   EXPECT_FALSE(odd.contains(address("2001:db9::")));
 }
 
-TEST(IpPrefix, NeverHoldsAddressesOfTheOtherFamily) {
+TEST(IpPrefix, NeverContainsAddressesOfTheOtherFamily) {
   EXPECT_FALSE(prefix("0.0.0.0/0").contains(address("::")));
   EXPECT_FALSE(prefix("::/0").contains(address("0.0.0.0")));
   EXPECT_TRUE(prefix("::/0").contains(address("ffff::")));
@@ -252,7 +252,7 @@ TEST(IpPrefix, OfAnAddressClearsTheRestAndFitsItsWidth) {
   EXPECT_EQ(IpPrefix::of(address("10.0.0.1"), -1), prefix("0.0.0.0/0"));
 }
 
-TEST(IpPrefix, ReadsBackWhatItPrintsAndHoldsTheAddressItWasMadeOf) {
+TEST(IpPrefix, ReadsBackWhatItPrintsAndContainsItsAddress) {
   EXPECT_TRUE(rc::check([] {
     const IpAddress made = *any_address();
     const IpPrefix around = IpPrefix::of(made, *rc::gen::inRange(0, made.width() + 1));

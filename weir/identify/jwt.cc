@@ -15,13 +15,13 @@ namespace weir {
 namespace {
 
 constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kSecondsMax = 1'000'000'000'000;  // beyond any calendar; keeps sums from overflowing
+constexpr std::int64_t kSecondsMax = 1'000'000'000'000;  // later than any calendar date; prevents overflow of sums
 
 struct Split {
   std::string_view header;
   std::string_view payload;
   std::string_view signature;
-  std::string_view text;  // what is signed
+  std::string_view text;  // the signed part
 };
 
 std::optional<Split> split(std::string_view token) {
@@ -50,7 +50,7 @@ std::optional<JwtAlgorithm> read_algorithm(std::string_view text) {
   return std::nullopt;
 }
 
-// A NumericDate (RFC 7519 §2), its fraction dropped; nothing: not one.
+// Parses a NumericDate (RFC 7519 §2) and drops its fraction; nullopt if it is not one.
 std::optional<std::int64_t> read_date(JsonValue value) {
   if (!value.is(JsonKind::number)) return std::nullopt;
   const std::string_view text = value.number();
@@ -65,7 +65,7 @@ std::optional<std::int64_t> read_date(JsonValue value) {
   return negative ? -seconds : seconds;
 }
 
-// A claim named exactly so comes before one inside another.
+// A claim with exactly that name takes precedence over one inside another.
 std::string claim_of(JsonValue object, std::string_view name) {
   if (const auto found = object.find(name)) {
     if (found->is(JsonKind::string)) return std::string(found->string());
@@ -98,8 +98,8 @@ struct JwtVerifier::Verified {
   std::shared_ptr<const Claims> claims;
 };
 
-struct JwtVerifier::Slot {
-  std::array<std::uint64_t, 2> token{};  // its hash under two keys; 0: none
+struct JwtVerifier::CachedToken {
+  std::array<std::uint64_t, 2> token{};  // its hash with two keys; 0: empty
   Verified verified;
 };
 
@@ -117,7 +117,7 @@ JwtVerifier::JwtVerifier(JwtRules rules, JwtKeys keys, std::vector<std::string> 
       claims_(std::move(claims)),
       hash_key_(hash_key),
       counts_(std::move(counts)),
-      slots_(std::make_unique<Slot[]>(bounds::jwt_remembered_max)) {}
+      cache_(std::make_unique<CachedToken[]>(bounds::jwt_remembered_max)) {}
 
 JwtVerifier::~JwtVerifier() = default;
 
@@ -141,17 +141,17 @@ JwtVerifier::Outcome JwtVerifier::find_or_verify(std::string_view token, Wall no
   std::mutex& mutex = mutexes_[index % kStripes];
   {
     const std::lock_guard lock(mutex);
-    if (slots_[index].token == hash) return judge(slots_[index].verified, now);
+    if (cache_[index].token == hash) return check_times(cache_[index].verified, now);
   }
   Verified verified = verify(token);
-  const Outcome outcome = judge(verified, now);
+  const Outcome outcome = check_times(verified, now);
   const std::lock_guard lock(mutex);
-  slots_[index] = {hash, std::move(verified)};
+  cache_[index] = {hash, std::move(verified)};
   return outcome;
 }
 
 // RFC 7519 §4.1.4 and §4.1.5.
-JwtVerifier::Outcome JwtVerifier::judge(const Verified& verified, Wall now) const {
+JwtVerifier::Outcome JwtVerifier::check_times(const Verified& verified, Wall now) const {
   if (verified.reason) return {nullptr, *verified.reason};
   const std::int64_t seconds = std::chrono::floor<std::chrono::seconds>(now).time_since_epoch().count();
   const std::int64_t leeway = std::chrono::ceil<std::chrono::seconds>(rules_.leeway).count();
@@ -183,11 +183,11 @@ std::optional<JwtReason> JwtVerifier::check_signature(std::string_view header, s
   JsonReader reader;
   const Result<JsonValue> read = reader.read(header);
   if (!read || !read->is(JsonKind::object)) return JwtReason::malformed;
-  // What is critical we do not know, and b64 changes what is signed (RFC 7515 §4.1.11, RFC 7797).
+  // We support no critical headers, and b64 changes what is signed (RFC 7515 §4.1.11, RFC 7797).
   if (read->find("crit") || read->find("b64")) return JwtReason::unsupported;
-  const auto said = read->find("alg");
-  if (!said || !said->is(JsonKind::string)) return JwtReason::malformed;
-  const auto algorithm = read_algorithm(said->string());
+  const auto alg = read->find("alg");
+  if (!alg || !alg->is(JsonKind::string)) return JwtReason::malformed;
+  const auto algorithm = read_algorithm(alg->string());
   if (!algorithm) return JwtReason::unsupported;
   if (std::ranges::find(rules_.algorithms, *algorithm) == rules_.algorithms.end()) return JwtReason::algorithm;
   std::optional<std::string_view> kid;
@@ -198,7 +198,7 @@ std::optional<JwtReason> JwtVerifier::check_signature(std::string_view header, s
   return check_key(*algorithm, kid, text, signature);
 }
 
-// The secret is never tried for another algorithm, nor a public key for HS256.
+// Never uses the secret for another algorithm, nor a public key for HS256.
 std::optional<JwtReason> JwtVerifier::check_key(JwtAlgorithm algorithm, std::optional<std::string_view> kid,
                                                 std::string_view text, std::string_view signature) const {
   if (algorithm == JwtAlgorithm::hs256) {

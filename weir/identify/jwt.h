@@ -1,11 +1,10 @@
-// Who asks, by a JSON Web Token (RFC 7519) in a compact, signed form (RFC 7515). In: a token as the client sent it.
-// Out: the claims that limits are keyed by, if a key we know signed it and it holds now; otherwise the reason.
+// Verifies JSON Web Tokens (RFC 7519) in compact, signed form (RFC 7515). In: the client's token. Out: the claims that
+// limits use as keys, if a known key signed the token and it is valid now; otherwise the reason.
 //
-// Outcomes are remembered, good and bad, under a keyed hash of the token, so that repeating one costs no signature.
-// What depends on the time is asked anew each time. The memory is a fixed table: a new token takes the place of an old
-// one.
+// Caches outcomes, good and bad, under a keyed hash of the token, so that a repeated token costs no signature check.
+// Time-dependent rules are checked each time. The cache is a table of fixed size: a new token replaces an old one.
 //
-// Thread safety: all of it. Slots have striped locks, held for some instructions.
+// Thread-safe. Cache entries have striped locks, held for a few instructions.
 #pragma once
 
 #include <array>
@@ -26,13 +25,13 @@
 
 namespace weir {
 
-// Why a token says nothing about who asks.
+// Why a token is rejected.
 enum class JwtReason : unsigned char {
-  malformed,    // not three parts of base64url, no JSON, a member twice, a claim of the wrong type
+  malformed,    // not three base64url parts, not JSON, a repeated member, a claim of the wrong type
   too_large,    // more than bounds::jwt_bytes_max
   unsupported,  // alg none or unknown, crit, b64
-  algorithm,    // one that is off, or not that of the key it names
-  unknown_key,  // no key has its kid, or there is none of its kind
+  algorithm,    // not enabled, or not the one of the key it names
+  unknown_key,  // no key has its kid, or none has its type
   signature,
   missing_exp,
   expired,
@@ -42,11 +41,11 @@ enum class JwtReason : unsigned char {
 };
 inline constexpr std::size_t kJwtReasons = 11;
 
-// As labels of metrics have it: "not_yet_valid".
+// Returns the metric label: "not_yet_valid".
 std::string_view print(JwtReason reason) noexcept;
 
-// Tokens rejected, by reason, and key files that could not be used, for all loops and over reloads. Any thread may
-// count and read; relaxed, because nothing is published through it.
+// Rejected tokens by reason, and key files that could not be used, for all loops and across reloads. Thread-safe;
+// relaxed, because nothing is published through the counters.
 class JwtCounts {
  public:
   void add(JwtReason reason) noexcept {
@@ -64,9 +63,9 @@ class JwtCounts {
 };
 
 struct JwtRules {
-  std::string secret{};    // of HS256; empty: that is off
-  std::string issuer{};    // what `iss` must be; empty: anything
-  std::string audience{};  // what `aud` must be or hold; empty: anything
+  std::string secret{};    // of HS256; empty: disabled
+  std::string issuer{};    // required `iss`; empty: any
+  std::string audience{};  // required in `aud`; empty: any
   Duration leeway = std::chrono::seconds{30};
   std::vector<JwtAlgorithm> algorithms{JwtAlgorithm::rs256, JwtAlgorithm::es256, JwtAlgorithm::eddsa,
                                        JwtAlgorithm::hs256};
@@ -77,29 +76,28 @@ struct JwtRules {
 
 class JwtVerifier {
  public:
-  // `claims` are those to be read: "sub", or "a.b" for a claim named so, otherwise b inside a. `hash_key` is secret.
-  // Without counts nobody is told of rejected tokens.
+  // `claims` are the claims to read: "sub", or "a.b" for a claim of that name or else b inside a. `hash_key` is secret.
+  // `counts` may be null.
   JwtVerifier(JwtRules rules, JwtKeys keys, std::vector<std::string> claims, HashKey hash_key,
               std::shared_ptr<JwtCounts> counts = {});
   ~JwtVerifier();
   JwtVerifier(const JwtVerifier&) = delete;
   JwtVerifier& operator=(const JwtVerifier&) = delete;
 
-  // One value for each of the claims, empty where the token has none: a string, or an integer as it is written. Other
-  // types count as missing.
+  // One value per claim, empty if it is missing: a string, or an integer as written. Other types count as missing.
   using Claims = std::vector<std::string>;
   struct Outcome {
     std::shared_ptr<const Claims> claims;  // null: rejected
-    JwtReason reason{};                    // why
+    JwtReason reason{};                    // why it was rejected
   };
   Outcome check(std::string_view token, Wall now) const;
 
-  // The place of a claim among those to be read. REQUIRES: it is one of them.
+  // Returns the index of a claim. REQUIRES: it is one of `claims`.
   std::size_t index_of(std::string_view claim) const noexcept;
 
  private:
-  struct Verified;  // all that does not depend on the time
-  struct Slot;
+  struct Verified;  // what does not depend on the time
+  struct CachedToken;
   static constexpr std::size_t kStripes = 64;
 
   Outcome find_or_verify(std::string_view token, Wall now) const;
@@ -109,7 +107,7 @@ class JwtVerifier {
   std::optional<JwtReason> check_key(JwtAlgorithm algorithm, std::optional<std::string_view> kid, std::string_view text,
                                      std::string_view signature) const;
   void read_claims(std::string_view payload, Verified& verified) const;
-  Outcome judge(const Verified& verified, Wall now) const;
+  Outcome check_times(const Verified& verified, Wall now) const;
 
   JwtRules rules_;
   JwtKeys keys_;
@@ -117,7 +115,7 @@ class JwtVerifier {
   HashKey hash_key_;
   std::shared_ptr<JwtCounts> counts_;
   mutable std::array<std::mutex, kStripes> mutexes_;
-  std::unique_ptr<Slot[]> slots_;
+  std::unique_ptr<CachedToken[]> cache_;
 };
 
 }  // namespace weir

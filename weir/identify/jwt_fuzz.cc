@@ -1,4 +1,4 @@
-// A token, or a JWK set: whatever they say, what is not signed says nothing, and asking twice gives the same answer.
+// Any token or JWK set: an unsigned token is rejected, and a second check gives the same result.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -117,7 +117,7 @@ Result<Handle> ed25519_key(JsonValue key) {
   return Error{Fault::invalid, "x is not an Ed25519 key"};
 }
 
-// The algorithm by the key's type; nothing: not one of ours.
+// Returns the algorithm of the key's type, or nullopt if it is not supported.
 std::optional<JwtAlgorithm> algorithm_of(JsonValue key) {
   const std::string_view type = text_of(key, "kty");
   const std::string_view curve = text_of(key, "crv");
@@ -127,7 +127,7 @@ std::optional<JwtAlgorithm> algorithm_of(JsonValue key) {
   return std::nullopt;
 }
 
-// Whether its alg, use and key_ops, where they are said, are those of a key to verify with (RFC 7517 §4).
+// Returns whether its alg, use and key_ops, if given, allow verification (RFC 7517 §4).
 bool is_for_verifying(JsonValue key, JwtAlgorithm algorithm) {
   if (key.find("alg") && text_of(key, "alg") != print(algorithm)) return false;
   if (key.find("use") && text_of(key, "use") != "sig") return false;
@@ -145,7 +145,7 @@ Result<Handle> make_key(JsonValue key, JwtAlgorithm algorithm) {
   return algorithm == JwtAlgorithm::es256 ? p256_key(key) : ed25519_key(key);
 }
 
-// RFC 7518 §3.4: r and s, 32 bytes each. The library wants them in DER; a signature that comes in DER is refused.
+// RFC 7518 §3.4: r and s, 32 bytes each. The library takes DER; a signature that arrives in DER is refused.
 std::string der_of(std::string_view signature) {
   if (signature.size() != 2 * kCoordinateBytes) return {};
   const EcSignature both(ECDSA_SIG_new());
@@ -153,7 +153,7 @@ std::string der_of(std::string_view signature) {
   Number s(BN_bin2bn(bytes_of(signature.substr(kCoordinateBytes)), kCoordinateBytes, nullptr));
   if (both == nullptr || r == nullptr || s == nullptr) return {};
   if (ECDSA_SIG_set0(both.get(), r.get(), s.get()) != 1) return {};
-  (void)r.release();  // they are the signature's
+  (void)r.release();  // owned by the signature
   (void)s.release();
   std::string der(static_cast<std::size_t>(std::max(i2d_ECDSA_SIG(both.get(), nullptr), 0)), '\0');
   auto* to = reinterpret_cast<unsigned char*>(der.data());
@@ -192,7 +192,7 @@ bool decode_base64url(std::string_view text, std::string& bytes) {
     bytes += static_cast<char>(held >> bits & 0xff);
     held &= (1u << bits) - 1;
   }
-  // Six bits left over are a character too many; those of the last byte must be zero, or one value had two spellings.
+  // Six leftover bits mean an extra character; other leftover bits must be zero, so that each value has one spelling.
   return bits < 6 && held == 0;
 }
 

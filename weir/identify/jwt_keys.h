@@ -1,4 +1,4 @@
-// The public keys that tokens are verified with: a JWK set (RFC 7517). The key decides the algorithm: RSA RS256, P-256
+// The public keys that verify tokens: a JWK set (RFC 7517). The key type determines the algorithm: RSA RS256, P-256
 // ES256, Ed25519 EdDSA.
 #pragma once
 
@@ -18,16 +18,16 @@ enum class JwtAlgorithm : unsigned char { rs256, es256, eddsa, hs256 };
 // "RS256", "ES256", "EdDSA", "HS256".
 std::string_view print(JwtAlgorithm algorithm) noexcept;
 
-// The bytes of base64url without padding (RFC 7515 §2), in its one spelling; false if it is anything else.
+// Decodes base64url without padding (RFC 7515 §2) in its canonical form; returns false for anything else.
 bool decode_base64url(std::string_view text, std::string& bytes);
 
-// Immutable and cheap to copy; copies share the keys, so any thread may use one.
+// Immutable and cheap to copy; copies share the keys. Thread-safe.
 class JwtKeys {
  public:
   JwtKeys() = default;  // none
 
-  // Keys for other purposes and of other kinds are skipped. Errors: no JWK set, a malformed key, an `oct` key, RSA
-  // below 2048 or above 8192 bits, one kid twice, more than bounds::jwt_keys_max keys, or no key that can be used.
+  // Skips keys for other purposes and of other types. Errors: not a JWK set, a malformed key, an `oct` key, RSA below
+  // 2048 or above 8192 bits, a repeated kid, more than bounds::jwt_keys_max keys, or no usable key.
   static Result<JwtKeys> parse(std::string_view jwks);
 
   struct Key {
@@ -35,7 +35,7 @@ class JwtKeys {
     JwtAlgorithm algorithm = JwtAlgorithm::rs256;
     std::shared_ptr<void> handle;  // an EVP_PKEY
 
-    // Whether the key signed the text. Thread-safe.
+    // Returns whether the key signed the text. Thread-safe.
     bool verifies(std::string_view text, std::string_view signature) const;
   };
   std::span<const Key> keys() const noexcept { return keys_ == nullptr ? std::span<const Key>{} : *keys_; }

@@ -80,19 +80,19 @@ std::string refusal(const std::string& keys) {
   return parsed ? "" : parsed.error().detail;
 }
 
-// "joe" for the claim `iss`, or the reason. Asked twice: what is remembered is the same.
+// Returns the claims, or the reason. Checks twice: the cached outcome is the same.
 std::string check(const JwtVerifier& verifier, std::string_view token, Wall now = kNow) {
-  std::string said;
+  std::string result;
   for (int i = 0; i < 2; ++i) {
     const JwtVerifier::Outcome outcome = verifier.check(token, now);
     const std::string again =
         outcome.claims == nullptr ? std::string(print(outcome.reason)) : "iss=" + outcome.claims->front();
     if (i == 1) {
-      EXPECT_EQ(said, again);
+      EXPECT_EQ(result, again);
     }
-    said = again;
+    result = again;
   }
-  return said;
+  return result;
 }
 
 JwtVerifier with_keys(const std::vector<std::string>& all, JwtRules rules = {}) {
@@ -110,7 +110,7 @@ TEST(Jwt, VerifiesTheExamplesOfTheRfcs) {
   EXPECT_EQ(check(JwtVerifier({.secret = decode(kHs256Secret)}, {}, {"iss"}, {}), kHs256), "iss=joe");
   EXPECT_EQ(check(with_keys({kRsaKey}), kRs256), "iss=joe");
   EXPECT_EQ(check(with_keys({kEcKey}), kEs256), "iss=joe");
-  // RFC 8037 A.4 signs a text that is no JSON.
+  // RFC 8037 A.4 signs a text that is not JSON.
   const std::string text = "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc";
   const std::string signature =
       "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg";
@@ -142,7 +142,7 @@ TEST(Jwt, RejectsATokenWithoutASignature) {
   EXPECT_EQ(check(verifier, encode(kHeader) + "." + kPayload), "malformed");
 }
 
-TEST(Jwt, NeverTakesAPublicKeyForASecretNorASecretForAKey) {
+TEST(Jwt, NeverUsesAPublicKeyAsASecretNorASecretAsAKey) {
   const std::string n = kRsaKey.substr(17, 342);
   for (const std::string& secret : {n, decode(n), kRsaKey, "{" + kRsaKey + "}", std::string()}) {
     EXPECT_EQ(check(with_keys({kRsaKey}), sign(kHeader, kClaims, secret)), "algorithm");
@@ -156,7 +156,7 @@ TEST(Jwt, NeverTakesAPublicKeyForASecretNorASecretForAKey) {
             "algorithm");
 }
 
-TEST(Jwt, RejectsWhatChangesTheMeaningOfTheSignature) {
+TEST(Jwt, RejectsHeadersThatChangeTheMeaningOfTheSignature) {
   const JwtVerifier verifier = with_secret();
   EXPECT_EQ(check(verifier, sign(R"({"alg":"HS256","crit":["exp"],"exp":1})", kClaims)), "unsupported");
   EXPECT_EQ(check(verifier, sign(R"({"alg":"HS256","crit":[]})", kClaims)), "unsupported");
@@ -187,7 +187,7 @@ TEST(Jwt, RejectsOtherForms) {
   EXPECT_EQ(check(verifier, sign(kHeader, long_claim)), "too_large");
 }
 
-TEST(Jwt, HoldsFromNbfToExpWithLeeway) {
+TEST(Jwt, IsValidFromNbfToExpWithLeeway) {
   const JwtVerifier verifier = with_secret();
   const auto at = [](std::int64_t seconds) { return Wall{std::chrono::seconds{seconds}}; };
   const std::string token = sign(kHeader, R"({"iss":"joe","nbf":1000,"exp":2000})");
@@ -206,7 +206,7 @@ TEST(Jwt, HoldsFromNbfToExpWithLeeway) {
   EXPECT_EQ(check(with_secret({.require_exp = false}), sign(kHeader, R"({"iss":"joe"})")), "iss=joe");
 }
 
-TEST(Jwt, AsksForTheIssuerAndTheAudience) {
+TEST(Jwt, ChecksTheIssuerAndTheAudience) {
   const JwtVerifier verifier = with_secret({.issuer = "joe", .audience = "api"});
   EXPECT_EQ(check(verifier, sign(kHeader, R"({"iss":"joe","aud":"api","exp":1300819380})")), "iss=joe");
   EXPECT_EQ(check(verifier, sign(kHeader, R"({"iss":"joe","aud":["x","api"],"exp":1300819380})")), "iss=joe");
@@ -227,7 +227,7 @@ TEST(Jwt, ReadsClaimsByNameAndInsideOthers) {
   EXPECT_EQ(verifier.index_of("c.d"), 2u);
 }
 
-TEST(Jwt, FindsTheKeyByItsKidOrTriesAFew) {
+TEST(Jwt, FindsTheKeyByKidOrTriesAFew) {
   const std::string other = R"("kty":"EC","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4",)"
                             R"("y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM")";
   EXPECT_EQ(check(with_keys({other, other, other, kEcKey}), kEs256), "iss=joe");
@@ -238,12 +238,12 @@ TEST(Jwt, FindsTheKeyByItsKidOrTriesAFew) {
   };
   EXPECT_EQ(check(with_keys({R"("kid":"a",)" + kEcKey}), with_kid("b")), "unknown_key");
   EXPECT_EQ(check(with_keys({R"("kid":"a",)" + kEcKey}), with_kid("A")), "unknown_key");
-  EXPECT_EQ(check(with_keys({kEcKey}), with_kid("a")), "unknown_key") << "a key without a kid has not that one";
+  EXPECT_EQ(check(with_keys({kEcKey}), with_kid("a")), "unknown_key") << "a key without a kid does not match";
   EXPECT_EQ(check(with_keys({R"("kid":"a",)" + kEcKey}), with_kid("a")), "signature");
   EXPECT_EQ(check(with_keys({kEcKey}, {.algorithms = {JwtAlgorithm::rs256}}), kEs256), "algorithm");
 }
 
-TEST(Jwt, TakesASignatureOfP256AsTwoNumbersAndNotInDer) {
+TEST(Jwt, AcceptsAP256SignatureAsTwoNumbersAndNotInDer) {
   const std::string raw = decode(kEs256.substr(kEs256.rfind('.') + 1));
   ASSERT_EQ(raw.size(), 64u);
   // Both numbers are below 2^255 or get a zero byte in front.
@@ -259,7 +259,7 @@ TEST(Jwt, TakesASignatureOfP256AsTwoNumbersAndNotInDer) {
   EXPECT_EQ(check(with_keys({kEcKey}), text + encode(std::string(64, '\0'))), "signature");
 }
 
-TEST(JwtKeys, RefusesKeysThatNobodyShouldTrust) {
+TEST(JwtKeys, RefusesUnsafeKeys) {
   EXPECT_EQ(refusal("{" + kRsaKey + R"(},{"kty":"oct","k":"c2VjcmV0"})"),
             "keys[1]: an oct key is a shared secret; use jwt.secret");
   EXPECT_EQ(refusal(R"({"kid":"a",)" + kRsaKey + R"(},{"kid":"a",)" + kEcKey + "}"), "keys[1]: kid \"a\" occurs twice");
@@ -282,7 +282,7 @@ TEST(JwtKeys, RefusesKeysThatNobodyShouldTrust) {
   EXPECT_EQ(refusal(many + ",{" + kEcKey + "}"), "more than 100 keys");
 }
 
-TEST(JwtKeys, PassesOverKeysForOtherPurposes) {
+TEST(JwtKeys, SkipsKeysForOtherPurposes) {
   const std::string none = "no key to verify RS256, ES256 or EdDSA with";
   EXPECT_EQ(refusal(R"({"use":"enc",)" + kRsaKey + "}"), none);
   EXPECT_EQ(refusal(R"({"alg":"PS256",)" + kRsaKey + "}"), none);

@@ -1,4 +1,4 @@
-// Where in a request the identity of a bucket comes from: one entry of a limit's `key`.
+// Where the identity of a bucket comes from in a request: one item of a limit's `key`.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ struct KeySource {
   enum class Kind : unsigned char {
     ip,
     apikey,
-    attribute,  // header:NAME, form:FIELD, descriptor:KEY: found under that name, a header's in lower case
+    attribute,  // header:NAME, form:FIELD, descriptor:KEY: the attribute's name, in lower case for headers
     cookie,
     query,
     path,
@@ -19,13 +19,13 @@ struct KeySource {
     method,
     host,
     global,
-    jwt,  // jwt:CLAIM; `segment` is its place among the claims that are read
+    jwt,  // jwt:CLAIM; `segment` is its index among the claims
   };
   Kind kind = Kind::global;
-  std::string name;         // the attribute's, cookie's, query field's or claim's
+  std::string name;         // of the attribute, cookie, query field or claim
   std::size_t segment = 0;  // counted from 1
 
-  // REQUIRES: the text is one that a configuration may hold.
+  // REQUIRES: the text is valid in a configuration.
   static KeySource of(std::string_view text);
 
   friend bool operator==(const KeySource&, const KeySource&) = default;

@@ -12,7 +12,7 @@ bool is_unreserved(char c) noexcept {
   return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
-// May stand in a segment as it is (RFC 3986 §3.3, pchar).
+// Allowed unescaped in a segment (RFC 3986 §3.3, pchar).
 bool is_plain(char c) noexcept {
   return is_unreserved(c) || std::string_view("!$&'()*+,;=:@").find(c) != std::string_view::npos;
 }
@@ -35,7 +35,7 @@ void append_segment(std::string_view segment, std::string& out) {
   for (std::size_t i = 0; i < segment.size(); ++i) {
     const std::optional<char> byte = segment[i] == '%' ? percent_escape(segment.substr(i)) : std::nullopt;
     if (segment[i] == '%' && !byte) {
-      out += "%25";  // or the bytes behind it, once decoded, would make an escape of it
+      out += "%25";  // otherwise the next bytes, once decoded, could form an escape with it
     } else if (!byte && is_plain(segment[i])) {
       out += segment[i];
     } else if (!byte) {
@@ -61,7 +61,7 @@ void append_decoded(std::string_view text, std::string& out) {
 
 }  // namespace
 
-void normalise_path(std::string_view target, std::string& out) {
+void normalize_path(std::string_view target, std::string& out) {
   out.clear();
   std::string_view rest = target.substr(0, std::min(target.find_first_of("?#"), target.size()));
   rest = without_authority(rest);

@@ -7,21 +7,21 @@ namespace {
 
 std::string normal(std::string_view target) {
   std::string out = "left over";
-  normalise_path(target, out);
+  normalize_path(target, out);
   return out;
 }
 
 TEST(Path, DecodesEscapesOfUnreservedCharactersOnly) {
   EXPECT_EQ(normal("/sign%69n"), "/signin");
   EXPECT_EQ(normal("/%7euser/%2D%5F%2E%7E"), "/~user/-_.~");
-  EXPECT_EQ(normal("/a%2fb%3a"), "/a%2Fb%3A") << "an escaped slash is no slash";
+  EXPECT_EQ(normal("/a%2fb%3a"), "/a%2Fb%3A") << "an escaped slash is not a separator";
   EXPECT_EQ(normal("/100%"), "/100%25");
   EXPECT_EQ(normal("/%zz%4"), "/%25zz%254");
   EXPECT_EQ(normal("/%%361"), "/%2561");
-  EXPECT_EQ(normal("/%2561"), "/%2561") << "once, never twice";
+  EXPECT_EQ(normal("/%2561"), "/%2561") << "decoded once";
 }
 
-TEST(Path, EscapesWhatNoPathMayHaveAsItIs) {
+TEST(Path, EscapesBytesThatAPathMayNotContain) {
   EXPECT_EQ(normal("/\xc3\xbc"), "/%C3%BC");
   EXPECT_EQ(normal("/%c3%bc"), "/%C3%BC") << "one path, however it is written";
   EXPECT_EQ(normal("/x y/\"<>\\^`{|}\x7f"), "/x%20y/%22%3C%3E%5C%5E%60%7B%7C%7D%7F");
@@ -33,7 +33,7 @@ TEST(Path, RemovesDotSegmentsAndDoubledSlashes) {
   EXPECT_EQ(normal("/a/../signin"), "/signin");
   EXPECT_EQ(normal("/a/%2e%2E/signin"), "/signin");
   EXPECT_EQ(normal("//signin"), "/signin");
-  EXPECT_EQ(normal("/a//../b"), "/b") << "slashes are merged first, as servers do";
+  EXPECT_EQ(normal("/a//../b"), "/b") << "slashes are merged first, like in servers";
   EXPECT_EQ(normal("/../../x"), "/x");
   EXPECT_EQ(normal("/a/.."), "/");
   EXPECT_EQ(normal("/a/b/.."), "/a/");
@@ -47,7 +47,7 @@ TEST(Path, KeepsATrailingSlash) {
   EXPECT_EQ(normal("/a"), "/a");
 }
 
-TEST(Path, LeavesTheRestOfTheTargetOut) {
+TEST(Path, DropsTheRestOfTheTarget) {
   EXPECT_EQ(normal("/a?b=/c"), "/a");
   EXPECT_EQ(normal("/a#b?c"), "/a");
   EXPECT_EQ(normal("http://example.com/a/b?c"), "/a/b");

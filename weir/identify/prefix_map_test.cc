@@ -48,7 +48,7 @@ TEST(PrefixMap, LetsTheMostSpecificPrefixWin) {
   EXPECT_EQ(found(map, "9.255.255.255"), -1);
 }
 
-TEST(PrefixMap, TellsPrefixesApartThatStartAtTheSameAddress) {
+TEST(PrefixMap, DistinguishesPrefixesThatStartAtTheSameAddress) {
   const auto map = map_of({{"0.0.0.0/0", 0}, {"0.0.0.0/1", 1}, {"0.0.0.0/32", 32}});
   EXPECT_EQ(found(map, "0.0.0.0"), 32);
   EXPECT_EQ(found(map, "0.0.0.1"), 1);
@@ -56,7 +56,7 @@ TEST(PrefixMap, TellsPrefixesApartThatStartAtTheSameAddress) {
   EXPECT_EQ(found(map, "255.255.255.255"), 0);
 }
 
-TEST(PrefixMap, KeepsTheFamiliesApart) {
+TEST(PrefixMap, SeparatesTheFamilies) {
   const auto map =
       map_of({{"0.0.0.0/0", 4}, {"2001:db8::/32", 6}, {"2001:db8::1", 61}, {"2001:db8:0:0:8000::/65", 65}});
   EXPECT_EQ(found(map, "::"), -1);
@@ -90,7 +90,7 @@ TEST(PrefixMap, RefusesAPrefixGivenTwice) {
   EXPECT_EQ(PrefixMap<int>::build(entries).error(), (Error{Fault::invalid, "10.0.0.0/8 is given twice"}));
 }
 
-TEST(PrefixMap, HoldsAMillionPrefixesAndNotOneMore) {
+TEST(PrefixMap, LimitsTheNumberOfPrefixes) {
   Entries entries;
   entries.reserve(bounds::prefixes_max + 1);
   for (std::uint32_t n = 0; n < bounds::prefixes_max; ++n) {
@@ -106,7 +106,7 @@ TEST(PrefixMap, HoldsAMillionPrefixesAndNotOneMore) {
             (Error{Fault::too_large, "1048577 prefixes are more than 1048576"}));
 }
 
-TEST(PrefixMap, AgreesWithAskingEveryPrefix) {
+TEST(PrefixMap, MatchesALinearSearch) {
   EXPECT_TRUE(rc::check([] {
     // Few distinct bytes, so that prefixes nest and addresses fall into them.
     const auto byte = rc::gen::element<std::uint8_t>(0, 1, 0x80, 0xff);

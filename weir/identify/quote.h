@@ -1,4 +1,4 @@
-// How an id is written into an error sentence.
+// Quotes ids for error messages.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +7,15 @@
 
 namespace weir {
 
-// The id in double quotes. Bytes that are not printable ASCII or part of valid UTF-8 are shown as \xNN, and a long id
-// is cut, so that a sentence fits a log line and cannot forge one.
+// Returns the id in double quotes. Shows bytes that are not printable ASCII or valid UTF-8 as \xNN and truncates a long
+// id, so that a message fits a log line and cannot forge one.
 std::string quoted_id(std::string_view id);
 
-// The length of the valid UTF-8 sequence at the start of `text` (RFC 3629: no surrogates, nothing overlong, nothing
-// past U+10FFFF), or 0 if there is none.
+// Returns the length of the valid UTF-8 sequence at the start of `text` (RFC 3629: no surrogates, not overlong, at most
+// U+10FFFF), or 0.
 std::size_t utf8_sequence(std::string_view text) noexcept;
 
-// Whether the text has a control character: below U+0020, or U+007F to U+009F.
+// Returns whether the text has a control character: below U+0020, or U+007F to U+009F.
 bool has_control(std::string_view text) noexcept;
 
 }  // namespace weir

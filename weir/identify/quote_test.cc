@@ -15,16 +15,16 @@ TEST(QuotedId, CannotForgeALogLine) {
   EXPECT_EQ(quoted_id("a\nb\x1b[2J\x7f"), R"("a\x0ab\x1b[2J\x7f")");
   EXPECT_EQ(quoted_id("say \"hi\" \\"), R"("say \"hi\" \\")");
   EXPECT_EQ(quoted_id("\xff\xc3"), R"("\xff\xc3")");
-  EXPECT_EQ(quoted_id("\xc2\x9b"), R"("\xc2\x9b")") << "a C1 control begins a terminal's escape sequence too";
+  EXPECT_EQ(quoted_id("\xc2\x9b"), R"("\xc2\x9b")") << "a C1 control also starts a terminal's escape sequence";
 }
 
-TEST(QuotedId, CutsALongIdBetweenCharacters) {
+TEST(QuotedId, TruncatesALongIdBetweenCharacters) {
   EXPECT_EQ(quoted_id(std::string(128, 'x')), "\"" + std::string(128, 'x') + "\"");
   EXPECT_EQ(quoted_id(std::string(129, 'x')), "\"" + std::string(128, 'x') + "…\"");
   EXPECT_EQ(quoted_id(std::string(127, 'x') + "üy"), "\"" + std::string(127, 'x') + "ü…\"");
 }
 
-TEST(Utf8Sequence, TakesWhatRfc3629AllowsAndNothingElse) {
+TEST(Utf8Sequence, AcceptsOnlyWhatRfc3629Allows) {
   const std::pair<std::string_view, std::size_t> cases[] = {
       {"", 0},
       {"a", 1},

@@ -10,7 +10,8 @@
 namespace weir {
 namespace {
 
-// "Example.com.:8080" is "example.com"; brackets of an IPv6 address stay.
+// Returns the host without port and final dot, in lower case: "Example.com.:8080" is "example.com". Keeps the brackets
+// of an IPv6 address.
 std::string_view without_port(std::string_view host) noexcept {
   const std::size_t bracket = host.rfind(']');
   const std::size_t colon = host.find(':', bracket == std::string_view::npos ? 0 : bracket);
@@ -19,7 +20,7 @@ std::string_view without_port(std::string_view host) noexcept {
   return host;
 }
 
-// The credentials of a scheme (RFC 9110 §11.4), or nothing.
+// Returns the credentials of a scheme (RFC 9110 §11.4), or nullopt.
 std::string_view credentials(std::string_view authorization, std::string_view scheme) noexcept {
   if (authorization.size() <= scheme.size() || authorization[scheme.size()] != ' ') return {};
   const bool same = std::equal(scheme.begin(), scheme.end(), authorization.begin(),
@@ -64,15 +65,15 @@ Result<void> Request::read(std::span<const Attribute> attributes, const TrustedP
   }
   for (char& c : method_) c = to_upper(c);
   for (char& c : host_) c = to_lower(c);
-  normalise_path(target_, path_);
+  normalize_path(target_, path_);
   find_apikey();
   return find_client(ip, peer, trusted);
 }
 
 Result<void> Request::find_client(std::string_view ip, std::string_view peer, const TrustedProxies& trusted) {
-  const std::string_view said = ip.empty() ? peer : ip;
-  if (said.empty()) return {};
-  const Result<IpAddress> address = IpAddress::parse(said);
+  const std::string_view given = ip.empty() ? peer : ip;
+  if (given.empty()) return {};
+  const Result<IpAddress> address = IpAddress::parse(given);
   if (!address) return Error{Fault::invalid, address.error().detail, 0, "bad_value"};
   client_ = *address;
   if (!ip.empty() || !trusted.trusts(*address)) return {};
@@ -82,7 +83,7 @@ Result<void> Request::find_client(std::string_view ip, std::string_view peer, co
   for (const Attribute& attribute : attributes_) {
     if (attribute.name == "header:x-forwarded-for") forwarded_for_.push_back(attribute.value);
     if (attribute.name != "header:x-real-ip") continue;
-    // A proxy sets it once: of two, one is the client's own invention, and nobody knows which.
+    // A proxy sets it once. Of two, the client forged one, and it is unknown which.
     repeated |= !real_ip.empty();
     real_ip = attribute.value;
   }

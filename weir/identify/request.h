@@ -1,8 +1,8 @@
-// What a request says of itself, found among the attributes of a query:
-//   {"ip", A}             the client, by whoever asks for it; otherwise
-//   {"peer", A}           who is at the other end of the connection: X-Forwarded-For tells more if the peer is trusted
+// The identity and target of a request, from the attributes of a query:
+//   {"ip", A}             the client, as given by the caller; otherwise
+//   {"peer", A}           the peer of the connection; if it is trusted, X-Forwarded-For names the client
 //   {"method", M} {"path", target with its query} {"host", H}
-//   {"header:NAME", V}    in lower case, as often as it was sent
+//   {"header:NAME", V}    in lower case, once per occurrence
 //   {"form:FIELD", V} {"descriptor:KEY", V}
 #pragma once
 
@@ -22,25 +22,25 @@
 
 namespace weir {
 
-// Meant to be used again and again: after a few requests it allocates nothing.
+// Reuse one object: after a few requests it allocates nothing.
 class Request {
  public:
-  // Begins anew. The attributes must outlive every later call but client(), apikey(), path(), host() and method().
-  // Errors: invalid (an ip or a peer that is no address), too_large (more than bounds::attributes_max attributes).
+  // Reads a new request. The attributes must outlive every later call except client(), apikey(), path(), host() and
+  // method(). Errors: invalid (ip or peer is not an address), too_large (more than bounds::attributes_max attributes).
   Result<void> read(std::span<const Attribute> attributes, const TrustedProxies& trusted);
 
-  // Nobody, nowhere.
+  // Resets to an empty request.
   void clear() noexcept;
 
   const std::optional<IpAddress>& client() const noexcept { return client_; }
   std::string_view apikey() const noexcept { return apikey_; }  // empty: none
-  std::string_view method() const noexcept { return method_; }  // in upper case; empty: not said
-  std::string_view host() const noexcept { return host_; }      // in lower case, without the port; empty: not said
-  std::string_view path() const noexcept { return path_; }      // normalised (path.h); "/" if it was not said
+  std::string_view method() const noexcept { return method_; }  // in upper case; empty: not given
+  std::string_view host() const noexcept { return host_; }      // in lower case, without the port; empty: not given
+  std::string_view path() const noexcept { return path_; }      // normalized (path.h); "/" if not given
 
-  // The first value under that name ("header:x-cost"), or null.
+  // Returns the first value of that name ("header:x-cost"), or null.
   const std::string_view* find(std::string_view name) const noexcept;
-  // Every value under that name, trimmed, until one is refused.
+  // Calls `visit` with every value of that name, trimmed, until one is refused.
   template <class Visit>
   Result<void> each(std::string_view name, Visit visit) const {
     for (const Attribute& attribute : attributes_) {
@@ -49,26 +49,26 @@ class Request {
     }
     return {};
   }
-  // The token that says who asks: of that header, else of that cookie, else of neither the bearer token. Empty: none,
-  // or its header occurs twice with different values, and nobody knows which one counts.
+  // Returns the client's token: from that header, else from that cookie, else the bearer token. Empty if there is none,
+  // or if the header occurs twice with different values.
   std::string_view token(std::string_view header, std::string_view cookie) const noexcept;
-  // What a verified token claims, by the places that the key sources name.
+  // Sets the claims of a verified token, by the index in the key sources.
   void claim(std::shared_ptr<const std::vector<std::string>> claims) noexcept { claims_ = std::move(claims); }
 
-  // Whether any value under that name, trimmed, is exactly this one.
+  // Returns whether any value of that name, trimmed, equals `value`.
   bool has(std::string_view name, std::string_view value) const noexcept;
 
-  // Appends the source's value as one part of an id: escaped (attribute.h), but for addresses; IPv6 as the prefix of
-  // `ipv6_prefix` bits. False, and nothing is appended: the request has no such value, or an empty one.
+  // Appends the source's value as one part of an id: escaped (attribute.h), except for addresses; IPv6 as the prefix of
+  // `ipv6_prefix` bits. Returns false and appends nothing if the value is missing or empty.
   bool append_part(const KeySource& source, int ipv6_prefix, std::string& id) const;
-  // The same as it stands, for ids whose format is checked.
+  // The same without escaping, for ids whose format is checked.
   bool append_value(const KeySource& source, int ipv6_prefix, std::string& id) const;
 
  private:
   Result<void> find_client(std::string_view ip, std::string_view peer, const TrustedProxies& trusted);
   void find_apikey();
   std::optional<std::string_view> cookie(std::string_view name) const noexcept;
-  // The value of any source but ip and query; empty: none.
+  // Returns the value of any source except ip and query; empty if there is none.
   std::string_view plain_value(const KeySource& source) const noexcept;
 
   std::span<const Attribute> attributes_;

@@ -1,5 +1,4 @@
-// Any attributes: "name=value" a line. The path comes out normalised, and no source writes an id that another list of
-// parts could have written.
+// Any attributes, "name=value" per line. The path is normalized, and different lists of parts never give the same id.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -26,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   WEIR_ASSERT(path.starts_with('/') && path.find("//") == std::string::npos);
   WEIR_ASSERT((path + "/").find("/../") == std::string::npos && (path + "/").find("/./") == std::string::npos);
   std::string again;
-  normalise_path(path, again);
+  normalize_path(path, again);
   WEIR_ASSERT(again == path);
   for (const std::string_view source :
        {"apikey", "header:a", "cookie:a", "query:a", "form:a", "path", "path:1", "path:2", "method", "host"}) {

@@ -54,7 +54,7 @@ TEST(Request, FindsEveryKeySource) {
   EXPECT_EQ(id(attributes, {"header:x-tenant-id", "path:1"}), "acme:api");
 }
 
-TEST(Request, WhatIsNotThereOrEmptyIsMissing) {
+TEST(Request, TreatsAnEmptyValueAsMissing) {
   const Attributes attributes = {{"header:x-empty", ""}, {"path", "/a?q="}, {"header:cookie", "idx=; b"}};
   for (const std::string_view source : {"ip", "apikey", "header:x-none", "header:x-empty", "cookie:idx", "cookie:b",
                                         "query:q", "query:none", "form:f", "path:2", "method", "host"}) {
@@ -74,13 +74,13 @@ TEST(Request, DifferentPartsNeverMakeTheSameId) {
   EXPECT_EQ(id({{"path", "/a%2Fb"}}, {"path"}), "/a%252Fb");
 }
 
-TEST(Request, AValueOfOver256BytesIsReplacedByItsHash) {
+TEST(Request, ReplacesAValueOfOver256BytesByItsHash) {
   const std::string edge(bounds::id_bytes_max, 'x');
   EXPECT_EQ(id({{"header:a", edge}}, {"header:a"}), edge);
   EXPECT_TRUE(id({{"header:a", edge + "x"}}, {"header:a"}).starts_with("%sha256-"));
 }
 
-TEST(Request, ApiKeysComeFromThreePlacesInOrder) {
+TEST(Request, FindsAnApiKeyInThreePlacesInOrder) {
   const auto key = [](const Attributes& attributes) { return id(attributes, {"apikey"}); };
   EXPECT_EQ(key({{"header:authorization", "ApiKey B"}, {"header:x-api-key", "A"}}), "A");
   EXPECT_EQ(key({{"header:authorization", "ApiKey  B"}}), "B");
@@ -90,18 +90,18 @@ TEST(Request, ApiKeysComeFromThreePlacesInOrder) {
   EXPECT_EQ(key({{"header:authorization", "BearerC D"}}), "missing");
 }
 
-TEST(Request, AnIpv6ClientIsItsPrefix) {
+TEST(Request, IdentifiesAnIpv6ClientByItsPrefix) {
   EXPECT_EQ(id({{"ip", "2001:db8:1:2:3:4:5:6"}}, {"ip"}), "2001:db8:1:2::/64");
   EXPECT_EQ(id({{"ip", "2001:db8:1:2:ffff::1"}, {"path", "/a"}}, {"ip", "path:1"}), "2001:db8:1:2::/64:a");
 }
 
-TEST(Request, TheCallersWordOnTheClientIsFinal) {
+TEST(Request, PrefersTheClientGivenByTheCaller) {
   const Attributes attributes = {{"ip", "10.0.0.1"}, {"header:x-forwarded-for", "1.2.3.4"}};
   EXPECT_EQ(id(attributes, {"ip"}), "10.0.0.1");
   EXPECT_TRUE(id({{"ip", "1.2.3"}}, {"ip"}).starts_with("\"1.2.3\" is not an IP address"));
 }
 
-TEST(Request, AForgedForwardedForFromAStrangerChangesNothing) {
+TEST(Request, IgnoresForwardedForFromAnUntrustedPeer) {
   EXPECT_EQ(
       id({{"peer", "203.0.113.9"}, {"header:x-forwarded-for", "1.2.3.4"}, {"header:x-real-ip", "1.2.3.4"}}, {"ip"}),
       "203.0.113.9");
@@ -114,14 +114,14 @@ TEST(Request, AForgedForwardedForFromAStrangerChangesNothing) {
       << "of two, one is forged";
 }
 
-TEST(Request, HostsLoseTheirPortAndTheirCase) {
+TEST(Request, NormalizesTheHost) {
   const auto host = [](std::string_view text) { return id({{"host", text}}, {"host"}); };
   EXPECT_EQ(host("[2001:DB8::1]:80"), "[2001%3Adb8%3A%3A1]");
   EXPECT_EQ(host("example.com."), "example.com");
   EXPECT_EQ(host(":80"), "missing");
 }
 
-TEST(Request, ABoundedNumberOfAttributesIsRead) {
+TEST(Request, LimitsTheNumberOfAttributes) {
   Attributes attributes(bounds::attributes_max, {"header:a", "1"});
   EXPECT_EQ(id(attributes, {"header:a"}), "1");
   attributes.push_back({"header:a", "1"});

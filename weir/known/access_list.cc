@@ -10,7 +10,7 @@
 namespace weir {
 namespace {
 
-constexpr std::string_view kHandles = "#";  // no limit's name
+constexpr std::string_view kHandles = "#";  // cannot be a limit's name
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Result<void> check(const AccessEntry& entry) {
     return Error{Fault::invalid, "an access entry needs one of ip, apikey, or limit with id"};
   }
   if (entry.limit.empty() != entry.id.empty()) {
-    return Error{Fault::invalid, "an access entry's limit and id need each other"};
+    return Error{Fault::invalid, "an access entry needs both limit and id, or neither"};
   }
   const auto too_long = [](std::string_view field, std::size_t most) {
     return Error{Fault::too_large,
@@ -55,7 +55,7 @@ Result<AccessList> AccessList::build(std::vector<AccessEntry> entries) {
   AccessList list;
   list.entries_ = std::move(entries);
   const BucketNameHash hash{random_hash_key()};
-  for (Side& side : list.sides_) side.names = decltype(side.names)(0, hash);
+  for (ListIndex& index : list.indexes_) index.names = decltype(index.names)(0, hash);
   std::vector<std::pair<IpPrefix, std::uint32_t>> prefixes[2];
   for (std::uint32_t i = 0; i < list.entries_.size(); ++i) {
     const AccessEntry& entry = list.entries_[i];
@@ -69,8 +69,8 @@ Result<AccessList> AccessList::build(std::vector<AccessEntry> entries) {
     const std::string_view no_limit = handle ? kHandles : std::string_view{};
     const BucketName name =
         entry.limit.empty() ? BucketName{no_limit, entry.apikey} : BucketName{entry.limit, entry.id};
-    if (!list.sides_[which].names.emplace(name, i).second) {
-      // An API key is a secret.
+    if (!list.indexes_[which].names.emplace(name, i).second) {
+      // The error does not show the API key: it is a secret.
       return Error{Fault::invalid, entry.limit.empty() ? std::string("an apikey is given twice")
                                                        : quote(entry.limit + ":" + entry.id) + " is given twice"};
     }
@@ -78,16 +78,16 @@ Result<AccessList> AccessList::build(std::vector<AccessEntry> entries) {
   for (std::size_t which = 0; which < 2; ++which) {
     auto built = PrefixMap<std::uint32_t>::build(std::move(prefixes[which]));
     if (!built) return built.error();
-    list.sides_[which].prefixes = std::move(*built);
+    list.indexes_[which].prefixes = std::move(*built);
   }
   return list;
 }
 
 const AccessEntry* AccessList::find_ip(AccessEntry::List list, const IpPrefix& client, Wall now) const noexcept {
-  // Of all that cover it the last to end: nobody is told to come back too early. The most specific may have ended, or
-  // be narrower than a client that is a prefix itself.
+  // The entry that expires last decides Retry-After, so that no client is told to return too early. The most specific
+  // one may have expired, or be narrower than a client that is itself a prefix.
   const AccessEntry* last = nullptr;
-  (void)side(list).prefixes.find(client.address(), [&](std::uint32_t i) {
+  (void)index(list).prefixes.find(client.address(), [&](std::uint32_t i) {
     const AccessEntry& entry = entries_[i];
     if (!entry.live(now) || !entry.ip->contains(client)) return false;
     const bool ends_later = last == nullptr || !entry.expires || (last->expires && *entry.expires > *last->expires);
@@ -107,7 +107,7 @@ const AccessEntry* AccessList::find_handle(AccessEntry::List list, std::string_v
 }
 
 const AccessEntry* AccessList::find_id(AccessEntry::List list, const BucketName& name, Wall now) const noexcept {
-  const auto& names = side(list).names;
+  const auto& names = index(list).names;
   if (names.empty()) return nullptr;
   const auto found = names.find(name);
   if (found == names.end() || !entries_[found->second].live(now)) return nullptr;

@@ -1,5 +1,6 @@
-// Who passes without a look at any limit, and who is refused before any: the allow and the deny list. Entries come from
-// the configuration, from operators at run time, and from automatic blocks; each of these is an AccessList of its own.
+// The allow and the deny list: clients that pass without checking any limit, and clients that are refused before any
+// check. Entries from the configuration, from operators at run time, and from automatic blocks are each a separate
+// AccessList.
 #pragma once
 
 #include <cstddef>
@@ -22,18 +23,18 @@ struct AccessEntry {
   enum class List : unsigned char { allow, deny };
 
   List list = List::deny;
-  // Whom it is about: exactly one of an address prefix, an API key, or a limit and an id of it. The id is canonical, or
-  // its keyed hash: as it stands in the bucket's key (Policy::bucket_id). Key and id are in clear, or, of an entry made
-  // by handle, the key's full handle (identify/handle.h).
+  // The client: exactly one of an address prefix, an API key, or a limit with an id. The id is canonical or its keyed
+  // hash, as in the bucket's key (Policy::bucket_id). Key and id are plain text or, in an entry made by handle, the
+  // key's full handle (identify/handle.h).
   std::optional<IpPrefix> ip;
   std::string apikey;
   std::string limit;
   std::string id;
 
   std::string reason;           // for operators, never for the client
-  std::optional<Wall> expires;  // absent: it never ends
+  std::optional<Wall> expires;  // absent: never
   std::string added_by;
-  std::string hash_mark;  // Policy::hash_mark() when the id was hashed; empty: it is not hashed, or nobody noted it
+  std::string hash_mark;  // Policy::hash_mark() when the id was hashed; empty: not hashed, or unknown
 
   bool live(Wall now) const noexcept { return !expires || *expires > now; }
 
@@ -43,13 +44,14 @@ struct AccessEntry {
 // "allow", "deny".
 std::string_view print(AccessEntry::List list) noexcept;
 
-// Exactly one kind of client, and texts within their bounds. The Error names the field and the rule.
+// Checks that the entry names exactly one kind of client and that its texts are within their limits. The Error names
+// the field and the rule.
 Result<void> check(const AccessEntry& entry);
 
-// The list and whom the entry is about, as one text: two entries with the same text replace one another.
+// Returns the list and the client as one text. Entries with the same text replace each other.
 std::string selector_of(const AccessEntry& entry);
 
-// A limit's name and an id as in the bucket's key. A view.
+// A limit's name and an id as in the bucket's key. Does not own its texts.
 struct BucketName {
   std::string_view limit;
   std::string_view id;
@@ -57,7 +59,7 @@ struct BucketName {
   friend bool operator==(const BucketName&, const BucketName&) = default;
 };
 
-// Keyed, because ids are chosen by strangers.
+// Keyed, because clients choose ids.
 struct BucketNameHash {
   HashKey key = HashKey{0, 0};
   std::size_t operator()(const BucketName& name) const noexcept {
@@ -65,10 +67,10 @@ struct BucketNameHash {
   }
 };
 
-// A key that nobody outside this process knows.
+// Returns a random key, known only to this process.
 HashKey random_hash_key();
 
-// Both lists of one origin, ready to be asked. Immutable once built, so any thread may read it.
+// An index of both lists of one origin. Immutable once built, so any thread may read it.
 class AccessList {
  public:
   AccessList() = default;  // empty
@@ -77,18 +79,18 @@ class AccessList {
   AccessList(const AccessList&) = delete;  // the indexes point into the entries
   AccessList& operator=(const AccessList&) = delete;
 
-  // REQUIRES: each passes check(). Two with the same selector_of() are an error, and so are more than
+  // REQUIRES: each passes check(). Fails if two have the same selector_of(), or there are more than
   // bounds::prefixes_max.
   static Result<AccessList> build(std::vector<AccessEntry> entries);
 
-  // The entry of that list that covers the whole client and has not ended, or null; of several the last to end. Valid
-  // as long as the list.
+  // Returns the unexpired entry of that list that covers the whole client, or null; if several do, the one that expires
+  // last. Valid as long as the list.
   const AccessEntry* find_ip(AccessEntry::List list, const IpPrefix& client, Wall now) const noexcept;
   const AccessEntry* find_apikey(AccessEntry::List list, std::string_view apikey, Wall now) const noexcept;
   const AccessEntry* find_id(AccessEntry::List list, const BucketName& name, Wall now) const noexcept;
 
-  // Entries made by handle: whether there are any, and the one about the key itself. Those about a limit and an id are
-  // found by find_id().
+  // True if any entry was made by handle. find_handle() finds an entry for the key itself; find_id() finds those for a
+  // limit and an id.
   bool has_handles() const noexcept { return has_handles_; }
   const AccessEntry* find_handle(AccessEntry::List list, std::string_view full_handle, Wall now) const noexcept;
 
@@ -96,17 +98,17 @@ class AccessList {
   const std::vector<AccessEntry>& entries() const noexcept { return entries_; }
 
  private:
-  // Of allow and of deny. An API key is a name without a limit, its handle one under a name that no limit has: nobody
-  // can send a handle as a key.
-  struct Side {
+  // The index of one list. An API key is stored under an empty limit name, its handle under a name that no limit can
+  // have, so that a client cannot send a handle as a key.
+  struct ListIndex {
     PrefixMap<std::uint32_t> prefixes;
     std::unordered_map<BucketName, std::uint32_t, BucketNameHash> names;
   };
 
-  const Side& side(AccessEntry::List list) const noexcept { return sides_[static_cast<std::size_t>(list)]; }
+  const ListIndex& index(AccessEntry::List list) const noexcept { return indexes_[static_cast<std::size_t>(list)]; }
 
   std::vector<AccessEntry> entries_;
-  Side sides_[2];
+  ListIndex indexes_[2];
   bool has_handles_ = false;
 };
 

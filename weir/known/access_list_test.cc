@@ -46,7 +46,7 @@ AccessList build(std::vector<AccessEntry> entries) {
   return AccessList::build(std::move(entries)).value();
 }
 
-TEST(AccessList, CoversEveryAddressOfAPrefixAndNoOther) {
+TEST(AccessList, MatchesEveryAddressOfAPrefixAndNoOther) {
   const AccessList list = build({ip(List::deny, "203.0.113.0/24"), ip(List::allow, "10.1.0.0/16")});
   EXPECT_NE(list.find_ip(List::deny, prefix("203.0.113.255"), kNow), nullptr);
   EXPECT_EQ(list.find_ip(List::deny, prefix("203.0.114.0"), kNow), nullptr);
@@ -54,27 +54,27 @@ TEST(AccessList, CoversEveryAddressOfAPrefixAndNoOther) {
   EXPECT_NE(list.find_ip(List::allow, prefix("10.1.2.3"), kNow), nullptr);
 }
 
-TEST(AccessList, AnEntryEndsWhenItSays) {
+TEST(AccessList, EntryExpiresAtItsTime) {
   const AccessList list = build({ip(List::deny, "192.0.2.1", kNow)});
   EXPECT_NE(list.find_ip(List::deny, prefix("192.0.2.1"), kNow - 1ns), nullptr);
   EXPECT_EQ(list.find_ip(List::deny, prefix("192.0.2.1"), kNow), nullptr);
 }
 
-TEST(AccessList, AWiderEntryGoesOnWhenANarrowerOneHasEnded) {
+TEST(AccessList, WiderEntryStillAppliesWhenANarrowerOneHasExpired) {
   const AccessList list = build({ip(List::deny, "10.0.0.0/8"), ip(List::deny, "10.1.0.0/16", kNow)});
   const AccessEntry* const found = list.find_ip(List::deny, prefix("10.1.2.3"), kNow);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->reason, "10.0.0.0/8");
 }
 
-TEST(AccessList, AClientThatIsAPrefixMustBeCoveredWhole) {
+TEST(AccessList, MatchesAClientPrefixOnlyAsAWhole) {
   const AccessList list = build({ip(List::deny, "2001:db8::/128"), ip(List::deny, "2001:db8:1::/48")});
   EXPECT_EQ(list.find_ip(List::deny, prefix("2001:db8::/64"), kNow), nullptr);
   EXPECT_NE(list.find_ip(List::deny, prefix("2001:db8::"), kNow), nullptr);
   EXPECT_NE(list.find_ip(List::deny, prefix("2001:db8:1:2::/64"), kNow), nullptr);
 }
 
-TEST(AccessList, TellsKeysAndIdsOfLimitsApart) {
+TEST(AccessList, DistinguishesApiKeysFromIdsOfLimits) {
   const AccessList list = build({apikey(List::deny, "x"), named(List::deny, "orders", "7")});
   EXPECT_NE(list.find_apikey(List::deny, "x", kNow), nullptr);
   EXPECT_EQ(list.find_apikey(List::deny, "7", kNow), nullptr);
@@ -101,7 +101,7 @@ TEST(AccessList, RefusesTheSameClientTwiceInOneList) {
   EXPECT_TRUE(AccessList::build({ip(List::deny, "10.0.0.0/8"), ip(List::allow, "10.0.0.0/8")}));
 }
 
-TEST(AccessEntry, IsAboutExactlyOneKindOfClient) {
+TEST(AccessEntry, NamesExactlyOneKindOfClient) {
   EXPECT_TRUE(check(ip(List::deny, "10.0.0.0/8")));
   EXPECT_TRUE(check(apikey(List::deny, "k")));
   EXPECT_TRUE(check(named(List::deny, "a", "b")));
@@ -113,7 +113,7 @@ TEST(AccessEntry, IsAboutExactlyOneKindOfClient) {
   EXPECT_FALSE(check(both));
 }
 
-TEST(AccessEntry, TextsHaveBounds) {
+TEST(AccessEntry, LimitsTheLengthOfTexts) {
   EXPECT_TRUE(check(apikey(List::deny, std::string(bounds::id_bytes_max, 'k'))));
   EXPECT_FALSE(check(apikey(List::deny, std::string(bounds::id_bytes_max + 1, 'k'))));
   AccessEntry entry = apikey(List::deny, "k");

@@ -9,7 +9,7 @@ namespace weir {
 
 Result<Limit> adjusted(const Adjustment& adjustment, const Limit* under) {
   if (under == nullptr && (!adjustment.count || !adjustment.period)) {
-    return Error{Fault::invalid, "an adjustment where the limit has no numbers needs count and period, or rate"};
+    return Error{Fault::invalid, "an adjustment needs count and period, or rate, because the limit has no numbers"};
   }
   const Count count = adjustment.count ? *adjustment.count : under->count();
   const Duration period = adjustment.period ? *adjustment.period : under->period();

@@ -1,6 +1,6 @@
-// What is known at run time beside the policy: adjustments, the lists' entries that operators made, automatic blocks.
-// Immutable: whoever changes something (known_keeper.h) makes another and publishes it, and parts that did not
-// change are shared. Readers find it in a Published<Known>.
+// Run-time state beside the policy: adjustments, access entries that operators made, automatic blocks. Immutable: a
+// writer (known_keeper.h) builds and publishes a new value that shares the unchanged parts. Readers get it from a
+// Published<Known>.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@
 
 namespace weir {
 
-// Other numbers for one id of a limit, for a while. Beats everything else that has numbers for it; lives apart from the
-// bucket, so that it outlives idleness, resets and, where it is kept, restarts.
+// Temporary numbers for one id of a limit. Overrides all other numbers for it. It is independent of the bucket, so it
+// survives idle time, resets and, with an archive, restarts.
 struct Adjustment {
   std::string limit;
   std::string id;  // as in the bucket's key (Policy::bucket_id), or a full handle (identify/handle.h)
-  // What is not given stays as it would be without the adjustment.
+  // A missing value means that the adjustment does not change it.
   std::optional<Count> burst;
   std::optional<Count> count;
   std::optional<Duration> period;
@@ -35,11 +35,11 @@ struct Adjustment {
   friend bool operator==(const Adjustment&, const Adjustment&) = default;
 };
 
-// The adjustment's numbers over `under`, those that hold without it (null: none; then count and period are needed, and
-// the burst defaults to the count). The Error names the field and the rule.
+// Returns the limit with the adjustment applied to `under`, the numbers without it. With a null `under`, count and
+// period are required and the burst defaults to the count. The Error names the field and the rule.
 Result<Limit> adjusted(const Adjustment& adjustment, const Limit* under);
 
-// Adjustments, ready to be asked. Immutable once built.
+// An index of adjustments. Immutable once built.
 class Adjustments {
  public:
   Adjustments() = default;  // none
@@ -48,11 +48,11 @@ class Adjustments {
   Adjustments(const Adjustments&) = delete;  // the index points into the adjustments
   Adjustments& operator=(const Adjustments&) = delete;
 
-  // Null if there is none, or it has ended. Valid as long as the Adjustments.
+  // Returns null if there is none or it has expired. Valid as long as the Adjustments.
   const Adjustment* find(const BucketName& name, Wall now) const noexcept;
-  // The same, ended or not.
+  // The same, including expired ones.
   const Adjustment* find(const BucketName& name) const noexcept;
-  // Some were made by handle: their id is a full handle.
+  // True if any adjustment was made by handle: its id is a full handle.
   bool has_handles() const noexcept { return has_handles_; }
   const std::vector<Adjustment>& all() const noexcept { return all_; }
 
@@ -71,7 +71,7 @@ class Known {
     Time adjusted{};  // when the adjustments were last changed
   };
 
-  Known() = default;  // nothing is known
+  Known() = default;  // empty
   // REQUIRES: no part is null.
   explicit Known(Parts parts) : parts_(std::move(parts)) {}
 

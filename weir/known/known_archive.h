@@ -1,5 +1,5 @@
-// Where one server keeps adjustments and entries of the access lists between restarts: a file (known_file.h), or
-// nowhere. Where several servers keep them together is known_share.h.
+// Where one server saves adjustments and access entries between restarts: a file (known_file.h), or nowhere. Servers
+// that share them use known_share.h.
 #pragma once
 
 #include <vector>
@@ -9,20 +9,20 @@
 
 namespace weir {
 
-struct Kept {
+struct SavedKnown {
   std::vector<Adjustment> adjustments;
   std::vector<AccessEntry> entries;
 
-  friend bool operator==(const Kept&, const Kept&) = default;
+  friend bool operator==(const SavedKnown&, const SavedKnown&) = default;
 };
 
 class KnownArchive {
  public:
   virtual ~KnownArchive() = default;
-  // What was saved last; nothing if nothing ever was.
-  virtual Result<Kept> load() = 0;
-  // All or nothing: after an error load() still gives what was there before.
-  virtual Result<void> save(const Kept& kept) = 0;
+  // Returns what was saved last; empty if nothing was.
+  virtual Result<SavedKnown> load() = 0;
+  // Atomic: after an error load() still returns what was saved before.
+  virtual Result<void> save(const SavedKnown& saved) = 0;
 };
 
 }  // namespace weir

@@ -31,45 +31,45 @@ Error bad_file(std::string reason) {
   return Error{Fault::invalid, std::move(reason)};
 }
 
-Result<void> read_line(std::string_view line, Kept& kept) {
+Result<void> read_line(std::string_view line, SavedKnown& saved) {
   Result<KnownLine> read = parse_line(line);
   if (!read) return read.error();
-  if (read->block) return bad_file("it holds an automatic block");
+  if (read->block) return bad_file("it contains an automatic block");
   if (auto* one = std::get_if<Adjustment>(&read->what)) {
-    kept.adjustments.push_back(std::move(*one));
-    if (kept.adjustments.size() > bounds::adjustments_max) return bad_file("it holds too many adjustments");
+    saved.adjustments.push_back(std::move(*one));
+    if (saved.adjustments.size() > bounds::adjustments_max) return bad_file("it has too many adjustments");
   } else {
-    kept.entries.push_back(std::move(std::get<AccessEntry>(read->what)));
-    if (kept.entries.size() > bounds::access_entries_max) return bad_file("it holds too many entries");
+    saved.entries.push_back(std::move(std::get<AccessEntry>(read->what)));
+    if (saved.entries.size() > bounds::access_entries_max) return bad_file("it has too many access entries");
   }
   return {};
 }
 
 }  // namespace
 
-std::string print_known(const Kept& kept) {
+std::string print_known(const SavedKnown& saved) {
   std::string out(kHead);
-  for (const Adjustment& one : kept.adjustments) out.append(print_line(one)) += '\n';
-  for (const AccessEntry& one : kept.entries) out.append(print_line(one)) += '\n';
+  for (const Adjustment& one : saved.adjustments) out.append(print_line(one)) += '\n';
+  for (const AccessEntry& one : saved.entries) out.append(print_line(one)) += '\n';
   const std::string sum = checksum_of(out);
-  return out.append("end ").append(std::to_string(kept.adjustments.size() + kept.entries.size())) + " " + sum + "\n";
+  return out.append("end ").append(std::to_string(saved.adjustments.size() + saved.entries.size())) + " " + sum + "\n";
 }
 
-Result<Kept> parse_known(std::string_view text) {
-  if (!text.starts_with(kHead)) return bad_file("it does not begin with \"weir known 1\"");
+Result<SavedKnown> parse_known(std::string_view text) {
+  if (!text.starts_with(kHead)) return bad_file("it does not start with \"weir known 1\"");
   if (text.back() != '\n') return bad_file("it ends in the middle of a line");
   const std::size_t last = text.rfind('\n', text.size() - 2) + 1;
   std::string_view rest = text.substr(kHead.size(), last - std::min(last, kHead.size()));
-  Kept kept;
+  SavedKnown saved;
   while (!rest.empty()) {
     const std::size_t end = rest.find('\n');
-    if (const Result<void> read = read_line(rest.substr(0, end), kept); !read) return read.error();
+    if (const Result<void> read = read_line(rest.substr(0, end), saved); !read) return read.error();
     rest.remove_prefix(end + 1);
   }
-  const std::string expected = "end " + std::to_string(kept.adjustments.size() + kept.entries.size()) + " " +
+  const std::string expected = "end " + std::to_string(saved.adjustments.size() + saved.entries.size()) + " " +
                                checksum_of(text.substr(0, last)) + "\n";
-  if (text.substr(last) != expected) return bad_file("its last line does not fit the rest of it");
-  return kept;
+  if (text.substr(last) != expected) return bad_file("its checksum does not match");
+  return saved;
 }
 
 KnownFile::KnownFile(std::string path, std::function<void(std::string_view)> log)
@@ -77,9 +77,9 @@ KnownFile::KnownFile(std::string path, std::function<void(std::string_view)> log
   if (!log_) log_ = [](std::string_view) {};
 }
 
-Result<Kept> KnownFile::load() {
+Result<SavedKnown> KnownFile::load() {
   const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0 && errno == ENOENT) return Kept{};
+  if (fd < 0 && errno == ENOENT) return SavedKnown{};
   if (fd < 0) return system_error(path_, "open");
   std::string text;
   char buffer[16 << 10];
@@ -90,22 +90,23 @@ Result<Kept> KnownFile::load() {
   const Error failed = system_error(path_, "read");
   close(fd);
   if (got < 0) return failed;
-  Result<Kept> kept = text.size() > bounds::known_file_bytes_max ? bad_file("it is too large") : parse_known(text);
-  if (kept) return kept;
+  Result<SavedKnown> loaded =
+      text.size() > bounds::known_file_bytes_max ? bad_file("it is too large") : parse_known(text);
+  if (loaded) return loaded;
   const Result<std::string> aside = keep_aside(path_);
   if (!aside) return aside.error();
   if (unlink(path_.c_str()) != 0) return system_error(path_, "remove");
-  log_(path_ + " is refused, because " + kept.error().detail + "; it is kept as " + *aside +
-       ", and adjustments and access entries made at run time are forgotten");
-  return Kept{};
+  log_("saved adjustments and access entries not loaded: " + path_ + " is damaged: " + loaded.error().detail +
+       "; moved to " + *aside);
+  return SavedKnown{};
 }
 
-Result<void> KnownFile::save(const Kept& kept) {
-  const std::string text = print_known(kept);
-  const std::string beside = path_ + ".new";
-  (void)unlink(beside.c_str());  // left by a process that was killed: only this one may write here
-  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return system_error(beside, "make");
+Result<void> KnownFile::save(const SavedKnown& saved) {
+  const std::string text = print_known(saved);
+  const std::string temporary = path_ + ".new";
+  (void)unlink(temporary.c_str());  // left by a process that was killed; no other process writes here
+  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return system_error(temporary, "create");
   std::string_view rest = text;
   bool good = true;
   while (good && !rest.empty()) {
@@ -115,11 +116,11 @@ Result<void> KnownFile::save(const Kept& kept) {
     if (good) rest.remove_prefix(static_cast<std::size_t>(put));
   }
   good = good && fsync(fd) == 0;
-  const Error failed = system_error(beside, "write");
+  const Error failed = system_error(temporary, "write");
   close(fd);
-  if (good && rename(beside.c_str(), path_.c_str()) == 0) return sync_directory(path_);
+  if (good && rename(temporary.c_str(), path_.c_str()) == 0) return sync_directory(path_);
   const Error error = good ? system_error(path_, "replace") : failed;
-  unlink(beside.c_str());
+  unlink(temporary.c_str());
   return error;
 }
 

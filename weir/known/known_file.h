@@ -1,5 +1,5 @@
-// Adjustments and access entries in a file: one line each, written beside and renamed, so that the path names a whole
-// file or none. Meant to be read by people too, but not written by them: the last line holds a checksum.
+// Adjustments and access entries in a file, one per line. Written to a temporary file and renamed, so that the path
+// always names a complete file. People can read it but not edit it: the last line has a checksum.
 //
 //   weir known 1
 //   adjust limit=orders id=7 burst=50 expires=1767225600000000000 by=token:4f2a
@@ -16,23 +16,21 @@
 
 namespace weir {
 
-std::string print_known(const Kept& kept);
+std::string print_known(const SavedKnown& saved);
 
-// Strict: what print_known() would not have written, or not all of it, is an error whose detail completes "it is
-// refused, because".
-Result<Kept> parse_known(std::string_view text);
+// Strict: fails for any text that print_known() would not write.
+Result<SavedKnown> parse_known(std::string_view text);
 
-// The caller holds the lock of the state (store/memory/state_lock.h): one process at a time writes here.
-// Thread safety: none; its KnownKeeper calls it one at a time.
+// The caller holds the state lock (store/memory/state_lock.h): only one process writes here. Thread safety: none; its
+// KnownKeeper serializes the calls.
 class KnownFile final : public KnownArchive {
  public:
   explicit KnownFile(std::string path, std::function<void(std::string_view)> log = {});
 
-  // A damaged file is set aside with a sentence to the log, and then nothing is known. Errors: the system would not
-  // give the file.
-  Result<Kept> load() override;
-  // Has reached the disk when it returns.
-  Result<void> save(const Kept& kept) override;
+  // Moves a damaged file aside, logs it, and returns an empty value. Fails if the file cannot be read or moved.
+  Result<SavedKnown> load() override;
+  // Returns after the file has reached the disk.
+  Result<void> save(const SavedKnown& saved) override;
 
  private:
   std::string path_;

@@ -1,4 +1,4 @@
-// Whatever is in the file: never a crash, and what is taken prints back to the same bytes.
+// Any file content: no crash, and accepted content prints back to the same bytes.
 #include <cstddef>
 #include <cstdint>
 #include <string>

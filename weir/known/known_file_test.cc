@@ -14,8 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Kept some() {
-  Kept kept;
+SavedKnown some() {
+  SavedKnown kept;
   Adjustment one;
   one.limit = "orders";
   one.id = std::string("a b%\xff=\n") + '\0';
@@ -45,12 +45,12 @@ Kept some() {
   return kept;
 }
 
-TEST(KnownFile, ReadsBackWhatItPrints) {
+TEST(KnownFile, ReadsBackWhatItWrites) {
   EXPECT_EQ(parse_known(print_known(some())).value(), some());
-  EXPECT_EQ(parse_known(print_known({})).value(), Kept{});
+  EXPECT_EQ(parse_known(print_known({})).value(), SavedKnown{});
 }
 
-TEST(KnownFile, IsReadableByPeople) {
+TEST(KnownFile, IsReadableText) {
   const std::string text = print_known(some());
   EXPECT_NE(
       text.find("\nadjust limit=orders id=8 count=200 period=1000000000 expires=1767225600000000000 by=token:4f2a\n"),
@@ -61,7 +61,7 @@ TEST(KnownFile, IsReadableByPeople) {
       << text;
 }
 
-TEST(KnownFile, RefusesEveryCutAndEveryFlippedBit) {
+TEST(KnownFile, RefusesEveryTruncationAndEveryFlippedBit) {
   const std::string text = print_known(some());
   for (std::size_t size = 0; size < text.size(); ++size) EXPECT_FALSE(parse_known(text.substr(0, size))) << size;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -72,8 +72,8 @@ TEST(KnownFile, RefusesEveryCutAndEveryFlippedBit) {
   EXPECT_FALSE(parse_known(text + text));
 }
 
-TEST(KnownFile, HoldsSoManyAndNoMore) {
-  Kept kept;
+TEST(KnownFile, LimitsTheNumberOfAdjustmentsAndEntries) {
+  SavedKnown kept;
   Adjustment one = some().adjustments[1];
   for (std::size_t i = 0; i < bounds::adjustments_max; ++i) {
     one.id = std::to_string(i);
@@ -87,11 +87,11 @@ TEST(KnownFile, HoldsSoManyAndNoMore) {
   const std::string full = print_known(kept);
   EXPECT_LE(full.size(), bounds::known_file_bytes_max);
   EXPECT_TRUE(parse_known(full));
-  Kept more = kept;
+  SavedKnown more = kept;
   more.adjustments.push_back(one);
-  EXPECT_EQ(parse_known(print_known(more)).error().detail, "it holds too many adjustments");
+  EXPECT_EQ(parse_known(print_known(more)).error().detail, "it has too many adjustments");
   kept.entries.push_back(entry);
-  EXPECT_EQ(parse_known(print_known(kept)).error().detail, "it holds too many entries");
+  EXPECT_EQ(parse_known(print_known(kept)).error().detail, "it has too many access entries");
 }
 
 class KnownFileTest : public testing::Test {
@@ -107,30 +107,30 @@ class KnownFileTest : public testing::Test {
   void write(const std::string& text) const { std::ofstream(path(), std::ios::binary) << text; }
 
   std::filesystem::path folder_;
-  std::vector<std::string> said_;
+  std::vector<std::string> logged_;
   KnownFile file() {
-    return KnownFile(path(), [this](std::string_view sentence) { said_.emplace_back(sentence); });
+    return KnownFile(path(), [this](std::string_view sentence) { logged_.emplace_back(sentence); });
   }
 };
 
-TEST_F(KnownFileTest, WithoutAFileNothingIsKnown) {
-  EXPECT_EQ(file().load().value(), Kept{});
-  EXPECT_TRUE(said_.empty());
+TEST_F(KnownFileTest, IsEmptyWithoutAFile) {
+  EXPECT_EQ(file().load().value(), SavedKnown{});
+  EXPECT_TRUE(logged_.empty());
 }
 
-TEST_F(KnownFileTest, KeepsWhatWasSavedLast) {
+TEST_F(KnownFileTest, LoadsWhatWasSavedLast) {
   ASSERT_TRUE(file().save({}));
   ASSERT_TRUE(file().save(some()));
   EXPECT_EQ(file().load().value(), some());
   std::size_t files = 0;
   for (const auto& each : std::filesystem::directory_iterator(folder_)) files += each.is_regular_file() ? 1 : 0;
-  EXPECT_EQ(files, 1u) << "nothing is left beside it";
+  EXPECT_EQ(files, 1u) << "no temporary file is left";
   const auto mode = std::filesystem::status(path()).permissions();
-  EXPECT_EQ(mode & std::filesystem::perms::others_all, std::filesystem::perms::none) << "it may hold API keys";
+  EXPECT_EQ(mode & std::filesystem::perms::others_all, std::filesystem::perms::none) << "it may contain API keys";
 }
 
 // Issue 14, row 10.
-TEST_F(KnownFileTest, ASymbolicLinkAtTheTemporaryPathIsNotFollowed) {
+TEST_F(KnownFileTest, DoesNotFollowASymbolicLinkAtTheTemporaryPath) {
   const std::filesystem::path target = folder_ / "precious";
   std::ofstream(target) << "precious";
   std::filesystem::create_symlink(target, path() + ".new");
@@ -142,32 +142,30 @@ TEST_F(KnownFileTest, ASymbolicLinkAtTheTemporaryPathIsNotFollowed) {
   EXPECT_FALSE(std::filesystem::is_symlink(path()));
 }
 
-TEST_F(KnownFileTest, SetsADamagedFileAsideOnce) {
+TEST_F(KnownFileTest, MovesADamagedFileAsideOnce) {
   const std::string text = print_known(some());
   write(text.substr(0, text.size() - 1));
-  EXPECT_EQ(file().load().value(), Kept{});
-  ASSERT_EQ(said_.size(), 1u);
-  EXPECT_NE(
-      said_[0].find("is refused, because it ends in the middle of a line; it is kept as " + path() + ".damaged-1"),
-      std::string::npos)
-      << said_[0];
+  EXPECT_EQ(file().load().value(), SavedKnown{});
+  ASSERT_EQ(logged_.size(), 1u);
+  EXPECT_EQ(logged_[0], "saved adjustments and access entries not loaded: " + path() +
+                            " is damaged: it ends in the middle of a line; moved to " + path() + ".damaged-1");
   EXPECT_TRUE(std::filesystem::exists(path() + ".damaged-1"));
   EXPECT_FALSE(std::filesystem::exists(path()));
-  EXPECT_EQ(file().load().value(), Kept{});
-  EXPECT_EQ(said_.size(), 1u);
+  EXPECT_EQ(file().load().value(), SavedKnown{});
+  EXPECT_EQ(logged_.size(), 1u);
 }
 
-TEST_F(KnownFileTest, SaysWhyItCannotBeWritten) {
+TEST_F(KnownFileTest, ReportsAPathThatCannotBeWritten) {
   KnownFile nowhere((folder_ / "missing" / "state.known").string());
   EXPECT_FALSE(nowhere.save(some()));
-  EXPECT_EQ(nowhere.load().value(), Kept{});
+  EXPECT_EQ(nowhere.load().value(), SavedKnown{});
 }
 
-TEST_F(KnownFileTest, AFileThatIsTooLargeIsSetAside) {
+TEST_F(KnownFileTest, MovesAFileAsideThatIsTooLarge) {
   write(std::string(bounds::known_file_bytes_max + 1, ' '));
-  EXPECT_EQ(file().load().value(), Kept{});
-  ASSERT_EQ(said_.size(), 1u);
-  EXPECT_NE(said_[0].find("it is too large"), std::string::npos);
+  EXPECT_EQ(file().load().value(), SavedKnown{});
+  ASSERT_EQ(logged_.size(), 1u);
+  EXPECT_NE(logged_[0].find("it is too large"), std::string::npos);
 }
 
 }  // namespace

@@ -12,9 +12,9 @@
 namespace weir {
 namespace {
 
-// Blocks that the share is told of at once, and how long it is left alone when it cannot be told.
-constexpr std::size_t kBlocksTold = 500;
-constexpr Duration kTellAgainAfter = std::chrono::seconds{1};
+// Blocks written to the share at once, and the pause after a failed write.
+constexpr std::size_t kBlocksPerPut = 500;
+constexpr Duration kShareRetryAfter = std::chrono::seconds{1};
 template <class Value>
 std::vector<Value> values_of(const std::map<std::string, Value>& all) {
   std::vector<Value> out;
@@ -25,17 +25,17 @@ std::vector<Value> values_of(const std::map<std::string, Value>& all) {
 
 std::shared_ptr<const AccessList> list_of(const std::map<std::string, AccessEntry>& all) {
   auto built = AccessList::build(values_of(all));
-  WEIR_ASSERT(built.has_value());  // each selector is there once, and their number is bounded
+  WEIR_ASSERT(built.has_value());  // selectors are unique, and their number is bounded
   return std::make_shared<const AccessList>(std::move(*built));
 }
 
 template <class Value>
-bool forget_in(std::map<std::string, Value>& all, Wall now) {
+bool erase_expired(std::map<std::string, Value>& all, Wall now) {
   return std::erase_if(all, [&](const auto& entry) { return !entry.second.live(now); }) > 0;
 }
 
 Error shutting_down() {
-  return Error{Fault::unavailable, "this server is shutting down and takes no more changes"};
+  return Error{Fault::unavailable, "the server is shutting down and accepts no more changes"};
 }
 
 Result<void> check(const Adjustment& adjustment, Wall now) {
@@ -66,37 +66,37 @@ KnownKeeper::KnownKeeper(KnownArchive* archive, std::function<void(std::string_v
 
 Result<void> KnownKeeper::load(Wall now) {
   if (archive_ == nullptr) return {};
-  auto kept = archive_->load();
-  if (!kept) return kept.error();
+  auto saved = archive_->load();
+  if (!saved) return saved.error();
   const std::lock_guard lock(mutex_);
-  for (Adjustment& one : kept->adjustments) {
+  for (Adjustment& one : saved->adjustments) {
     std::string key = adjustment_name(one.limit, one.id);
     adjustments_.insert_or_assign(std::move(key), std::move(one));
   }
-  for (AccessEntry& one : kept->entries) {
+  for (AccessEntry& one : saved->entries) {
     std::string key = selector_of(one);
     entries_.insert_or_assign(std::move(key), std::move(one));
   }
-  (void)forget_ended(now);
-  // Nothing to say is not worth a file.
+  (void)drop_expired(now);
+  // An empty state is not published, so no file is written for it.
   if (!adjustments_.empty() || !entries_.empty()) publish(adjustments_part | entries_part);
   return {};
 }
 
 bool KnownKeeper::has_room(const Adjustment& adjustment, Wall now) {
   const std::lock_guard lock(mutex_);
-  publish_and_save(forget_ended(now));
+  publish_and_save(drop_expired(now));
   return adjustments_.size() < bounds::adjustments_max ||
          adjustments_.contains(adjustment_name(adjustment.limit, adjustment.id));
 }
 
 bool KnownKeeper::has_room(const AccessEntry& entry, Wall now) {
   const std::lock_guard lock(mutex_);
-  publish_and_save(forget_ended(now));
+  publish_and_save(drop_expired(now));
   return entries_.size() < bounds::access_entries_max || entries_.contains(selector_of(entry));
 }
 
-// First told, then in force.
+// Writes to the share first, then applies the change.
 void KnownKeeper::put(KnownShare::Part part, std::string name, std::string line, std::function<Result<bool>()> apply,
                       const Done& done) {
   if (share_ == nullptr) return done(apply());
@@ -107,8 +107,8 @@ void KnownKeeper::put(KnownShare::Part part, std::string name, std::string line,
   });
 }
 
-void KnownKeeper::take_away(KnownShare::Part part, std::vector<std::string> names, std::function<Result<bool>()> apply,
-                            const Done& done) {
+void KnownKeeper::remove_shared(KnownShare::Part part, std::vector<std::string> names,
+                                std::function<Result<bool>()> apply, const Done& done) {
   if (share_ == nullptr) return done(apply());
   share_->remove(part, std::move(names), [apply = std::move(apply), done](const Result<std::size_t>& count) {
     if (!count) return done(count.error());
@@ -120,8 +120,8 @@ void KnownKeeper::take_away(KnownShare::Part part, std::vector<std::string> name
 void KnownKeeper::adjust(Adjustment adjustment, Wall now, const Done& done) {
   if (auto good = check(adjustment, now); !good) return done(good.error());
   if (!has_room(adjustment, now)) {
-    return done(Error{Fault::too_large,
-                      std::to_string(bounds::adjustments_max) + " adjustments are in force; no more are possible"});
+    return done(Error{Fault::too_large, std::to_string(bounds::adjustments_max) +
+                                            " adjustments are in force, which is the maximum; remove one first"});
   }
   const std::string key = adjustment_name(adjustment.limit, adjustment.id);
   const std::string line = print_line(adjustment);
@@ -139,14 +139,14 @@ void KnownKeeper::adjust(Adjustment adjustment, Wall now, const Done& done) {
 
 void KnownKeeper::unadjust(std::string_view limit, std::string_view id, Wall now, const Done& done) {
   const std::string key = adjustment_name(limit, id);
-  take_away(
+  remove_shared(
       KnownShare::Part::adjustments, {key},
       [this, key, now]() -> Result<bool> {
         const std::lock_guard lock(mutex_);
         if (!takes_changes()) return shutting_down();
-        const unsigned ended = forget_ended(now);
+        const unsigned expired = drop_expired(now);
         const bool found = adjustments_.erase(key) > 0;
-        publish_and_save(ended | (found ? adjustments_part : 0u));
+        publish_and_save(expired | (found ? adjustments_part : 0u));
         return found;
       },
       done);
@@ -166,7 +166,7 @@ void KnownKeeper::add(AccessEntry entry, Wall now, const Done& done) {
   if (!entry.live(now)) return done(Error{Fault::invalid, "an access entry must end in the future"});
   if (!has_room(entry, now)) {
     return done(Error{Fault::too_large, std::to_string(bounds::access_entries_max) +
-                                            " access entries are in force; no more are possible"});
+                                            " access entries are in force, which is the maximum; remove one first"});
   }
   const std::string key = selector_of(entry);
   const std::string line = print_line(entry);
@@ -184,15 +184,15 @@ void KnownKeeper::add(AccessEntry entry, Wall now, const Done& done) {
 
 void KnownKeeper::remove(const AccessEntry& selector, Wall now, const Done& done) {
   const std::string key = selector_of(selector);
-  take_away(
+  remove_shared(
       KnownShare::Part::entries, {key, block_name(selector)},
       [this, key, now]() -> Result<bool> {
         const std::lock_guard lock(mutex_);
         if (!takes_changes()) return shutting_down();
-        unsigned changed = forget_ended(now);
+        unsigned changed = drop_expired(now);
         const bool entry = entries_.erase(key) > 0;
         const bool block = blocks_.erase(key) > 0;
-        untold_.erase(key);
+        unshared_blocks_.erase(key);
         if (entry) changed |= entries_part;
         if (block) changed |= blocks_part;
         publish_and_save(changed);
@@ -244,17 +244,18 @@ std::vector<AccessEntry> KnownKeeper::entries(AccessEntry::List list, Wall now) 
   return live;
 }
 
-void KnownKeeper::block(AccessEntry entry, std::string limit, std::string sentence) {
+void KnownKeeper::block(AccessEntry entry, std::string limit, std::string message) {
   {
     const std::lock_guard lock(waiting_mutex_);
     if (waiting_.size() >= bounds::blocks_waiting_max) {
       blocks_refused_.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    waiting_.push_back({std::move(entry), std::move(limit), std::move(sentence)});
+    waiting_.push_back({std::move(entry), std::move(limit), std::move(message)});
     any_waiting_.store(true, std::memory_order_release);
   }
-  // Publishing costs what is known. And whoever holds the lock may be writing a file, which no loop waits for.
+  // Publishing takes time proportional to the size of Known, and the holder of the lock may be writing a file, which a
+  // loop must not wait for.
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;
   if (adjustments_.size() + entries_.size() + blocks_.size() < bounds::known_at_once_max) publish(take_waiting());
@@ -269,18 +270,18 @@ unsigned KnownKeeper::take_waiting() {
   }
   unsigned changed = 0;
   std::map<std::string, std::uint64_t> made;
-  for (auto& [entry, limit, sentence] : fresh) {
+  for (auto& [entry, limit, message] : fresh) {
     std::string key = selector_of(entry);
     if (blocks_.size() >= bounds::blocks_max && !blocks_.contains(key)) {
       blocks_refused_.fetch_add(1, std::memory_order_relaxed);
       continue;
     }
-    // Requests that were under way when a block began may ask for it again: that only moves its end.
+    // Requests in flight when a block starts may request it again; that only extends it.
     if (!blocks_.contains(key)) {
       ++made[std::move(limit)];
-      if (!sentence.empty() && unlogged_.size() < bounds::blocks_waiting_max) unlogged_.push_back(std::move(sentence));
+      if (!message.empty() && unlogged_.size() < bounds::blocks_waiting_max) unlogged_.push_back(std::move(message));
     }
-    if (share_ != nullptr) untold_.insert_or_assign(key, entry);
+    if (share_ != nullptr) unshared_blocks_.insert_or_assign(key, entry);
     blocks_.insert_or_assign(std::move(key), std::move(entry));
     changed = blocks_part;
   }
@@ -302,15 +303,15 @@ void KnownKeeper::unblock(std::vector<AccessEntry> selectors, Wall now, const Do
     keys.push_back(selector_of(selector));
     names.push_back(block_name(selector));
   }
-  take_away(
+  remove_shared(
       KnownShare::Part::entries, std::move(names),
       [this, keys = std::move(keys), now] {
         const std::lock_guard lock(mutex_);
-        unsigned changed = forget_ended(now) | take_waiting();
+        unsigned changed = drop_expired(now) | take_waiting();
         bool found = false;
         for (const std::string& key : keys) {
           found |= blocks_.erase(key) > 0;
-          untold_.erase(key);
+          unshared_blocks_.erase(key);
         }
         publish_and_save(changed | (found ? blocks_part : 0u));
         return found;
@@ -335,41 +336,41 @@ void KnownKeeper::close() {
 }
 
 void KnownKeeper::tick(Wall now) {
-  std::vector<std::string> sentences;
+  std::vector<std::string> messages;
   {
     const std::lock_guard lock(mutex_);
-    const unsigned ended = forget_ended(now);
-    publish_and_save(ended | take_waiting());
+    const unsigned expired = drop_expired(now);
+    publish_and_save(expired | take_waiting());
     if (unsaved_) save();
-    if (!untold_.empty() && !telling_ && now >= tell_at_) tell_of_blocks();
-    sentences.swap(unlogged_);
+    if (!unshared_blocks_.empty() && !sharing_blocks_ && now >= share_blocks_at_) share_blocks();
+    messages.swap(unlogged_);
   }
-  for (const std::string& sentence : sentences) log_(sentence);
+  for (const std::string& message : messages) log_(message);
 }
 
-// A few at a time; what is not taken is told again later, while it lasts.
-void KnownKeeper::tell_of_blocks() {
+// Writes a limited number at a time; after a failure it retries until the blocks expire.
+void KnownKeeper::share_blocks() {
   KnownShare::Texts texts;
-  std::map<std::string, AccessEntry> told;
-  for (const auto& [key, entry] : untold_) {
-    if (texts.size() == kBlocksTold) break;
+  std::map<std::string, AccessEntry> sent;
+  for (const auto& [key, entry] : unshared_blocks_) {
+    if (texts.size() == kBlocksPerPut) break;
     texts.emplace(block_name(entry), print_line(entry, true));
-    told.emplace(key, entry);
+    sent.emplace(key, entry);
   }
-  telling_ = true;
-  share_->put(KnownShare::Part::entries, std::move(texts), [this, told](const Result<std::size_t>& count) {
+  sharing_blocks_ = true;
+  share_->put(KnownShare::Part::entries, std::move(texts), [this, sent](const Result<std::size_t>& count) {
     const std::lock_guard lock(mutex_);
-    telling_ = false;
-    if (!count) tell_at_ = BootClock::wall() + kTellAgainAfter;
-    for (const auto& [key, entry] : told) {
-      const auto found = untold_.find(key);
-      if (count && found != untold_.end() && found->second == entry) untold_.erase(found);
+    sharing_blocks_ = false;
+    if (!count) share_blocks_at_ = BootClock::wall() + kShareRetryAfter;
+    for (const auto& [key, entry] : sent) {
+      const auto found = unshared_blocks_.find(key);
+      if (count && found != unshared_blocks_.end() && found->second == entry) unshared_blocks_.erase(found);
     }
   });
 }
 
-std::vector<KnownShare::Ended> KnownKeeper::apply_shared(KnownShare::Part part, const KnownShare::Texts& all,
-                                                         Wall now) {
+std::vector<KnownShare::Expired> KnownKeeper::apply_shared(KnownShare::Part part, const KnownShare::Texts& all,
+                                                           Wall now) {
   SharedSnapshot snapshot = read_shared_snapshot(part, all, now);
   const std::lock_guard lock(mutex_);
   unsigned changed = 0;
@@ -377,8 +378,8 @@ std::vector<KnownShare::Ended> KnownKeeper::apply_shared(KnownShare::Part part, 
     if (adjustments_ != snapshot.adjustments) changed |= adjustments_part;
     adjustments_ = std::move(snapshot.adjustments);
   } else {
-    // What the others have not been told of stays.
-    for (const auto& [key, entry] : untold_) {
+    // Blocks that are not shared yet stay.
+    for (const auto& [key, entry] : unshared_blocks_) {
       if (entry.live(now)) snapshot.blocks.insert_or_assign(key, entry);
     }
     if (entries_ != snapshot.entries) changed |= entries_part;
@@ -387,16 +388,16 @@ std::vector<KnownShare::Ended> KnownKeeper::apply_shared(KnownShare::Part part, 
     blocks_ = std::move(snapshot.blocks);
   }
   publish_and_save(changed);
-  complain_of(part, snapshot.skipped, std::move(snapshot.first_skipped));
-  return std::move(snapshot.ended);
+  log_skipped(part, snapshot.skipped, std::move(snapshot.first_skipped));
+  return std::move(snapshot.expired);
 }
 
-void KnownKeeper::complain_of(KnownShare::Part part, std::size_t skipped, std::string first) {
+void KnownKeeper::log_skipped(KnownShare::Part part, std::size_t skipped, std::string first) {
   std::string& last = skipped_[static_cast<std::size_t>(part)];
   if (std::exchange(last, first) == first || skipped == 0) return;
   const bool adjustments = part == KnownShare::Part::adjustments;
-  log_(std::to_string(skipped) + " of the shared " + (adjustments ? "adjustments" : "access entries") +
-       " cannot be read and are skipped: " + first);
+  log_(std::string("shared ") + (adjustments ? "adjustments" : "access entries") +
+       " skipped: count=" + std::to_string(skipped) + " first=" + first);
 }
 
 KnownShare::Texts KnownKeeper::texts(KnownShare::Part part, Wall now) const {
@@ -417,13 +418,13 @@ KnownShare::Texts KnownKeeper::texts(KnownShare::Part part, Wall now) const {
   return all;
 }
 
-unsigned KnownKeeper::forget_ended(Wall now) {
+unsigned KnownKeeper::drop_expired(Wall now) {
   if (now < soonest_) return 0;
   unsigned changed = 0;
-  if (forget_in(adjustments_, now)) changed |= adjustments_part;
-  if (forget_in(entries_, now)) changed |= entries_part;
-  if (forget_in(blocks_, now)) changed |= blocks_part;
-  (void)forget_in(untold_, now);
+  if (erase_expired(adjustments_, now)) changed |= adjustments_part;
+  if (erase_expired(entries_, now)) changed |= entries_part;
+  if (erase_expired(blocks_, now)) changed |= blocks_part;
+  (void)erase_expired(unshared_blocks_, now);
   return changed;
 }
 
@@ -452,10 +453,10 @@ void KnownKeeper::save() {
   if (archive_ == nullptr || closed_) return;
   const auto saved = archive_->save({values_of(adjustments_), values_of(entries_)});
   unsaved_ = !saved;
-  if (!saved && !complained_) {
-    log_(saved.error().detail + "; adjustments and access entries are in force, but a restart would forget the last");
+  if (!saved && !save_failure_logged_) {
+    log_("adjustments and access entries not saved, a restart would lose the last changes: " + saved.error().detail);
   }
-  complained_ = !saved;
+  save_failure_logged_ = !saved;
 }
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// Writers, blockers and readers at once: whoever was told of a change sees it, and nobody sees half of one.
+// Writers, blockers and readers at once: every reader sees an acknowledged change, and none sees half of one.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -19,9 +19,9 @@ using namespace std::chrono_literals;
 constexpr Wall kNow{1000s};
 constexpr int kRounds = 2000;
 
-TEST(KnownKeeperStress, AChangeIsSeenByEveryReaderThatLooksAfterIt) {
+TEST(KnownKeeperStress, EveryReaderSeesAnAcknowledgedChange) {
   KnownKeeper keeper;
-  std::atomic<std::int64_t> told{0};  // the burst of the last adjustment that was acknowledged
+  std::atomic<std::int64_t> acknowledged{0};  // the burst of the last adjustment that was acknowledged
   std::atomic<bool> over{false};
   std::atomic<std::uint64_t> looks{0};
   std::atomic<std::uint64_t> changes_seen{0};
@@ -30,7 +30,7 @@ TEST(KnownKeeperStress, AChangeIsSeenByEveryReaderThatLooksAfterIt) {
     threads.emplace_back([&] {
       Reader<Known> reader(keeper.known());
       while (!over.load()) {
-        const std::int64_t promised = told.load();
+        const std::int64_t promised = acknowledged.load();
         if (reader.refresh()) changes_seen.fetch_add(1);
         const Adjustment* const found = reader.get()->adjustments().find({"orders", "7"}, kNow);
         ASSERT_TRUE(promised == 0 || (found != nullptr && *found->burst >= promised));
@@ -56,17 +56,17 @@ TEST(KnownKeeperStress, AChangeIsSeenByEveryReaderThatLooksAfterIt) {
     one.burst = one.count = i;
     one.expires = kNow + 1h;
     ASSERT_TRUE(keeper.adjust(one, kNow));
-    told.store(i);
+    acknowledged.store(i);
     if (i % 100 == 0) std::this_thread::yield();
   }
   while (looks.load() < 1000) std::this_thread::yield();
   over.store(true);
   for (std::thread& thread : threads) thread.join();
-  EXPECT_GT(changes_seen.load(), 0u) << "no reader ever met a change: the test shows nothing";
+  EXPECT_GT(changes_seen.load(), 0u) << "no reader saw a change: the test shows nothing";
   EXPECT_LE(keeper.entries(AccessEntry::List::deny, kNow).size(), 100u);
 }
 
-// Takes changes in a thread of its own, and teaches everything again and again, as the real one does.
+// Applies changes on its own thread and calls apply_shared() again and again, like the real share.
 class BusyShare final : public KnownShare {
  public:
   explicit BusyShare(KnownKeeper& keeper) : keeper_(keeper), thread_([this] { work(); }) {}
@@ -113,7 +113,7 @@ class BusyShare final : public KnownShare {
   std::thread thread_;
 };
 
-TEST(KnownKeeperStress, AChangeThatTheShareTookStaysInForceWhateverIsLearnt) {
+TEST(KnownKeeperStress, SharedChangeStaysInForceDuringConstantUpdates) {
   KnownKeeper keeper;
   BusyShare share(keeper);
   keeper.share_with(share);

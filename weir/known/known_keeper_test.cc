@@ -21,25 +21,25 @@ AccessEntry deny(std::string_view address, std::optional<Wall> expires = {}) {
   return entry;
 }
 
-// Remembers what it was given, and fails when told to.
-struct Memory final : KnownArchive {
-  Kept kept;
+// Saves in memory, and fails when `broken` is set.
+struct MemoryArchive final : KnownArchive {
+  SavedKnown saved;
   int saves = 0;
   bool broken = false;
 
-  Result<Kept> load() override {
+  Result<SavedKnown> load() override {
     if (broken) return Error{Fault::unavailable, "no archive"};
-    return kept;
+    return saved;
   }
-  Result<void> save(const Kept& all) override {
+  Result<void> save(const SavedKnown& all) override {
     ++saves;
     if (broken) return Error{Fault::unavailable, "disk full"};
-    kept = all;
+    saved = all;
     return {};
   }
 };
 
-TEST(KnownKeeper, AChangeIsInForceWhenTheCallReturns) {
+TEST(KnownKeeper, ChangeIsInForceWhenTheCallReturns) {
   KnownKeeper keeper;
   Reader<Known> reader(keeper.known());
   ASSERT_TRUE(keeper.adjust(adjustment("7"), kNow));
@@ -58,7 +58,7 @@ TEST(KnownKeeper, AChangeIsInForceWhenTheCallReturns) {
   EXPECT_TRUE(reader.get()->entries().empty());
 }
 
-TEST(KnownKeeper, TheSameClientAgainReplacesTheEntry) {
+TEST(KnownKeeper, NewEntryReplacesOneForTheSameClient) {
   KnownKeeper keeper;
   ASSERT_TRUE(keeper.add(deny("192.0.2.1"), kNow));
   ASSERT_TRUE(keeper.add(deny("192.0.2.1", kNow + 1h), kNow));
@@ -67,26 +67,26 @@ TEST(KnownKeeper, TheSameClientAgainReplacesTheEntry) {
   EXPECT_TRUE(keeper.entries(List::allow, kNow).empty());
 }
 
-// Issue 14, row 10: the archive belongs to the next process then.
-TEST(KnownKeeper, AClosedKeeperRefusesChangesInsteadOfLosingThem) {
-  Memory archive;
+// Issue 14, row 10: after close() the archive belongs to the next process.
+TEST(KnownKeeper, RefusesChangesAfterCloseInsteadOfLosingThem) {
+  MemoryArchive archive;
   KnownKeeper keeper(&archive);
   archive.broken = true;
   ASSERT_TRUE(keeper.adjust(adjustment("7"), kNow));
   archive.broken = false;
   keeper.close();
-  EXPECT_EQ(archive.kept.adjustments, std::vector{adjustment("7")}) << "what could not be saved before is saved";
+  EXPECT_EQ(archive.saved.adjustments, std::vector{adjustment("7")}) << "what could not be saved before is saved";
   const int saves = archive.saves;
   const auto refused = keeper.adjust(adjustment("8"), kNow);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error(), (Error{Fault::unavailable, "this server is shutting down and takes no more changes"}));
+  EXPECT_EQ(refused.error(), (Error{Fault::unavailable, "the server is shutting down and accepts no more changes"}));
   EXPECT_FALSE(keeper.add(deny("192.0.2.1"), kNow));
   EXPECT_FALSE(keeper.unadjust("orders", "7", kNow));
   keeper.tick(kNow + 2h);
   EXPECT_EQ(archive.saves, saves);
 }
 
-TEST(KnownKeeper, RefusesWhatEndedOrSaysNothing) {
+TEST(KnownKeeper, RefusesExpiredOrEmptyChanges) {
   KnownKeeper keeper;
   EXPECT_FALSE(keeper.adjust(adjustment("7", kNow), kNow));
   EXPECT_FALSE(keeper.add(deny("192.0.2.1", kNow), kNow));
@@ -97,7 +97,7 @@ TEST(KnownKeeper, RefusesWhatEndedOrSaysNothing) {
   EXPECT_EQ(keeper.known().version(), 0u);
 }
 
-TEST(KnownKeeper, ABlockIsInForceAtOnce) {
+TEST(KnownKeeper, BlockIsInForceAtOnce) {
   KnownKeeper keeper;
   keeper.block(deny("192.0.2.1", kNow + 10min));
   EXPECT_EQ(keeper.known().current()->blocks().entries().size(), 1u);
@@ -107,14 +107,14 @@ TEST(KnownKeeper, ABlockIsInForceAtOnce) {
   EXPECT_EQ(keeper.known().version(), 3u);
   keeper.tick(kNow + 1s);
   EXPECT_EQ(keeper.known().version(), 3u) << "nothing changed";
-  EXPECT_TRUE(keeper.remove(deny("192.0.2.1"), kNow)) << "an operator ends a block like any entry";
+  EXPECT_TRUE(keeper.remove(deny("192.0.2.1"), kNow)) << "an operator removes a block like any entry";
   keeper.tick(kNow + 10min);
   EXPECT_TRUE(keeper.known().current()->blocks().empty());
 }
 
-TEST(KnownKeeper, EveryAutomaticBlockIsCountedAndLoggedOnce) {
+TEST(KnownKeeper, CountsAndLogsEveryAutomaticBlockOnce) {
   std::vector<std::string> log;
-  KnownKeeper keeper(nullptr, [&](std::string_view sentence) { log.emplace_back(sentence); });
+  KnownKeeper keeper(nullptr, [&](std::string_view message) { log.emplace_back(message); });
   keeper.block(deny("192.0.2.1", kNow + 10min), "per-ip", "client blocked: client=ip:192.0.2.1");
   keeper.block(deny("192.0.2.2", kNow + 10min), "orders", "client blocked: client=ip:192.0.2.2");
   EXPECT_TRUE(log.empty()) << "a loop does not wait for the log";
@@ -125,7 +125,7 @@ TEST(KnownKeeper, EveryAutomaticBlockIsCountedAndLoggedOnce) {
   EXPECT_EQ(keeper.blocks_made(), (std::map<std::string, std::uint64_t>{{"orders", 1}, {"per-ip", 1}}));
 }
 
-TEST(KnownKeeper, ForgetsWhatHasEnded) {
+TEST(KnownKeeper, DropsExpiredItems) {
   KnownKeeper keeper;
   ASSERT_TRUE(keeper.adjust(adjustment("7"), kNow));
   ASSERT_TRUE(keeper.add(deny("192.0.2.1", kNow + 2h), kNow));
@@ -137,8 +137,8 @@ TEST(KnownKeeper, ForgetsWhatHasEnded) {
   EXPECT_TRUE(keeper.known().current()->entries().empty());
 }
 
-TEST(KnownKeeper, WhatIsKeptComesBackLessWhatHasEnded) {
-  Memory archive;
+TEST(KnownKeeper, LoadsSavedItemsThatHaveNotExpired) {
+  MemoryArchive archive;
   {
     KnownKeeper keeper(&archive);
     ASSERT_TRUE(keeper.adjust(adjustment("7"), kNow));
@@ -151,45 +151,45 @@ TEST(KnownKeeper, WhatIsKeptComesBackLessWhatHasEnded) {
   ASSERT_TRUE(keeper.load(kNow + 1min));
   ASSERT_EQ(keeper.adjustments(kNow + 1min).size(), 1u);
   EXPECT_EQ(keeper.adjustments(kNow + 1min)[0], adjustment("7"));
-  EXPECT_EQ(keeper.entries(List::deny, kNow + 1min), std::vector{deny("192.0.2.1")}) << "blocks are not kept";
+  EXPECT_EQ(keeper.entries(List::deny, kNow + 1min), std::vector{deny("192.0.2.1")}) << "blocks are not saved";
 }
 
-TEST(KnownKeeper, SavesAgainWhatCouldNotBeSavedAndComplainsOnce) {
-  Memory archive;
-  std::vector<std::string> said;
-  KnownKeeper keeper(&archive, [&](std::string_view sentence) { said.emplace_back(sentence); });
+TEST(KnownKeeper, RetriesAFailedSaveAndLogsItOnce) {
+  MemoryArchive archive;
+  std::vector<std::string> logged;
+  KnownKeeper keeper(&archive, [&](std::string_view message) { logged.emplace_back(message); });
   archive.broken = true;
   ASSERT_TRUE(keeper.adjust(adjustment("7"), kNow)) << "in force all the same";
   keeper.tick(kNow);
-  EXPECT_EQ(said.size(), 1u);
+  EXPECT_EQ(logged.size(), 1u);
   archive.broken = false;
   keeper.tick(kNow);
-  EXPECT_EQ(archive.kept.adjustments.size(), 1u);
+  EXPECT_EQ(archive.saved.adjustments.size(), 1u);
   const int saves = archive.saves;
   keeper.tick(kNow);
   EXPECT_EQ(archive.saves, saves);
 }
 
-TEST(KnownKeeper, HoldsSoManyAdjustmentsAndNoMore) {
-  Memory archive;
+TEST(KnownKeeper, LimitsTheNumberOfAdjustments) {
+  MemoryArchive archive;
   for (std::size_t i = 0; i < bounds::adjustments_max - 1; ++i) {
-    archive.kept.adjustments.push_back(adjustment(std::to_string(i)));
+    archive.saved.adjustments.push_back(adjustment(std::to_string(i)));
   }
   for (std::size_t i = 0; i < bounds::access_entries_max - 1; ++i) {
     AccessEntry entry;
     entry.apikey = std::to_string(i);
-    archive.kept.entries.push_back(entry);
+    archive.saved.entries.push_back(entry);
   }
   KnownKeeper keeper(&archive);
   ASSERT_TRUE(keeper.load(kNow));
   EXPECT_TRUE(keeper.adjust(adjustment("last"), kNow));
   EXPECT_EQ(keeper.adjust(adjustment("one more"), kNow).error().fault, Fault::too_large);
-  EXPECT_TRUE(keeper.adjust(adjustment("0"), kNow)) << "it is there already";
+  EXPECT_TRUE(keeper.adjust(adjustment("0"), kNow)) << "it replaces an existing one";
   EXPECT_TRUE(keeper.add(deny("192.0.2.1"), kNow));
   EXPECT_EQ(keeper.add(deny("192.0.2.2"), kNow).error().fault, Fault::too_large);
 }
 
-TEST(KnownKeeper, BlocksBeyondTheBoundsWaitOrAreCounted) {
+TEST(KnownKeeper, BlocksBeyondTheLimitsWaitOrAreCounted) {
   KnownKeeper keeper;
   std::size_t made = 0;
   const auto block = [&](std::size_t many) {

@@ -14,8 +14,6 @@
 namespace weir {
 namespace {
 
-// --- writing ---
-
 bool is_plain(char c) noexcept {
   return is_letter(c) || is_digit(c) || std::string_view("._:/-@+").find(c) != std::string_view::npos;
 }
@@ -37,13 +35,11 @@ void write_number(std::string_view name, std::int64_t value, std::string& out) {
   append_integer(value, out);
 }
 
-// --- reading ---
-
 Error bad_line(std::string reason) {
   return Error{Fault::invalid, std::move(reason)};
 }
 
-// One line's fields. Each may be taken once; what is left over is a mistake.
+// The fields of one line. Each is taken once; a field that is left over is an error.
 class Fields {
  public:
   static Result<Fields> parse(std::string_view text) {
@@ -56,9 +52,10 @@ class Fields {
       const std::size_t equals = field.find('=');
       if (equals == std::string_view::npos) return bad_line("a field has no value");
       std::string value;
-      if (!decode(field.substr(equals + 1), value)) return bad_line("a field's value is not written as it should be");
+      if (!decode(field.substr(equals + 1), value))
+        return bad_line("a field's value has an invalid character or escape");
       if (!fields.all_.emplace(field.substr(0, equals), std::move(value)).second)
-        return bad_line("a field is there twice");
+        return bad_line("a field occurs twice");
     }
     return fields;
   }
@@ -72,7 +69,7 @@ class Fields {
   }
   std::string text(std::string_view name) { return take(name).value_or(""); }
 
-  // False: it is there, and no number.
+  // Returns false if the field exists and is not a number.
   template <class Number>
   bool number(std::string_view name, std::optional<Number>& out) {
     const std::optional<std::string> value = take(name);
@@ -130,7 +127,7 @@ Result<Adjustment> read_adjustment(Fields& fields) {
       one.added_by.size() > bounds::added_by_bytes_max) {
     return bad_line("a text of an adjustment is too long");
   }
-  if (!is_mark(one.hash_mark)) return bad_line("an adjustment's mark of its hash key is none");
+  if (!is_mark(one.hash_mark)) return bad_line("an adjustment's hash-key mark has the wrong length");
   one.expires = *expires;
   return one;
 }
@@ -140,7 +137,7 @@ Result<AccessEntry> read_entry(AccessEntry::List list, Fields& fields) {
   entry.list = list;
   if (const std::optional<std::string> ip = fields.take("ip")) {
     const Result<IpPrefix> prefix = IpPrefix::parse(*ip);
-    if (!prefix) return bad_line("an entry's ip is none");
+    if (!prefix) return bad_line("an entry's ip is not an address or a prefix");
     entry.ip = *prefix;
   }
   entry.apikey = fields.text("apikey");
@@ -149,8 +146,8 @@ Result<AccessEntry> read_entry(AccessEntry::List list, Fields& fields) {
   entry.reason = fields.text("reason");
   entry.added_by = fields.text("by");
   entry.hash_mark = fields.text("hashed");
-  if (!is_mark(entry.hash_mark)) return bad_line("an entry's mark of its hash key is none");
-  if (!fields.number("expires", entry.expires)) return bad_line("an entry's end is no number");
+  if (!is_mark(entry.hash_mark)) return bad_line("an entry's hash-key mark has the wrong length");
+  if (!fields.number("expires", entry.expires)) return bad_line("an entry's expires is not a number");
   if (const Result<void> good = check(entry); !good) return good.error();
   return entry;
 }
@@ -199,9 +196,9 @@ Result<KnownLine> parse_line(std::string_view line) {
     if (!one) return one.error();
     read.what = std::move(*one);
   } else {
-    return bad_line("a line begins with a word that is not known");
+    return bad_line("a line starts with an unknown word");
   }
-  if (!fields->empty()) return bad_line("a line has a field that is not known");
+  if (!fields->empty()) return bad_line("a line has an unknown field");
   return read;
 }
 

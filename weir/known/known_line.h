@@ -1,5 +1,5 @@
-// One adjustment or access entry as one line of text, without the line's end: what a file keeps (known_file.h) and what
-// servers that share a store tell each other (known_share.h).
+// One adjustment or access entry as one line of text, without the line feed: the format of the file (known_file.h) and
+// of the data that servers share (known_share.h).
 //
 //   adjust limit=orders id=7 burst=50 expires=1767225600000000000 by=token:4f2a
 //   deny ip=203.0.113.0/24 reason=abuse%20of%20search expires=1798761600000000000 by=
@@ -17,13 +17,13 @@ namespace weir {
 
 struct KnownLine {
   std::variant<Adjustment, AccessEntry> what;
-  bool block = false;  // an entry of the deny list that was made automatically
+  bool block = false;  // an automatic block: an entry of the deny list
 };
 
 std::string print_line(const Adjustment& adjustment);
 std::string print_line(const AccessEntry& entry, bool block = false);
 
-// Strict: what print_line() would not have written is an error whose detail completes "it is refused, because".
+// Strict: fails for any line that print_line() would not write.
 Result<KnownLine> parse_line(std::string_view line);
 
 }  // namespace weir

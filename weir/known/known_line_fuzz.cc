@@ -1,4 +1,4 @@
-// Whatever another server or a stranger has written: never a crash, and what is taken prints back to the same line.
+// Any line, from another server or an attacker: no crash, and an accepted line prints back to the same bytes.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(KnownLine, ReadsBackWhatItPrints) {
+TEST(KnownLine, ReadsBackWhatItWrites) {
   Adjustment adjustment;
   adjustment.limit = "orders";
   adjustment.id = std::string("a b%\xff=\n") + '\0';
@@ -33,7 +33,7 @@ TEST(KnownLine, ReadsBackWhatItPrints) {
   }
 }
 
-TEST(KnownLine, RefusesWhatIsDamagedForeignOrTooLong) {
+TEST(KnownLine, RefusesDamagedUnknownAndOverlongLines) {
   const std::string good = "adjust limit=orders id=7 burst=50 expires=1 by=";
   ASSERT_TRUE(parse_line(good));
   for (const std::string& line :

@@ -1,4 +1,4 @@
-// What the tests of what is Known make their examples of.
+// Sample values for the tests of this folder.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,5 @@
-// Where several servers keep together what they know: adjustments, and entries of the access lists with automatic
-// blocks among them, as texts by name (known_line.h). A change through one of them is told to the others, which hear of
-// it a little later: KnownKeeper::apply_shared().
+// Where several servers share adjustments and access entries, including automatic blocks, as lines by name
+// (known_line.h). A change through one server reaches the others a little later, through KnownKeeper::apply_shared().
 #pragma once
 
 #include <cstddef>
@@ -17,16 +16,16 @@ namespace weir {
 class KnownShare {
  public:
   enum class Part : unsigned char { adjustments, entries };
-  using Texts = std::map<std::string, std::string>;  // lines by their names
-  struct Ended {
+  using Texts = std::map<std::string, std::string>;  // lines by name
+  struct Expired {
     std::string name;
     Wall expires;
   };
 
   virtual ~KnownShare() = default;
 
-  // From any thread; both return at once. `done` is called once, in a thread of the share's, with how many of them
-  // there were. Errors: `unavailable`, nothing was changed; `timeout`, nobody knows.
+  // Thread-safe; both return immediately. `done` is called once, on the share's thread, with the number of items
+  // changed. Errors: `unavailable`, nothing was changed; `timeout`, it may have been.
   using Done = std::function<void(const Result<std::size_t>& count)>;
   virtual void put(Part part, Texts texts, Done done) = 0;
   virtual void remove(Part part, std::vector<std::string> names, Done done) = 0;

@@ -19,7 +19,7 @@ Adjustment adjustment(std::string limit, std::string id) {
   return one;
 }
 
-TEST(Adjustment, ChangesWhatItNamesAndKeepsTheRest) {
+TEST(Adjustment, ChangesTheGivenValuesAndKeepsTheRest) {
   const Limit own = Limit::per_second(10).with_burst(20);
   Adjustment one = adjustment("a", "b");
   one.burst = 50;
@@ -31,7 +31,7 @@ TEST(Adjustment, ChangesWhatItNamesAndKeepsTheRest) {
   EXPECT_EQ(*adjusted(one, &own), Limit::per_minute(200).with_burst(20));
 }
 
-TEST(Adjustment, WithoutNumbersUnderItNeedsCountAndPeriod) {
+TEST(Adjustment, NeedsCountAndPeriodIfTheLimitHasNoNumbers) {
   Adjustment one = adjustment("a", "b");
   one.burst = 5;
   EXPECT_FALSE(adjusted(one, nullptr));
@@ -41,14 +41,14 @@ TEST(Adjustment, WithoutNumbersUnderItNeedsCountAndPeriod) {
   EXPECT_EQ(*adjusted(one, nullptr), Limit::per_second(7)) << "the burst is the count";
 }
 
-TEST(Adjustment, NumbersThatBreakARuleAreAnError) {
+TEST(Adjustment, RejectsInvalidNumbers) {
   const Limit own = Limit::per_second(10);
   Adjustment one = adjustment("a", "b");
   one.burst = 0;
   EXPECT_FALSE(adjusted(one, &own));
 }
 
-TEST(Adjustments, AreFoundByLimitAndIdUntilTheyEnd) {
+TEST(Adjustments, AreFoundByLimitAndIdUntilTheyExpire) {
   const Adjustments all({adjustment("a", "1"), adjustment("b", "1")});
   EXPECT_EQ(all.find({"a", "1"}, kNow), &all.all()[0]);
   EXPECT_EQ(all.find({"b", "1"}, kNow), &all.all()[1]);
@@ -57,7 +57,7 @@ TEST(Adjustments, AreFoundByLimitAndIdUntilTheyEnd) {
   EXPECT_EQ(all.find({"a", "1"}, kNow + 1h), nullptr);
 }
 
-TEST(Known, KnowsNothingAtFirst) {
+TEST(Known, IsEmptyAtFirst) {
   const Known known;
   EXPECT_EQ(known.adjustments().find({"a", "1"}, kNow), nullptr);
   EXPECT_TRUE(known.entries().empty());

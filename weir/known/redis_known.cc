@@ -12,12 +12,12 @@ namespace {
 
 using redis::SharedHash;
 
-constexpr Duration kLookEvery = std::chrono::milliseconds{500};
-// How often everything is read although nothing has changed: then what has ended is removed.
-constexpr Duration kDoubtEvery = std::chrono::seconds{60};
-// How long everything must have been shared until the log says so again: a master that goes and comes is one trouble.
-constexpr Duration kWellFor = std::chrono::seconds{1};
-// Fields that one script puts back or removes.
+constexpr Duration kPollEvery = std::chrono::milliseconds{500};
+// How often everything is read even if unchanged, so that expired fields are removed.
+constexpr Duration kFullReadEvery = std::chrono::seconds{60};
+// How long sharing must work before the recovery is logged: a master that fails and returns is one incident.
+constexpr Duration kHealthyFor = std::chrono::seconds{1};
+// Fields that one script call restores or removes.
 constexpr std::size_t kFieldsAtOnce = 500;
 
 void ignore(const Result<std::size_t>&) {}
@@ -30,9 +30,9 @@ RedisKnown::RedisKnown(Loop& loop, redis::Commands& commands, const std::string&
       commands_(commands),
       keeper_(keeper),
       log_(std::move(log)),
-      halves_{Half(Part::adjustments, SharedHash(commands, key_prefix + "adjust")),
-              Half(Part::entries, SharedHash(commands, key_prefix + "access"))} {
-  loop_.post([this] { look(); });
+      parts_{SharedPart(Part::adjustments, SharedHash(commands, key_prefix + "adjust")),
+             SharedPart(Part::entries, SharedHash(commands, key_prefix + "access"))} {
+  loop_.post([this] { poll(); });
 }
 
 void RedisKnown::put(Part part, Texts texts, Done done) {
@@ -50,12 +50,12 @@ void RedisKnown::remove(Part part, std::vector<std::string> names, Done done) {
 
 void RedisKnown::change(Part part, SharedHash::Change change, std::vector<std::string> words, Done done) {
   loop_.post([this, part, change, words = std::move(words), done = std::move(done)]() mutable {
-    halves_[static_cast<std::size_t>(part)].hash.change(
+    parts_[static_cast<std::size_t>(part)].hash.change(
         change, std::move(words), [done = std::move(done)](const Result<std::size_t>& count) {
           if (count) return done(count);
           const bool unknown = count.error().fault == Fault::timeout;
           done(Error{count.error().fault,
-                     count.error().detail + (unknown ? "; look whether the change was made, and repeat it if not"
+                     count.error().detail + (unknown ? "; check whether the change was made, and repeat it if not"
                                                      : "; nothing was changed")});
         });
   });
@@ -67,109 +67,109 @@ bool RedisKnown::wait(Duration at_most) {
   return complete_;
 }
 
-void RedisKnown::look() {
+void RedisKnown::poll() {
   const Time now = loop_.now().time;
-  if (now >= doubt_at_) {
-    doubt_at_ = now + kDoubtEvery;
-    for (Half& half : halves_) half.hash.doubt();
+  if (now >= full_read_at_) {
+    full_read_at_ = now + kFullReadEvery;
+    for (SharedPart& shared : parts_) shared.hash.invalidate();
   }
-  for (Half& half : halves_) look_at(half);
-  const bool first = std::ranges::all_of(halves_, &Half::read);
-  loop_.at(now + (first ? kLookEvery : kLookEvery / 20), [this] { look(); });
+  for (SharedPart& shared : parts_) poll_part(shared);
+  const bool first = std::ranges::all_of(parts_, &SharedPart::read);
+  loop_.at(now + (first ? kPollEvery : kPollEvery / 20), [this] { poll(); });
 }
 
-void RedisKnown::look_at(Half& half) {
-  if (half.busy || !commands_.is_up()) return;
-  half.busy = true;
-  if (!half.owed.empty()) return restore_missing(half);
-  half.hash.read([this, &half](const Result<SharedHash::News>& news) {
-    half.busy = false;
-    heard(half, news);
+void RedisKnown::poll_part(SharedPart& shared) {
+  if (shared.busy || !commands_.is_up()) return;
+  shared.busy = true;
+  if (!shared.missing.empty()) return restore_missing(shared);
+  shared.hash.read([this, &shared](const Result<SharedHash::ReadResult>& result) {
+    shared.busy = false;
+    take_result(shared, result);
   });
 }
 
-void RedisKnown::heard(Half& half, const Result<SharedHash::News>& news) {
-  if (!news) return complain(half, news.error());
-  half.troubled = false;
+void RedisKnown::take_result(SharedPart& shared, const Result<SharedHash::ReadResult>& result) {
+  if (!result) return log_failure(shared, result.error());
+  shared.failing = false;
   log_recovery();
-  if (!news->any) return;
-  if (news->lost) return put_back(half, news->texts);
-  apply_shared(half, news->texts);
+  if (!result->changed) return;
+  if (result->lost) return restore(shared, result->texts);
+  apply_shared(shared, result->texts);
 }
 
-// What we know and Redis does not: others may be doing the same, and whoever is first wins.
-void RedisKnown::put_back(Half& half, Texts texts) {
+// Restores the fields that Redis lost. Other servers may do the same; the first one wins.
+void RedisKnown::restore(SharedPart& shared, Texts texts) {
   std::size_t missing = 0;
-  for (auto& [name, text] : keeper_.texts(half.part, BootClock::wall())) {
+  for (auto& [name, text] : keeper_.texts(shared.part, BootClock::wall())) {
     if (!texts.emplace(name, text).second) continue;
-    if (missing++ % kFieldsAtOnce == 0) half.owed.emplace_back();
-    half.owed.back().push_back(name);
-    half.owed.back().push_back(text);
+    if (missing++ % kFieldsAtOnce == 0) shared.missing.emplace_back();
+    shared.missing.back().push_back(name);
+    shared.missing.back().push_back(text);
   }
   if (missing > 0) {
-    log_(LogLevel::warn, "Redis has lost " + std::to_string(missing) +
-                             (half.part == Part::adjustments ? " adjustments" : " access entries and blocks") +
-                             " that are in force here: they are put back");
+    log_(LogLevel::warn, "Redis lost " + std::to_string(missing) +
+                             (shared.part == Part::adjustments ? " adjustments" : " access entries and blocks") +
+                             "; restoring them");
   }
-  apply_shared(half, texts);
-  if (half.owed.empty()) return;
-  half.busy = true;
-  restore_missing(half);
+  apply_shared(shared, texts);
+  if (shared.missing.empty()) return;
+  shared.busy = true;
+  restore_missing(shared);
 }
 
-void RedisKnown::restore_missing(Half& half) {
-  half.hash.change(SharedHash::Change::fill, half.owed.back(), [this, &half](const Result<std::size_t>& count) {
-    half.busy = false;
-    if (!count) return complain(half, count.error());
-    half.owed.pop_back();
-    look_at(half);
-  });
+void RedisKnown::restore_missing(SharedPart& shared) {
+  shared.hash.change(SharedHash::Change::fill, shared.missing.back(),
+                     [this, &shared](const Result<std::size_t>& count) {
+                       shared.busy = false;
+                       if (!count) return log_failure(shared, count.error());
+                       shared.missing.pop_back();
+                       poll_part(shared);
+                     });
 }
 
-void RedisKnown::apply_shared(Half& half, const Texts& texts) {
+void RedisKnown::apply_shared(SharedPart& shared, const Texts& texts) {
   const Wall now = BootClock::wall();
-  const std::vector<Ended> all_ended = keeper_.apply_shared(half.part, texts, now);
-  half.read = true;
-  if (std::ranges::all_of(halves_, &Half::read)) {
+  const std::vector<Expired> all_expired = keeper_.apply_shared(shared.part, texts, now);
+  shared.read = true;
+  if (std::ranges::all_of(parts_, &SharedPart::read)) {
     const std::lock_guard lock(mutex_);
     complete_ = true;
     changed_.notify_all();
   }
-  // By Redis's clock too, so that a server whose own is ahead removes nothing early.
+  // Also checked against Redis's clock, so that a server whose clock is ahead does not remove fields early.
   std::vector<std::string> words;
-  for (const Ended& ended : all_ended) {
-    if (words.size() == 3 * kFieldsAtOnce) break;  // the rest another time
-    const auto seconds = std::chrono::ceil<std::chrono::seconds>(ended.expires).time_since_epoch().count();
-    words.insert(words.end(), {ended.name, texts.at(ended.name), std::to_string(seconds)});
+  for (const Expired& expired : all_expired) {
+    if (words.size() == 3 * kFieldsAtOnce) break;  // the rest with a later read
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(expired.expires).time_since_epoch().count();
+    words.insert(words.end(), {expired.name, texts.at(expired.name), std::to_string(seconds)});
   }
-  if (!words.empty()) half.hash.change(SharedHash::Change::finish, std::move(words), ignore);
+  if (!words.empty()) shared.hash.change(SharedHash::Change::finish, std::move(words), ignore);
 }
 
-void RedisKnown::complain(Half& half, const Error& error) {
-  half.troubled = true;
-  well_since_ = Time{};
-  // That Redis is away others tell.
+void RedisKnown::log_failure(SharedPart& shared, const Error& error) {
+  shared.failing = true;
+  healthy_since_ = Time{};
+  // An outage of Redis is logged elsewhere.
   if (!commands_.is_up()) return;
   {
     const std::lock_guard lock(mutex_);
     refused_ = true;
     changed_.notify_all();
   }
-  const bool told = std::ranges::find(complaints_, error.detail) != complaints_.end();
-  if (told || complaints_.size() >= bounds::redis_causes_max) return;
-  complaints_.push_back(error.detail);
+  const bool logged = std::ranges::find(logged_errors_, error.detail) != logged_errors_.end();
+  if (logged || logged_errors_.size() >= bounds::redis_causes_max) return;
+  logged_errors_.push_back(error.detail);
   log_(LogLevel::warn,
-       "adjustments and access lists are not shared through Redis now, those that are known stay in force: " +
-           error.detail);
+       "adjustments and access lists not shared through Redis, keeping the known ones: " + error.detail);
 }
 
 void RedisKnown::log_recovery() {
-  if (complaints_.empty() || std::ranges::any_of(halves_, &Half::troubled)) return;
+  if (logged_errors_.empty() || std::ranges::any_of(parts_, &SharedPart::failing)) return;
   const Time now = loop_.now().time;
-  if (well_since_ == Time{}) well_since_ = now;
-  if (now - well_since_ < kWellFor) return;
-  complaints_.clear();
-  log_(LogLevel::info, "adjustments and access lists are shared through Redis again");
+  if (healthy_since_ == Time{}) healthy_since_ = now;
+  if (now - healthy_since_ < kHealthyFor) return;
+  logged_errors_.clear();
+  log_(LogLevel::info, "adjustments and access lists shared through Redis again");
 }
 
 }  // namespace weir

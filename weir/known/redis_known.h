@@ -1,9 +1,10 @@
-// What servers on one Redis know together: the hashes `adjust` and `access` under the prefix, looked at twice a second.
+// Adjustments and access entries that servers share on one Redis: the hashes `adjust` and `access` under the key
+// prefix, checked twice a second.
 //
-// If Redis has lost some of it, because it was restarted empty or a replica took over, every server puts back what it
-// knows: an operator's deny list does not end with a Redis.
+// If Redis loses some of them, because it was restarted empty or a replica took over, every server restores what it
+// has: an operator's deny list survives a Redis restart.
 //
-// Thread safety: KnownShare's and wait(); everything else happens in the desk's loop.
+// Thread safety: put(), remove() and wait() may be called from any thread; everything else runs on the admin loop.
 #pragma once
 
 #include <array>
@@ -28,50 +29,50 @@ class RedisKnown final : public KnownShare {
  public:
   using Log = std::function<void(LogLevel, std::string_view)>;
 
-  // The loop, which may run already, the store of that loop and the keeper must outlive it.
+  // The loop, the store of that loop and the keeper must outlive it. The loop may already be running.
   RedisKnown(Loop& loop, redis::Commands& commands, const std::string& key_prefix, KnownKeeper& keeper, Log log);
 
   void put(Part part, Texts texts, Done done) override;
   void remove(Part part, std::vector<std::string> names, Done done) override;
 
-  // Until everything was read for the first time, at most that long. False: it was not.
+  // Waits until everything was read once, at most `at_most`. Returns false on timeout or if Redis refuses.
   bool wait(Duration at_most);
 
  private:
-  struct Half {
-    Half(Part which, redis::SharedHash shared) : part(which), hash(std::move(shared)) {}
+  struct SharedPart {
+    SharedPart(Part which, redis::SharedHash on_redis) : part(which), hash(std::move(on_redis)) {}
 
     Part part;
     redis::SharedHash hash;
     bool busy = false;
-    bool troubled = false;                       // the last answer was an error
-    bool read = false;                           // once at least
-    std::vector<std::vector<std::string>> owed;  // to be put back, before anything is read again
+    bool failing = false;                           // the last reply was an error
+    bool read = false;                              // at least once
+    std::vector<std::vector<std::string>> missing;  // to be restored before the next read
   };
 
   void change(Part part, redis::SharedHash::Change change, std::vector<std::string> words, Done done);
-  void look();
-  void look_at(Half& half);
-  void heard(Half& half, const Result<redis::SharedHash::News>& news);
-  void put_back(Half& half, Texts texts);
-  void restore_missing(Half& half);
-  void apply_shared(Half& half, const Texts& texts);
-  void complain(Half& half, const Error& error);
+  void poll();
+  void poll_part(SharedPart& shared);
+  void take_result(SharedPart& shared, const Result<redis::SharedHash::ReadResult>& result);
+  void restore(SharedPart& shared, Texts texts);
+  void restore_missing(SharedPart& shared);
+  void apply_shared(SharedPart& shared, const Texts& texts);
+  void log_failure(SharedPart& shared, const Error& error);
   void log_recovery();
 
   Loop& loop_;
   redis::Commands& commands_;
   KnownKeeper& keeper_;
   Log log_;
-  std::array<Half, 2> halves_;
-  Time doubt_at_{};
-  std::vector<std::string> complaints_;  // told since all was well for a while
-  Time well_since_{};                    // Time{}: it is not
+  std::array<SharedPart, 2> parts_;
+  Time full_read_at_{};
+  std::vector<std::string> logged_errors_;  // since the last recovery
+  Time healthy_since_{};                    // Time{}: failing
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool complete_ = false;
-  bool refused_ = false;  // Redis is there, and does not let us
+  bool refused_ = false;  // Redis is up but refuses our commands
 };
 
 }  // namespace weir

@@ -11,13 +11,13 @@ namespace weir {
 namespace {
 
 void skip(SharedSnapshot& snapshot, const std::string& name, std::string_view why) {
-  if (snapshot.skipped++ == 0) snapshot.first_skipped = quote(name) + " is refused, because " + std::string(why);
+  if (snapshot.skipped++ == 0) snapshot.first_skipped = quote(name) + ": " + std::string(why);
 }
 
-Wall end_of(const Adjustment& adjustment) {
+Wall expiry_of(const Adjustment& adjustment) {
   return adjustment.expires;
 }
-Wall end_of(const AccessEntry& entry) {
+Wall expiry_of(const AccessEntry& entry) {
   return entry.expires.value_or(Wall::max());
 }
 
@@ -25,9 +25,9 @@ template <class Value>
 void take(SharedSnapshot& snapshot, std::map<std::string, Value>& all, std::size_t max, const std::string& name,
           std::string key, Value value, Wall now) {
   if (!value.live(now)) {
-    snapshot.ended.push_back({name, end_of(value)});
+    snapshot.expired.push_back({name, expiry_of(value)});
   } else if (all.size() >= max) {
-    skip(snapshot, name, "there are too many");
+    skip(snapshot, name, "there are too many items");
   } else {
     all.emplace(std::move(key), std::move(value));
   }
@@ -35,7 +35,7 @@ void take(SharedSnapshot& snapshot, std::map<std::string, Value>& all, std::size
 
 }  // namespace
 
-// Names of limits have no ':', so no two pairs share a text.
+// Limit names contain no ':', so the result is unique.
 std::string adjustment_name(std::string_view limit, std::string_view id) {
   return std::string(limit).append(":").append(id);
 }
@@ -45,7 +45,7 @@ std::string block_name(const AccessEntry& entry) {
 }
 
 SharedSnapshot read_shared_snapshot(KnownShare::Part part, const KnownShare::Texts& all, Wall now) {
-  constexpr std::string_view kMisnamed = "its name and its text do not fit";
+  constexpr std::string_view kMisnamed = "its name does not match its content";
   SharedSnapshot snapshot;
   for (const auto& [name, text] : all) {
     Result<KnownLine> line = parse_line(text);

@@ -1,4 +1,4 @@
-// What a server learns from those that it shares with: all texts of one part, read and sorted out.
+// The content of one part of the share, parsed and sorted by kind.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@
 
 namespace weir {
 
-// How the share names an adjustment, and a block beside an operator's entry for the same client (selector_of()).
+// The names in the share of an adjustment, and of a block, which differs from that of an operator's entry for the same
+// client (selector_of()).
 std::string adjustment_name(std::string_view limit, std::string_view id);
 std::string block_name(const AccessEntry& entry);
 
@@ -21,10 +22,10 @@ struct SharedSnapshot {
   std::map<std::string, Adjustment> adjustments;  // by adjustment_name()
   std::map<std::string, AccessEntry> entries;     // by selector_of()
   std::map<std::string, AccessEntry> blocks;      // the same
-  std::vector<KnownShare::Ended> ended;
-  // What is damaged, foreign, under another's name or beyond the bounds of what may be in force.
+  std::vector<KnownShare::Expired> expired;
+  // Items that are damaged, unknown, misnamed or beyond the limits.
   std::size_t skipped = 0;
-  std::string first_skipped;  // and why
+  std::string first_skipped;  // its name and why
 };
 
 SharedSnapshot read_shared_snapshot(KnownShare::Part part, const KnownShare::Texts& all, Wall now);

@@ -28,8 +28,8 @@ AccessEntry deny(std::string apikey, std::optional<Wall> expires = {}) {
   return entry;
 }
 
-// What servers share, in this process: calls are kept until the test lets them through.
-struct Shared final : KnownShare {
+// An in-process share. Calls wait until the test calls let_through().
+struct FakeShare final : KnownShare {
   Texts parts[2];
   bool away = false;
   std::vector<std::function<void()>> waiting;
@@ -59,25 +59,25 @@ struct Shared final : KnownShare {
   }
 };
 
-TEST(SharedSnapshot, TellsEntriesFromBlocksAndWhatHasEnded) {
+TEST(SharedSnapshot, SeparatesEntriesBlocksAndExpiredItems) {
   const AccessEntry entry = deny("K");
   const AccessEntry block = deny("K", kNow + 1min);
-  const AccessEntry ended = deny("L", kNow);
+  const AccessEntry expired = deny("L", kNow);
   const SharedSnapshot snapshot = read_shared_snapshot(Part::entries,
                                                        {{selector_of(entry), print_line(entry)},
                                                         {block_name(block), print_line(block, true)},
-                                                        {selector_of(ended), print_line(ended)}},
+                                                        {selector_of(expired), print_line(expired)}},
                                                        kNow);
   ASSERT_EQ(snapshot.entries.size(), 1u);
   ASSERT_EQ(snapshot.blocks.size(), 1u);
   EXPECT_EQ(snapshot.blocks.begin()->second, block);
-  ASSERT_EQ(snapshot.ended.size(), 1u);
-  EXPECT_EQ(snapshot.ended[0].name, selector_of(ended));
-  EXPECT_EQ(snapshot.ended[0].expires, kNow);
+  ASSERT_EQ(snapshot.expired.size(), 1u);
+  EXPECT_EQ(snapshot.expired[0].name, selector_of(expired));
+  EXPECT_EQ(snapshot.expired[0].expires, kNow);
   EXPECT_EQ(snapshot.skipped, 0u);
 }
 
-TEST(SharedSnapshot, SkipsWhatIsDamagedMisnamedOrInTheWrongPart) {
+TEST(SharedSnapshot, SkipsDamagedMisnamedAndMisplacedItems) {
   const std::string line = print_line(adjustment("7"));
   const KnownShare::Texts texts = {{"orders:7", line}, {"orders:8", line}, {"orders:9", "nonsense"}};
   EXPECT_EQ(read_shared_snapshot(Part::adjustments, texts, kNow).adjustments.size(), 1u);
@@ -86,7 +86,7 @@ TEST(SharedSnapshot, SkipsWhatIsDamagedMisnamedOrInTheWrongPart) {
   EXPECT_FALSE(read_shared_snapshot(Part::entries, texts, kNow).first_skipped.empty());
 }
 
-TEST(SharedSnapshot, TakesAsManyAdjustmentsAsMayBeInForceAndNotOneMore) {
+TEST(SharedSnapshot, LimitsTheNumberOfAdjustments) {
   KnownShare::Texts texts;
   for (std::size_t i = 0; i < bounds::adjustments_max; ++i) {
     const Adjustment one = adjustment(std::to_string(i));
@@ -99,34 +99,34 @@ TEST(SharedSnapshot, TakesAsManyAdjustmentsAsMayBeInForceAndNotOneMore) {
   EXPECT_EQ(snapshot.skipped, 1u);
 }
 
-TEST(SharedKnown, AChangeIsInForceWhenTheShareHasTakenItAndNotOtherwise) {
-  Shared share;
+TEST(SharedKnown, ChangeIsInForceOnlyIfTheShareAcceptsIt) {
+  FakeShare share;
   KnownKeeper keeper;
   keeper.share_with(share);
-  std::vector<Result<bool>> told;
-  const auto tell = [&](const Result<bool>& changed) { told.push_back(changed); };
-  keeper.adjust(adjustment("7"), kNow, tell);
-  keeper.add(deny("K"), kNow, tell);
-  EXPECT_TRUE(told.empty());
+  std::vector<Result<bool>> results;
+  const auto record = [&](const Result<bool>& changed) { results.push_back(changed); };
+  keeper.adjust(adjustment("7"), kNow, record);
+  keeper.add(deny("K"), kNow, record);
+  EXPECT_TRUE(results.empty());
   EXPECT_TRUE(keeper.adjustments(kNow).empty());
   share.let_through();
-  ASSERT_EQ(told.size(), 2u);
-  EXPECT_TRUE(told[0] && told[1]);
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_TRUE(results[0] && results[1]);
   EXPECT_EQ(keeper.adjustments(kNow).size(), 1u);
   EXPECT_EQ(keeper.entries(List::deny, kNow).size(), 1u);
   share.away = true;
-  keeper.unadjust("orders", "7", kNow, tell);
-  keeper.remove(deny("K"), kNow, tell);
-  keeper.adjust(adjustment("8"), kNow, tell);
+  keeper.unadjust("orders", "7", kNow, record);
+  keeper.remove(deny("K"), kNow, record);
+  keeper.adjust(adjustment("8"), kNow, record);
   share.let_through();
-  ASSERT_EQ(told.size(), 5u);
-  for (std::size_t i = 2; i < 5; ++i) EXPECT_EQ(told[i].error().fault, Fault::unavailable);
+  ASSERT_EQ(results.size(), 5u);
+  for (std::size_t i = 2; i < 5; ++i) EXPECT_EQ(results[i].error().fault, Fault::unavailable);
   EXPECT_EQ(keeper.adjustments(kNow).size(), 1u);
   EXPECT_EQ(keeper.entries(List::deny, kNow).size(), 1u);
 }
 
-TEST(SharedKnown, WhatOneChangesTheOtherLearns) {
-  Shared share;
+TEST(SharedKnown, ChangeOnOneServerReachesTheOther) {
+  FakeShare share;
   KnownKeeper one;
   KnownKeeper two;
   one.share_with(share);
@@ -135,14 +135,14 @@ TEST(SharedKnown, WhatOneChangesTheOtherLearns) {
   one.add(deny("K"), kNow, ignore);
   one.block(deny("L", kNow + 1min));
   one.tick(kNow);
-  EXPECT_EQ(one.entries(List::deny, kNow).size(), 1u) << "a block waits for nobody";
+  EXPECT_EQ(one.entries(List::deny, kNow).size(), 1u) << "a block does not wait for the share";
   share.let_through();
   share.teach(two);
   EXPECT_EQ(two.entries(List::deny, kNow), one.entries(List::deny, kNow));
   EXPECT_EQ(two.known().current()->blocks().entries().size(), 1u);
   const std::uint64_t version = two.known().version();
   share.teach(two);
-  EXPECT_EQ(two.known().version(), version) << "nothing new is not published";
+  EXPECT_EQ(two.known().version(), version) << "an unchanged state is not published";
   bool found = false;
   two.remove(deny("L"), kNow, [&](const Result<bool>& changed) { found = *changed; });
   share.let_through();
@@ -151,8 +151,8 @@ TEST(SharedKnown, WhatOneChangesTheOtherLearns) {
   EXPECT_EQ(one.entries(List::deny, kNow).size(), 1u);
 }
 
-TEST(SharedKnown, BlocksThatCouldNotBeToldStayAndAreToldLater) {
-  Shared share;
+TEST(SharedKnown, KeepsBlocksThatCouldNotBeSharedAndSharesThemLater) {
+  FakeShare share;
   share.away = true;
   KnownKeeper keeper;
   keeper.share_with(share);
@@ -161,27 +161,27 @@ TEST(SharedKnown, BlocksThatCouldNotBeToldStayAndAreToldLater) {
   keeper.tick(now);
   share.let_through();
   keeper.apply_shared(Part::entries, {}, now);
-  EXPECT_EQ(keeper.entries(List::deny, now).size(), 1u) << "the others know nothing of it yet";
+  EXPECT_EQ(keeper.entries(List::deny, now).size(), 1u) << "it is not shared yet";
   share.away = false;
   keeper.tick(now);
   share.let_through();
-  EXPECT_TRUE(share.parts[1].empty()) << "not at once again";
+  EXPECT_TRUE(share.parts[1].empty()) << "not retried at once";
   keeper.tick(now + 1min);
   share.let_through();
   EXPECT_EQ(share.parts[1].size(), 1u);
   EXPECT_EQ(keeper.texts(Part::entries, now), share.parts[1]);
   keeper.apply_shared(Part::entries, {}, now);
-  EXPECT_TRUE(keeper.entries(List::deny, now).empty()) << "told, and ended by somebody";
+  EXPECT_TRUE(keeper.entries(List::deny, now).empty()) << "shared, then removed by another server";
 }
 
-TEST(SharedKnown, ComplainsOnceOfWhatItCannotRead) {
-  std::vector<std::string> said;
-  KnownKeeper keeper(nullptr, [&](std::string_view sentence) { said.emplace_back(sentence); });
+TEST(SharedKnown, LogsUnreadableItemsOnce) {
+  std::vector<std::string> logged;
+  KnownKeeper keeper(nullptr, [&](std::string_view message) { logged.emplace_back(message); });
   for (int i = 0; i < 3; ++i) keeper.apply_shared(Part::adjustments, {{"orders:7", "nonsense"}}, kNow);
-  ASSERT_EQ(said.size(), 1u);
-  EXPECT_NE(said[0].find("orders:7"), std::string::npos);
+  ASSERT_EQ(logged.size(), 1u);
+  EXPECT_NE(logged[0].find("orders:7"), std::string::npos);
   keeper.apply_shared(Part::adjustments, {}, kNow);
-  EXPECT_EQ(said.size(), 1u);
+  EXPECT_EQ(logged.size(), 1u);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// For tests: an authority that issues certificates, so that none has to lie in the tree and expire there.
+// For tests: an authority that issues certificates, so that the tree contains none that could expire.
 #pragma once
 
 #include <openssl/bio.h>
@@ -34,7 +34,7 @@ class Authority {
     return print([&](BIO* to) { PEM_write_bio_X509(to, certificate_.get()); });
   }
 
-  // `names` as OpenSSL writes them: "DNS:a.test,DNS:*.b.test,IP:127.0.0.1". The chain is the authority's certificate.
+  // `names` in OpenSSL's syntax: "DNS:a.test,DNS:*.b.test,IP:127.0.0.1". The chain is the authority's certificate.
   Pem issue(const std::string& names, int from_days = 0, int to_days = 30) const {
     const Key key(EVP_EC_gen("P-256"), EVP_PKEY_free);
     const Certificate certificate = make("Test certificate", names, key.get(), certificate_.get(), from_days, to_days);
@@ -46,7 +46,7 @@ class Authority {
   using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
   using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 
-  // Without an issuer it is its own, and an authority.
+  // Without an issuer the certificate is self-signed and an authority.
   Certificate make(const std::string& subject, const std::string& names, EVP_PKEY* key, const X509* issuer,
                    int from_days, int to_days) const {
     Certificate made(X509_new(), X509_free);
@@ -85,7 +85,7 @@ class Authority {
   Certificate certificate_;
 };
 
-// A folder for a test's certificates that goes when it does.
+// A temporary folder for a test's certificates.
 class CertificateFolder {
  public:
   CertificateFolder() {
@@ -97,7 +97,7 @@ class CertificateFolder {
   CertificateFolder& operator=(const CertificateFolder&) = delete;
   ~CertificateFolder() { std::filesystem::remove_all(path_); }
 
-  // Replaces the file as careful programs do, and names it.
+  // Replaces the file atomically and returns its path.
   std::string write(const std::string& name, const std::string& text) const {
     const std::filesystem::path path = path_ / name;
     std::ofstream(path.string() + ".new") << text;

@@ -16,13 +16,13 @@
 namespace weir {
 namespace {
 
-// Handlers told in one turn. More wait for the next, so that timers and the batch have their turn too.
+// Handlers called in one turn. The rest wait for the next turn, so that timers and the batch run in between.
 constexpr int kReadyMax = 256;
-// How old a reading may get while a turn works.
+// Maximum age of a clock reading within a turn.
 constexpr Duration kReadingAgeMax = std::chrono::microseconds{100};
-// Handlers between two looks at how old it is: a look costs a hundredth of what a request does.
+// Handlers between two checks of that age: a check costs about 1% of a request.
 constexpr std::size_t kHandlersPerReading = 8;
-// Longest sleep; only bounds how long a lost wake-up could go unnoticed.
+// Longest sleep. Limits how long a lost wake-up could go unnoticed.
 constexpr Duration kSleepMax = std::chrono::seconds{60};
 
 }  // namespace
@@ -35,7 +35,7 @@ Result<std::unique_ptr<Loop>> Loop::make(const Clock& clock) {
   event.events = EPOLLIN;
   event.data.ptr = nullptr;
   if (!loop->epoll_ || !loop->wakeup_ || epoll_ctl(loop->epoll_.fd(), EPOLL_CTL_ADD, loop->wakeup_.fd(), &event) != 0) {
-    return Error{Fault::unavailable, std::string("cannot make an event loop: ") + std::strerror(errno)};
+    return Error{Fault::unavailable, std::string("cannot create an event loop: ") + std::strerror(errno)};
   }
   loop->now_ = clock.now();
   return loop;
@@ -46,7 +46,7 @@ Result<void> Loop::watch(int fd, std::uint32_t events, Handler& handler) {
   event.events = events;
   event.data.ptr = &handler;
   if (epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, fd, &event) == 0) return {};
-  return Error{Fault::unavailable, std::string("cannot watch a descriptor: ") + std::strerror(errno)};
+  return Error{Fault::unavailable, "cannot watch descriptor " + std::to_string(fd) + ": " + std::strerror(errno)};
 }
 
 void Loop::change(int fd, std::uint32_t events, Handler& handler) {
@@ -83,7 +83,7 @@ void Loop::post(std::function<void()> work) {
     posted_.push_back(std::move(work));
   }
   const std::uint64_t one = 1;
-  (void)!write(wakeup_.fd(), &one, sizeof one);  // full means that it is awake already
+  (void)!write(wakeup_.fd(), &one, sizeof one);  // a full counter means a wake-up is already pending
 }
 
 void Loop::stop() noexcept {
@@ -110,7 +110,7 @@ void Loop::run() {
       posted |= event.data.ptr == nullptr;
       if (event.data.ptr != nullptr) ready_.push_back({static_cast<Handler*>(event.data.ptr), event.events});
     }
-    // Behind the list: a timer may destroy a handler, and forget() must find it there.
+    // Timers run after the list is filled: a timer may destroy a handler, and forget() must find it in the list.
     run_timers();
     if (posted) run_posted();
     for (std::size_t i = 0; i < ready_.size(); ++i) {
@@ -123,7 +123,7 @@ void Loop::run() {
 }
 
 void Loop::run_timers() {
-  // What a timer sets for now or earlier runs in the next turn: this one ends.
+  // A timer that is set for now or earlier during this turn runs in the next one, so that this turn ends.
   const TimerId until = next_timer_;
   while (!due_.empty() && due_.begin()->first <= now_.time && due_.begin()->second < until) {
     const auto timer = timers_.find(due_.begin()->second);

@@ -1,9 +1,9 @@
-// The event loop: one thread, one epoll, everything ready handled in turns. No domain words.
+// The event loop of one thread, on epoll.
 //
-// A turn: wait; read the clock once; run the timers that are due; tell each handler what is ready; then run the
-// end-of-turn hook, where work collected during the turn is done as one batch.
+// One turn: wait for events, read the clock once, run due timers, call the handlers of ready descriptors, then run the
+// end-of-turn hook, which handles the work collected during the turn as one batch.
 //
-// Thread safety: none, but stop() and post(), which any thread may call; stop() also from a signal handler.
+// Thread safety: none, except stop() and post(), which any thread may call. stop() is async-signal-safe.
 #pragma once
 
 #include <atomic>
@@ -27,33 +27,35 @@ class Loop {
   class Handler {
    public:
     virtual ~Handler() = default;
-    // EPOLLIN, EPOLLOUT, EPOLLHUP, … as epoll gives them. May forget() and destroy any handler, itself included.
+    // `events` is the epoll event mask (EPOLLIN, EPOLLOUT, EPOLLHUP, …). May forget() and destroy any handler,
+    // including itself.
     virtual void ready(std::uint32_t events) = 0;
   };
-  using TimerId = std::uint64_t;  // 0: none
+  using TimerId = std::uint64_t;  // 0 is no timer
 
   // The clock must outlive the loop.
   static Result<std::unique_ptr<Loop>> make(const Clock& clock);
 
   Result<void> watch(int fd, std::uint32_t events, Handler& handler);
   void change(int fd, std::uint32_t events, Handler& handler);
-  // Before the descriptor is closed. What was ready for it in this turn is dropped.
+  // Stops watching `fd`. Call it before the descriptor is closed. Drops events of this turn that the handler has not
+  // received yet.
   void forget(int fd, Handler& handler);
 
   TimerId at(Time when, std::function<void()> run);
   void cancel(TimerId id);
 
-  // Runs in the loop's thread, in a later turn.
+  // Runs `work` on the loop's thread in a later turn.
   void post(std::function<void()> work);
   void on_end_of_turn(std::function<void()> hook) { end_of_turn_ = std::move(hook); }
 
-  // Until stop().
+  // Returns after stop().
   void run();
   void stop() noexcept;
 
-  // This turn's reading; taken again when a turn has worked for more than 100 µs.
+  // Returns this turn's clock reading. Reads the clock again once a turn has run for more than 100 µs.
   Now now() noexcept;
-  // The last reading that was taken, without a look at the clock: a few handlers old.
+  // Returns the last clock reading without reading the clock. It can be a few handlers old.
   Now reading() const noexcept { return now_; }
 
  private:

@@ -23,7 +23,7 @@ class LoopTest : public testing::Test {
   std::unique_ptr<Loop> loop_ = std::move(*Loop::make(clock_));
 };
 
-TEST_F(LoopTest, RunsTimersInOrderAndNotTheCancelledOnes) {
+TEST_F(LoopTest, RunsTimersInOrderAndSkipsCancelledOnes) {
   std::vector<int> ran;
   const Time now = clock_.time();
   loop_->at(now + 2ms, [&] { ran.push_back(2); });
@@ -35,7 +35,7 @@ TEST_F(LoopTest, RunsTimersInOrderAndNotTheCancelledOnes) {
   EXPECT_EQ(ran, (std::vector<int>{1, 2}));
 }
 
-TEST_F(LoopTest, ATimerThatSetsItselfForNowDoesNotHoldTheLoop) {
+TEST_F(LoopTest, TimerThatReschedulesItselfForNowDoesNotBlockTheLoop) {
   int runs = 0;
   std::function<void()> again = [&] {
     if (++runs == 100) loop_->stop();
@@ -49,7 +49,7 @@ TEST_F(LoopTest, ATimerThatSetsItselfForNowDoesNotHoldTheLoop) {
   EXPECT_EQ(turns, 100);
 }
 
-TEST_F(LoopTest, PostedWorkRunsInTheLoopsThread) {
+TEST_F(LoopTest, RunsPostedWorkOnTheLoopThread) {
   std::thread::id where;
   std::thread other([&] {
     loop_->post([&] {
@@ -62,7 +62,7 @@ TEST_F(LoopTest, PostedWorkRunsInTheLoopsThread) {
   EXPECT_EQ(where, std::this_thread::get_id());
 }
 
-TEST_F(LoopTest, AHandlerForgottenInItsTurnIsNotCalled) {
+TEST_F(LoopTest, DoesNotCallAHandlerForgottenInTheSameTurn) {
   int pair[2];
   int other[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -93,7 +93,7 @@ TEST_F(LoopTest, AHandlerForgottenInItsTurnIsNotCalled) {
   for (const int fd : {pair[0], pair[1], other[0], other[1]}) close(fd);
 }
 
-TEST(AddressParse, TakesHostsPortsAndPaths) {
+TEST(AddressParse, AcceptsHostsPortsAndPaths) {
   EXPECT_EQ(*Address::parse("127.0.0.1:8080"), (Address{"127.0.0.1", 8080, {}}));
   EXPECT_EQ(*Address::parse("[::1]:0"), (Address{"::1", 0, {}}));
   EXPECT_EQ(*Address::parse("localhost:65535"), (Address{"127.0.0.1", 65535, {}}));
@@ -102,7 +102,7 @@ TEST(AddressParse, TakesHostsPortsAndPaths) {
     EXPECT_EQ(Address::parse(text)->print(), text);
 }
 
-TEST(AddressParse, RefusesWithASentence) {
+TEST(AddressParse, ExplainsWhyAnAddressIsInvalid) {
   const auto refusal = [](const char* text) { return Address::parse(text).error().detail; };
   EXPECT_EQ(refusal("8080"), "address \"8080\" has no port: write host:port or unix:/path");
   EXPECT_EQ(refusal("127.0.0.1:65536"), "address \"127.0.0.1:65536\" needs a port from 0 to 65535");
@@ -126,7 +126,7 @@ TEST(Sockets, ListenAcceptAndConnectOnAFreePort) {
   EXPECT_TRUE(connect_error(client, bound));
 }
 
-TEST(Sockets, AStaleUnixSocketIsReplacedALiveOneIsNot) {
+TEST(Sockets, ReplacesAStaleUnixSocketButNotALiveOne) {
   const Address address{{}, 0, testing::TempDir() + "weir_socket_test_" + std::to_string(getpid())};
   { const Socket gone = std::move(*listen_on(address)); }
   const Socket live = std::move(*listen_on(address));
@@ -145,7 +145,7 @@ class UnixSocketPath : public testing::Test {
   const Address address_{{}, 0, testing::TempDir() + "weir_socket_path_" + std::to_string(getpid())};
 };
 
-TEST_F(UnixSocketPath, APathThatIsNotASocketIsRefusedAndKept) {
+TEST_F(UnixSocketPath, RefusesAPathThatIsNotASocketAndKeepsTheFile) {
   std::ofstream(address_.path) << "precious";
   const auto refused = listen_on(address_);
   ASSERT_FALSE(refused);
@@ -156,13 +156,13 @@ TEST_F(UnixSocketPath, APathThatIsNotASocketIsRefusedAndKept) {
   EXPECT_EQ(kept, "precious");
 }
 
-TEST_F(UnixSocketPath, IsRemovedByTheProcessThatBoundIt) {
+TEST_F(UnixSocketPath, RemovedByTheProcessThatBoundIt) {
   const Socket socket = std::move(*listen_on(address_));
   { const SocketFile file(address_.path); }
   EXPECT_FALSE(exists());
 }
 
-TEST_F(UnixSocketPath, OfASuccessorIsKept) {
+TEST_F(UnixSocketPath, KeptWhenASuccessorHasReplacedIt) {
   Socket old = std::move(*listen_on(address_));
   std::optional<SocketFile> file(std::in_place, address_.path);
   old = Socket();

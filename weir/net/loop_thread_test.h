@@ -1,4 +1,4 @@
-// For tests: a loop that runs in a thread of its own.
+// For tests: a loop that runs on its own thread.
 #pragma once
 
 #include <future>
@@ -20,7 +20,7 @@ class LoopThread {
 
   Loop& loop() noexcept { return *loop_; }
 
-  // Runs it in the loop's thread and waits for what it returns.
+  // Runs `work` on the loop's thread and returns its result.
   template <class Work>
   auto run(Work work) {
     std::packaged_task<decltype(work())()> task(std::move(work));

@@ -19,7 +19,7 @@
 namespace weir {
 namespace {
 
-// Threads that ask the system: one name that hangs must not hold up all others.
+// Resolver threads. More than one, so that a lookup that hangs does not block all others.
 constexpr int kThreadsMax = 4;
 
 }  // namespace
@@ -69,7 +69,7 @@ Result<std::vector<Address>> look_up(const Target& target) {
   const int failure = getaddrinfo(target.host.c_str(), nullptr, &hints, &found);
   if (failure != 0) {
     const Fault fault = failure == EAI_NONAME ? Fault::unknown : Fault::unavailable;
-    return Error{fault, "cannot find the address of " + target.host + ": " + gai_strerror(failure)};
+    return Error{fault, "cannot resolve " + target.host + ": " + gai_strerror(failure)};
   }
   std::vector<Address> addresses;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
@@ -80,7 +80,7 @@ Result<std::vector<Address>> look_up(const Target& target) {
     if (addresses.size() == bounds::resolved_addresses_max) break;
   }
   freeaddrinfo(found);
-  if (addresses.empty()) return Error{Fault::unknown, "the name " + target.host + " has no address"};
+  if (addresses.empty()) return Error{Fault::unknown, "cannot resolve " + target.host + ": it has no address"};
   return addresses;
 }
 
@@ -90,14 +90,15 @@ struct LookupState {
   Loop& loop;
   const Target target;
   const Resolver::Done done;
-  // Whoever posts to the loop holds this, and so does whoever cancels: behind a cancelled lookup the loop may end.
+  // Held while posting to the loop and while canceling: once a lookup is canceled, nothing posts to its loop, which
+  // may then be destroyed.
   std::mutex mutex;
   std::atomic<bool> cancelled{false};
 };
 
 namespace {
 
-void tell(const std::shared_ptr<LookupState>& state, Result<std::vector<Address>> result) {
+void post_result(const std::shared_ptr<LookupState>& state, Result<std::vector<Address>> result) {
   const std::lock_guard lock(state->mutex);
   if (state->cancelled) return;
   state->loop.post([state, result = std::move(result)] {
@@ -137,12 +138,12 @@ std::unique_ptr<Resolver::Lookup> Resolver::resolve(Loop& loop, Target target, D
   auto state = std::make_shared<LookupState>(loop, std::move(target), std::move(done));
   auto lookup = std::make_unique<Lookup>(state);
   const auto refuse = [&](const std::string& why) {
-    tell(state, Error{Fault::unavailable, "cannot look up " + state->target.host + ": " + why});
+    post_result(state, Error{Fault::unavailable, "cannot resolve " + state->target.host + ": " + why});
   };
   const std::lock_guard lock(shared_->mutex);
   std::erase_if(shared_->waiting, [](const auto& one) { return one->cancelled.load(); });
   if (shared_->waiting.size() >= bounds::lookups_max) {
-    refuse("too many names wait for their addresses");
+    refuse(std::to_string(bounds::lookups_max) + " lookups are already waiting");
     return lookup;
   }
   if (shared_->idle <= static_cast<int>(shared_->waiting.size()) && shared_->threads < kThreadsMax) {
@@ -151,7 +152,7 @@ std::unique_ptr<Resolver::Lookup> Resolver::resolve(Loop& loop, Target target, D
       ++shared_->threads;
     } catch (const std::system_error&) {
       if (shared_->threads == 0) {
-        refuse("no thread to ask the system");
+        refuse("cannot start a resolver thread");
         return lookup;
       }
     }
@@ -172,7 +173,7 @@ void Resolver::work(const std::shared_ptr<Shared>& shared) {
     shared->waiting.pop_front();
     if (state->cancelled) continue;
     lock.unlock();
-    tell(state, shared->function(state->target));
+    post_result(state, shared->function(state->target));
     lock.lock();
   }
 }

@@ -1,5 +1,5 @@
-// Names to addresses without making a loop wait: the system's resolver (/etc/hosts, DNS, whatever the machine is told
-// to use) may take many seconds and can only be asked blocking, so a few threads of its own ask it.
+// Resolves host names without blocking an event loop. The system resolver (/etc/hosts, DNS, …) is blocking and can take
+// many seconds, so a few dedicated threads call it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace weir {
 
-// Somewhere to connect to, as people write it: an Address whose host may be a name.
+// A destination to connect to: an Address whose host may be a name.
 struct Target {
   std::string host;  // a name or a literal IP address; empty for a UNIX socket
   std::uint16_t port = 0;
@@ -24,31 +24,31 @@ struct Target {
 
   // "redis.example.com:6379", "10.0.0.1:6379", "[::1]:6379" or "unix:/run/x.sock".
   static Result<Target> parse(std::string_view text);
-  // If nothing has to be looked up.
+  // Returns the address if the host is a literal IP address or this is a UNIX socket.
   std::optional<Address> literal() const;
   std::string print() const;
 
   friend bool operator==(const Target&, const Target&) = default;
 };
 
-// What the system says a target's addresses are, best first, at most bounds::resolved_addresses_max. Blocks.
+// Returns the target's addresses in the order of the system resolver, at most bounds::resolved_addresses_max. Blocks.
 Result<std::vector<Address>> look_up(const Target& target);
 
-// Thread safety: any loop's thread may ask. A loop must outlive its Lookups.
+// Thread safety: resolve() may be called on any loop's thread. A loop must outlive its Lookups.
 class Resolver {
  public:
   using Function = std::function<Result<std::vector<Address>>(const Target&)>;
   using Done = std::function<void(const Result<std::vector<Address>>&)>;
 
-  // One question. Destroyed, in its loop's thread, it is taken back: `done` is not called any more.
+  // One pending lookup. Destroying it, on its loop's thread, cancels it: `done` is not called any more.
   class Lookup;
 
   explicit Resolver(Function function = look_up);
-  // Waits for nobody: a thread that the system does not answer ends when it does.
+  // Does not wait for running lookups: their threads end when the system resolver returns.
   ~Resolver();
 
-  // `done` is called in the loop's thread, in a later turn. Sets no deadline: who tires of waiting destroys the Lookup.
-  // Beyond bounds::lookups_max questions that wait, the answer is `unavailable`.
+  // Calls `done` on the loop's thread in a later turn. Has no timeout: to give up, destroy the Lookup. Fails with
+  // `unavailable` when bounds::lookups_max lookups are already waiting.
   std::unique_ptr<Lookup> resolve(Loop& loop, Target target, Done done);
 
  private:

@@ -1,4 +1,4 @@
-// Whatever a target looks like: a sentence, or a target that prints as one that reads the same.
+// Any target text gives an error or a target that prints as text that parses to the same target.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -12,7 +12,7 @@ namespace {
 
 using Addresses = Result<std::vector<Address>>;
 
-TEST(TargetParse, TakesNamesAddressesAndPaths) {
+TEST(TargetParse, AcceptsNamesAddressesAndPaths) {
   EXPECT_EQ(*Target::parse("redis.example.com:6379"), (Target{"redis.example.com", 6379, {}}));
   EXPECT_EQ(*Target::parse("redis:0"), (Target{"redis", 0, {}}));
   EXPECT_EQ(*Target::parse("[::1]:6379"), (Target{"::1", 6379, {}}));
@@ -24,7 +24,7 @@ TEST(TargetParse, TakesNamesAddressesAndPaths) {
     EXPECT_EQ(Target::parse(text)->print(), text);
 }
 
-TEST(TargetParse, RefusesWithASentence) {
+TEST(TargetParse, ExplainsWhyATargetIsInvalid) {
   const auto refusal = [](const std::string& text) { return Target::parse(text).error().detail; };
   EXPECT_EQ(refusal("redis"), "address \"redis\" has no port: write host:port or unix:/path");
   EXPECT_EQ(refusal("redis:65536"), "address \"redis:65536\" needs a port from 0 to 65535");
@@ -35,7 +35,7 @@ TEST(TargetParse, RefusesWithASentence) {
   EXPECT_FALSE(Target::parse(std::string(bounds::domain_bytes_max + 1, 'a') + ":80"));
 }
 
-TEST(LookUp, KnowsLocalhostAndNotWhatCannotExist) {
+TEST(LookUp, ResolvesLocalhostAndFailsForAnInvalidName) {
   const auto found = look_up({"localhost.", 80, {}});
   if (found) {
     EXPECT_EQ(found->front().port, 80);  // a machine without any name service may not know it
@@ -43,7 +43,7 @@ TEST(LookUp, KnowsLocalhostAndNotWhatCannotExist) {
   EXPECT_FALSE(look_up({"no-such-host.invalid", 80, {}}));
 }
 
-TEST(Resolver, AnswersInTheLoopsThread) {
+TEST(Resolver, CallsBackOnTheLoopThread) {
   Resolver resolver([](const Target& target) -> Addresses {
     if (target.host == "nowhere") return Error{Fault::unknown, "not here"};
     return std::vector<Address>{{"192.0.2.1", target.port, {}}};
@@ -67,7 +67,7 @@ TEST(Resolver, AnswersInTheLoopsThread) {
   thread.run([&] { lookups = {}; });
 }
 
-// A resolver whose system never answers until the test lets it.
+// A resolver whose lookups block until the test releases them.
 class StuckResolverTest : public testing::Test {
  protected:
   ~StuckResolverTest() override { gate_.set_value(); }
@@ -81,7 +81,7 @@ class StuckResolverTest : public testing::Test {
   LoopThread thread_;
 };
 
-TEST_F(StuckResolverTest, OneNameThatHangsDoesNotHoldUpAnother) {
+TEST_F(StuckResolverTest, OneHangingLookupDoesNotBlockAnother) {
   std::promise<Addresses> answer;
   auto lookups = thread_.run([&] {
     return std::pair(
@@ -92,11 +92,11 @@ TEST_F(StuckResolverTest, OneNameThatHangsDoesNotHoldUpAnother) {
   thread_.run([&] { lookups = {}; });
 }
 
-TEST_F(StuckResolverTest, ABoundedNumberWaits) {
+TEST_F(StuckResolverTest, LimitsTheNumberOfWaitingLookups) {
   std::promise<Addresses> refused;
   std::vector<std::unique_ptr<Resolver::Lookup>> lookups;
   thread_.run([&] {
-    // Some are taken by threads at once; by the time that twice the bound has come, the queue was full.
+    // Threads take some at once; after twice the limit the queue is full.
     for (std::size_t i = 0; i < bounds::lookups_max * 2; ++i) {
       lookups.push_back(resolver_.resolve(thread_.loop(), {"stuck", 7, {}}, [&](const Addresses& got) {
         refused.set_value(got);
@@ -106,9 +106,8 @@ TEST_F(StuckResolverTest, ABoundedNumberWaits) {
   });
   const auto answer = refused.get_future().get();
   ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error(),
-            (Error{Fault::unavailable, "cannot look up stuck: too many names wait for their addresses"}));
-  // Those that were taken back make room again.
+  EXPECT_EQ(answer.error(), (Error{Fault::unavailable, "cannot resolve stuck: 1024 lookups are already waiting"}));
+  // Cancelled lookups free their place in the queue.
   thread_.run([&] {
     lookups.push_back(resolver_.resolve(thread_.loop(), {"stuck", 7, {}}, [](const Addresses&) { FAIL(); }));
   });

@@ -85,7 +85,7 @@ Socket make_socket(int family) {
   return Socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// How long a connection is silent before the kernel asks whether the peer is still there; Redis's own default.
+// Idle time before the kernel probes the peer. The same default as Redis.
 constexpr int kKeepaliveSeconds = 300;
 
 void set(const Socket& socket, int level, int option, int value = 1) {
@@ -96,7 +96,7 @@ bool is_same_file(const struct stat& one, const struct stat& other) {
   return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-// Makes the path free to bind if it holds a socket that nobody listens on.
+// Removes the file at the path if it is a socket that no process listens on.
 Result<void> remove_stale(const Address& address, const Name& name) {
   struct stat found {};
   if (lstat(address.path.c_str(), &found) != 0) return {};  // bind() reports what is wrong with the path
@@ -171,13 +171,13 @@ Result<Socket> listen_on(const Address& address) {
   const auto name = to_name(address);
   if (!name) return name.error();
   Socket socket = make_socket(name->storage.ss_family);
-  if (!socket) return failed("make a socket for", address);
+  if (!socket) return failed("create a socket for", address);
   if (address.is_unix()) {
     if (auto removed = remove_stale(address, *name); !removed) return removed.error();
   } else {
     set(socket, SOL_SOCKET, SO_REUSEADDR);
     set(socket, SOL_SOCKET, SO_REUSEPORT);
-    // Accepted sockets inherit it: a peer that vanished without a word is noticed by the kernel.
+    // Accepted sockets inherit it, so the kernel detects a peer that disappeared without closing.
     set(socket, SOL_SOCKET, SO_KEEPALIVE);
     set(socket, IPPROTO_TCP, TCP_KEEPIDLE, kKeepaliveSeconds);
     if (name->storage.ss_family == AF_INET6) set(socket, IPPROTO_IPV6, IPV6_V6ONLY);
@@ -202,8 +202,8 @@ Result<void> check_free(const Address& address) {
   const auto name = to_name(address);
   if (!name) return name.error();
   const Socket probe = make_socket(name->storage.ss_family);
-  if (!probe) return failed("make a socket for", address);
-  set(probe, SOL_SOCKET, SO_REUSEADDR);  // connections of an earlier server may still be winding down
+  if (!probe) return failed("create a socket for", address);
+  set(probe, SOL_SOCKET, SO_REUSEADDR);  // connections of an earlier server may still be closing
   if (name->storage.ss_family == AF_INET6) set(probe, IPPROTO_IPV6, IPV6_V6ONLY);
   if (bind(probe.fd(), name->raw(), name->size) != 0) return failed("listen on", address);
   return {};
@@ -220,7 +220,7 @@ Result<Socket> begin_connect(const Address& address) {
   const auto name = to_name(address);
   if (!name) return name.error();
   Socket socket = make_socket(name->storage.ss_family);
-  if (!socket) return failed("make a socket for", address);
+  if (!socket) return failed("create a socket for", address);
   if (!address.is_unix()) set(socket, IPPROTO_TCP, TCP_NODELAY);
   if (connect(socket.fd(), name->raw(), name->size) != 0 && errno != EINPROGRESS) return failed("connect to", address);
   return socket;
@@ -239,9 +239,9 @@ Result<Accepted> accept_from(const Socket& listener) {
   Name name;
   Socket socket(accept4(listener.fd(), name.raw(), &name.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!socket) {
-    // The peer may have gone between its SYN and now; that is nobody's error.
+    // The peer may have closed already; that is not an error of ours.
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED || errno == EPROTO) return Accepted{};
-    return Error{Fault::unavailable, std::string("cannot accept a connection: ") + std::strerror(errno)};
+    return Error{Fault::unavailable, std::string("accept: ") + std::strerror(errno)};
   }
   if (name.storage.ss_family == AF_UNIX) return Accepted{std::move(socket), {}};
   set(socket, IPPROTO_TCP, TCP_NODELAY);

@@ -1,5 +1,5 @@
-// Sockets as values: a descriptor that closes itself, and the few ways to make one. All are non-blocking and close on
-// exec.
+// A socket descriptor that closes itself, and the functions that create one. All sockets are non-blocking and
+// close-on-exec.
 #pragma once
 
 #include <sys/types.h>
@@ -28,8 +28,8 @@ class Socket {
   int fd() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
 
-  // recv() and send(), and errno as they leave it, without what a program with threads pays there for pthread_cancel(),
-  // which nobody here calls. A peer that is gone is no signal.
+  // recv() and send() as direct system calls: same result and errno, without the cancellation-point overhead that glibc
+  // adds in threaded programs (we never call pthread_cancel()). A closed peer raises no SIGPIPE.
   ssize_t receive(std::span<char> bytes) const noexcept;
   ssize_t send(std::string_view bytes) const noexcept;
 
@@ -51,13 +51,13 @@ struct Address {
   friend bool operator==(const Address&, const Address&) = default;
 };
 
-// With SO_REUSEPORT, so that every loop may listen on its own socket of the same port and the kernel spreads
-// connections. A stale UNIX socket that nobody listens on is replaced. A live one is an error, and so is anything at
-// the path that is not a socket.
+// Listens with SO_REUSEPORT, so that each loop can have its own socket on the same port and the kernel spreads
+// connections. Replaces a stale UNIX socket that no process listens on. Fails if a process listens on it, or if the
+// path is not a socket.
 Result<Socket> listen_on(const Address& address);
 
-// The file of a UNIX socket that this process has bound. The destructor removes it while the path still names the same
-// file. Destroy it before the socket closes: a successor replaces the file as soon as nobody listens.
+// The file of a UNIX socket that this process has bound. The destructor removes the file if the path still names it.
+// Destroy it before the socket closes: a successor replaces the file as soon as no process listens on it.
 class SocketFile {
  public:
   explicit SocketFile(std::string path);
@@ -70,12 +70,12 @@ class SocketFile {
   Socket pin_;  // an open descriptor keeps the inode number from being used again
 };
 
-// SO_REUSEPORT would let a second server take half of the first one's connections: before the first of our sockets on a
-// port, this tells whether somebody else has it.
+// Returns an error if another process listens on this port. Call it before the first of our sockets on a port: with
+// SO_REUSEPORT a second server would silently take part of the first one's connections.
 Result<void> check_free(const Address& address);
-// Where it really listens: tells the port that 0 became.
+// Returns the address the socket is bound to, with the real port if it was bound to port 0.
 Result<Address> bound_address(const Socket& socket);
-// Begins to connect; writable means connected or failed (connect_error tells).
+// Starts a connection. When the socket becomes writable, connect_error() returns the outcome.
 Result<Socket> begin_connect(const Address& address);
 Result<void> connect_error(const Socket& socket, const Address& address);
 
@@ -83,8 +83,8 @@ struct Accepted {
   Socket socket;
   std::string peer;  // the address as text, without the port; empty for a UNIX socket
 };
-// The next waiting connection. No socket: none waits. An Error is worth logging; `unavailable` means out of
-// descriptors.
+// Accepts the next pending connection. An empty socket means that none is pending. An Error is worth logging;
+// `unavailable` means that the process is out of descriptors.
 Result<Accepted> accept_from(const Socket& listener);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// Whatever an address looks like: a sentence, or an address that prints as one that reads the same.
+// Any address text gives an error or an address that prints as text that parses to the same address.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

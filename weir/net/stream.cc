@@ -15,9 +15,9 @@
 namespace weir {
 namespace {
 
-// Read in one turn from one stream; the others have their turn then.
+// Bytes read from one stream in one turn, so that other streams get their turn.
 constexpr std::size_t kReadBytes = 64 << 10;
-// A buffer above this is given back as soon as it is empty.
+// A buffer larger than this is freed when it is empty.
 constexpr std::size_t kKeptBytes = 64 << 10;
 
 }  // namespace
@@ -29,9 +29,9 @@ Stream::~Stream() {
   release();
 }
 
-// Calls the owner; false if that was the end of the stream, which may be gone.
+// Calls the owner. Returns false if that closed or destroyed the stream; then members must not be accessed.
 template <class Call>
-bool Stream::goes_on_after(Call call) {
+bool Stream::call_owner(Call call) {
   bool destroyed = false;
   destroyed_ = &destroyed;
   call();
@@ -53,12 +53,12 @@ void Stream::connect(Target target) {
   target_ = std::move(target);
   state_ = State::resolving;
   deadline_ = loop_.now().time + options_.connect_timeout;
-  why_ = {Fault::timeout, "cannot connect to " + target_.print() + ": no address in time"};
+  why_ = {Fault::timeout, "cannot connect to " + target_.print() + ": name lookup timed out"};
   if (auto literal = target_.literal()) {
     addresses_ = {std::move(*literal)};
     try_next();
   } else if (options_.resolver == nullptr) {
-    why_ = {Fault::invalid, "cannot connect to " + target_.print() + ": nobody looks up names"};
+    why_ = {Fault::invalid, "cannot connect to " + target_.print() + ": no resolver for host names"};
     set_timer(Time{}, &Stream::fail);
   } else {
     set_timer(deadline_, &Stream::fail);
@@ -76,8 +76,8 @@ void Stream::resolved(const Result<std::vector<Address>>& addresses) {
   try_next();
 }
 
-// Begins with the next address that can at least be begun with. Each has its share of the time that is left, so that
-// one that nobody answers at does not spend it all.
+// Starts a connection to the next address. Each address gets an equal share of the time that is left, so that one that
+// does not answer cannot use it all.
 void Stream::try_next() {
   state_ = State::connecting;
   while (next_address_ < addresses_.size()) {
@@ -96,14 +96,14 @@ void Stream::try_next() {
       continue;
     }
     const Time now = loop_.now().time;
-    return set_timer(now + std::max(deadline_ - now, Duration::zero()) / left, &Stream::run_out_of_time);
+    return set_timer(now + std::max(deadline_ - now, Duration::zero()) / left, &Stream::connect_timed_out);
   }
   set_timer(Time{}, &Stream::fail);
 }
 
-void Stream::run_out_of_time() {
+void Stream::connect_timed_out() {
   give_up_attempt(
-      {Fault::timeout, "cannot connect to " + addresses_[next_address_ - 1].print() + ": no answer in time"});
+      {Fault::timeout, "cannot connect to " + addresses_[next_address_ - 1].print() + ": connect timed out"});
 }
 
 void Stream::give_up_attempt(Error why) {
@@ -123,28 +123,28 @@ void Stream::attempt_ended() {
 
 void Stream::begin_handshake() {
   state_ = State::handshaking;
-  set_timer(deadline_, &Stream::run_out_of_handshake);
+  set_timer(deadline_, &Stream::handshake_timed_out);
   auto channel = options_.tls->connect(options_.server_name.empty() ? target_.host : options_.server_name);
   if (!channel) {
     why_ = {channel.error().fault, "cannot connect to " + target_.print() + ": " + channel.error().detail};
     return fail();
   }
   channel_ = std::move(*channel);
-  unseal({});
+  decrypt({});
 }
 
-void Stream::run_out_of_handshake() {
-  why_ = {Fault::timeout, "cannot connect to " + target_.print() + ": no TLS handshake in time"};
+void Stream::handshake_timed_out() {
+  why_ = {Fault::timeout, "cannot connect to " + target_.print() + ": TLS handshake timed out"};
   fail();
 }
 
-// False if that was the end of the stream, which may be gone.
+// Returns false if the owner closed or destroyed the stream.
 bool Stream::finish_opening() {
   loop_.cancel(std::exchange(timer_, 0));
   state_ = State::connected;
   addresses_.clear();
   put(std::exchange(early_, {}));
-  return goes_on_after([&] { owner_.connected(); });
+  return call_owner([&] { owner_.connected(); });
 }
 
 void Stream::ready(std::uint32_t events) {
@@ -164,17 +164,17 @@ void Stream::read() {
     return fail();
   }
   const std::string_view fresh(bytes.data(), static_cast<std::size_t>(got));
-  if (channel_ != nullptr) return unseal(fresh);
-  goes_on_after([&] { owner_.received(fresh); });
+  if (channel_ != nullptr) return decrypt(fresh);
+  call_owner([&] { owner_.received(fresh); });
 }
 
-void Stream::unseal(std::string_view bytes) {
+void Stream::decrypt(std::string_view bytes) {
   std::string plain;
   const auto outcome = channel_->receive(bytes, plain, out_);
   flush();
   watch();
   if (state_ == State::handshaking && channel_->established() && !finish_opening()) return;
-  if (!plain.empty() && !goes_on_after([&] { owner_.received(plain); })) return;
+  if (!plain.empty() && !call_owner([&] { owner_.received(plain); })) return;
   if (!outcome) {
     const std::string_view what = state_ == State::handshaking ? "cannot connect to " : "lost the connection to ";
     why_ = {outcome.error().fault, std::string(what) + target_.print() + ": " + outcome.error().detail};
@@ -185,7 +185,7 @@ void Stream::unseal(std::string_view bytes) {
   fail();
 }
 
-// How much the kernel took.
+// Returns the number of bytes that the kernel accepted.
 std::size_t Stream::send_now(std::string_view bytes) noexcept {
   std::size_t sent = 0;
   while (sent < bytes.size()) {
@@ -193,7 +193,7 @@ std::size_t Stream::send_now(std::string_view bytes) noexcept {
     if (took < 0 && errno == EINTR) continue;
     if (took < 0 && errno == EAGAIN) break;
     if (took < 0) {
-      // Broken. What the peer said before is still to be read, and then the end of it.
+      // The connection is broken. Bytes that the peer sent before can still be read, followed by EOF.
       shutdown(socket_.fd(), SHUT_RDWR);
       return bytes.size();
     }
@@ -212,7 +212,7 @@ bool Stream::write(std::string_view bytes) {
 }
 
 bool Stream::put(std::string_view bytes) {
-  // Moved rarely enough that every byte is moved about once.
+  // Compacts only when more than half is sent, so that each byte is moved about once.
   if (sent_ > out_.size() / 2) out_.erase(0, std::exchange(sent_, 0));
   const bool idle = out_.empty();
   if (channel_ != nullptr) {

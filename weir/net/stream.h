@@ -1,7 +1,7 @@
-// A connection that we open: to Redis, to a service, to an upstream. Finds the address, connects, perhaps speaks TLS,
-// then carries bytes both ways. One Stream is one attempt and its connection: to try again, make another.
+// An outgoing connection, for example to Redis: resolves the name, connects, does the TLS handshake if asked to, then
+// carries bytes both ways. One Stream is one attempt and its connection; to retry, create another one.
 //
-// Thread safety: none; all of it belongs to the loop's thread, and its owner is called there.
+// Thread safety: none; use it on the loop's thread, where it calls its owner.
 #pragma once
 
 #include <cstddef>
@@ -23,47 +23,47 @@ namespace weir {
 
 class Stream final : private Loop::Handler {
  public:
-  // Whoever opened it. Never called from inside connect(), write() or close(), always from the loop. Any of these calls
-  // may destroy the stream.
+  // Receives the events of a stream. Called from the loop only, never from inside connect(), write() or close(). Each
+  // of these calls may destroy the stream.
   class Owner {
    public:
     virtual ~Owner() = default;
     virtual void connected() = 0;
-    // Valid until it returns.
+    // `bytes` is valid during the call.
     virtual void received(std::string_view bytes) = 0;
-    // The last call: it could not be opened, the peer hung up, or the connection broke. `timeout` if opening it took
-    // too long, `unknown` if there is no such name, `invalid` if it would fail the same way again.
+    // The last call: opening failed, the peer closed the connection, or it broke. The fault is `timeout` if opening
+    // took too long, `unknown` if the name does not exist, `invalid` if a retry would fail the same way.
     virtual void closed(const Error& why) = 0;
   };
 
   struct Options {
-    // For looking up the name, connecting and the handshake, all together.
+    // Limit for name lookup, connecting and the TLS handshake together.
     Duration connect_timeout = std::chrono::seconds{5};
-    // What may wait to be written.
+    // Limit on bytes that wait to be written.
     std::size_t unsent_bytes_max = bounds::stream_unsent_bytes_max;
-    // Needed for names only; must outlive the stream.
+    // Required to connect to a host name. Must outlive the stream.
     Resolver* resolver = nullptr;
-    // Null: in the clear.
+    // Null means no TLS.
     std::shared_ptr<const TlsClient> tls = nullptr;
-    // The name that the peer's certificate must have; empty: the host of the target.
+    // The name that the peer's certificate must match. Empty means the host of the target.
     std::string server_name = {};
   };
 
   // Loop and owner must outlive the stream.
   Stream(Loop& loop, Owner& owner, Options options);
-  // Closes. The owner hears nothing of it.
+  // Closes without calling the owner.
   ~Stream() override;
 
-  // Once. Every failure comes as closed().
+  // Call it once. Every failure is reported through closed().
   void connect(Target target);
 
-  // Writes what the kernel takes at once and keeps the rest in order; before connected() it keeps everything. False: it
-  // would keep more than it may, or the stream is closed; then nothing of `bytes` was taken.
+  // Sends as much as the kernel accepts and queues the rest in order; before connected() it queues everything. Returns
+  // false, and takes none of `bytes`, if the queue would exceed its limit or the stream is closed.
   bool write(std::string_view bytes);
   std::size_t unsent_bytes() const noexcept { return out_.size() - sent_ + early_.size(); }
 
   bool is_connected() const noexcept { return state_ == State::connected; }
-  // Sends what still waits as far as the kernel takes it now, and closes. The owner hears nothing more.
+  // Sends as much of the queue as the kernel accepts now, then closes. Does not call the owner.
   void close();
 
  private:
@@ -77,18 +77,18 @@ class Stream final : private Loop::Handler {
   void begin_handshake();
   bool finish_opening();
   void read();
-  void unseal(std::string_view bytes);
+  void decrypt(std::string_view bytes);
   bool put(std::string_view bytes);
   std::size_t send_now(std::string_view bytes) noexcept;
   void flush();
   void watch();
   void set_timer(Time when, void (Stream::*run)());
-  void run_out_of_time();
-  void run_out_of_handshake();
+  void connect_timed_out();
+  void handshake_timed_out();
   void fail();
   void release() noexcept;
   template <class Call>
-  bool goes_on_after(Call call);
+  bool call_owner(Call call);
 
   Loop& loop_;
   Owner& owner_;
@@ -99,15 +99,15 @@ class Stream final : private Loop::Handler {
   std::vector<Address> addresses_;
   std::size_t next_address_ = 0;
   Time deadline_{};
-  Loop::TimerId timer_ = 0;         // the deadline of this attempt, or the failure that is to be told
-  Error why_{Fault::internal, {}};  // it failed, or the address before this one did
+  Loop::TimerId timer_ = 0;         // the deadline of this attempt, or a failure to report
+  Error why_{Fault::internal, {}};  // why opening failed, or why the previous address did
   Socket socket_;
   std::uint32_t watching_ = 0;
   std::unique_ptr<TlsChannel> channel_;
-  std::string early_;  // what was written before the stream was open
-  std::string out_;    // as it goes to the peer, not yet written from sent_ on
+  std::string early_;  // written before the stream was connected
+  std::string out_;    // bytes for the peer; those before sent_ are already sent
   std::size_t sent_ = 0;
-  bool* destroyed_ = nullptr;  // told to a call of the owner that is under way
+  bool* destroyed_ = nullptr;  // set by the destructor during a call of the owner
 };
 
 }  // namespace weir

@@ -18,8 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What an owner was told, for another thread to wait on.
-class Told final : public Stream::Owner {
+// Records the events of a stream, for another thread to wait on.
+class RecordingOwner final : public Stream::Owner {
  public:
   void connected() override { add("<connected>"); }
   void received(std::string_view bytes) override {
@@ -36,7 +36,7 @@ class Told final : public Stream::Owner {
   void then(std::function<void()> then) { then_ = std::move(then); }
   bool wait_for(std::string_view all) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, 30s, [&] { return told_ == all; });
+    return changed_.wait_for(lock, 30s, [&] { return events_ == all; });
   }
   Error wait_for_end() {
     std::unique_lock lock(mutex_);
@@ -45,19 +45,19 @@ class Told final : public Stream::Owner {
   }
   std::size_t size() {
     const std::lock_guard lock(mutex_);
-    return told_.size();
+    return events_.size();
   }
 
  private:
   void add(std::string_view text) {
     const std::lock_guard lock(mutex_);
-    told_ += text;
+    events_ += text;
     changed_.notify_all();
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::string told_;
+  std::string events_;
   bool closed_ = false;
   Error why_{Fault::internal, {}};
   std::function<void()> then_;
@@ -71,7 +71,7 @@ class StreamTest : public testing::Test {
 
   void open(const Target& target, Stream::Options options = {}) {
     thread_.run([&] {
-      stream_ = std::make_unique<Stream>(thread_.loop(), told_, options);
+      stream_ = std::make_unique<Stream>(thread_.loop(), owner_, options);
       stream_->connect(target);
     });
   }
@@ -79,7 +79,7 @@ class StreamTest : public testing::Test {
   bool write(std::string_view bytes) {
     return thread_.run([&] { return stream_->write(bytes); });
   }
-  // The other side, blocking.
+  // Accepts the stream's connection. Blocks.
   Socket accept() const {
     const Socket& listener = listener_;
     fcntl(listener.fd(), F_SETFL, fcntl(listener.fd(), F_GETFL) & ~O_NONBLOCK);
@@ -94,7 +94,7 @@ class StreamTest : public testing::Test {
   }
 
   Socket listener_ = std::move(*listen_on({"127.0.0.1", 0, {}}));
-  Told told_;
+  RecordingOwner owner_;
   LoopThread thread_;
   std::unique_ptr<Stream> stream_;
 };
@@ -103,29 +103,29 @@ TEST_F(StreamTest, CarriesBytesBothWays) {
   open(here());
   EXPECT_TRUE(write("before "));
   const Socket peer = accept();
-  EXPECT_TRUE(told_.wait_for("<connected>"));
+  EXPECT_TRUE(owner_.wait_for("<connected>"));
   EXPECT_TRUE(thread_.run([&] { return stream_->is_connected(); }));
   EXPECT_TRUE(write("and after"));
   EXPECT_EQ(take(peer, 16), "before and after");
   ASSERT_EQ(send(peer.fd(), "reply", 5, 0), 5);
-  EXPECT_TRUE(told_.wait_for("<connected>reply"));
+  EXPECT_TRUE(owner_.wait_for("<connected>reply"));
 }
 
-TEST_F(StreamTest, TellsWhatThePeerSaidLastAndThatItHungUp) {
+TEST_F(StreamTest, DeliversTheLastBytesBeforeItReportsThatThePeerClosed) {
   open(here());
   {
     const Socket peer = accept();
     ASSERT_EQ(send(peer.fd(), "bye", 3, 0), 3);
   }
-  EXPECT_EQ(told_.wait_for_end(), (Error{Fault::unavailable, here().print() + " closed the connection"}));
-  EXPECT_TRUE(told_.wait_for("<connected>bye"));
+  EXPECT_EQ(owner_.wait_for_end(), (Error{Fault::unavailable, here().print() + " closed the connection"}));
+  EXPECT_TRUE(owner_.wait_for("<connected>bye"));
   EXPECT_FALSE(write("too late"));
 }
 
-TEST_F(StreamTest, KeepsAsMuchAsItMayForAPeerThatDoesNotReadAndNoMore) {
+TEST_F(StreamTest, QueuesUpToItsLimitForAPeerThatDoesNotRead) {
   open(here(), {.unsent_bytes_max = 4 << 20});
   const Socket peer = accept();
-  ASSERT_TRUE(told_.wait_for("<connected>"));
+  ASSERT_TRUE(owner_.wait_for("<connected>"));
   const std::string block(1 << 20, 'x');
   std::size_t written = 0;
   while (written < (64u << 20) && write(block)) written += block.size();
@@ -138,34 +138,34 @@ TEST_F(StreamTest, KeepsAsMuchAsItMayForAPeerThatDoesNotReadAndNoMore) {
   EXPECT_EQ(take(peer, 14), "and it goes on");
 }
 
-TEST_F(StreamTest, TakesExactlyItsBoundBeforeItIsConnected) {
+TEST_F(StreamTest, QueuesExactlyItsLimitBeforeItIsConnected) {
   thread_.run(
-      [&] { stream_ = std::make_unique<Stream>(thread_.loop(), told_, Stream::Options{.unsent_bytes_max = 10}); });
+      [&] { stream_ = std::make_unique<Stream>(thread_.loop(), owner_, Stream::Options{.unsent_bytes_max = 10}); });
   EXPECT_FALSE(write("12345678901"));
   EXPECT_TRUE(write("1234567890"));
   EXPECT_FALSE(write("1"));
 }
 
-TEST_F(StreamTest, SaysWhyNobodyIsThere) {
+TEST_F(StreamTest, ReportsWhyItCannotConnect) {
   const Target gone = here();
   listener_ = Socket();
   open(gone);
-  EXPECT_EQ(told_.wait_for_end(),
+  EXPECT_EQ(owner_.wait_for_end(),
             (Error{Fault::unavailable, "cannot connect to " + gone.print() + ": Connection refused"}));
 }
 
-TEST_F(StreamTest, ConnectsToAUnixSocketAndSaysIfThereIsNone) {
+TEST_F(StreamTest, ConnectsToAUnixSocketOrReportsThatItIsMissing) {
   const std::string path = testing::TempDir() + "weir_stream_test_" + std::to_string(getpid());
   open({{}, 0, path});
-  EXPECT_EQ(told_.wait_for_end().detail, "cannot connect to unix:" + path + ": No such file or directory");
+  EXPECT_EQ(owner_.wait_for_end().detail, "cannot connect to unix:" + path + ": No such file or directory");
   listener_ = std::move(*listen_on({{}, 0, path}));
-  Told told;
+  RecordingOwner owner;
   auto stream = thread_.run([&] {
-    auto made = std::make_unique<Stream>(thread_.loop(), told, Stream::Options{});
+    auto made = std::make_unique<Stream>(thread_.loop(), owner, Stream::Options{});
     made->connect({{}, 0, path});
     return made;
   });
-  EXPECT_TRUE(told.wait_for("<connected>"));
+  EXPECT_TRUE(owner.wait_for("<connected>"));
   thread_.run([&] { stream.reset(); });
   unlink(path.c_str());
 }
@@ -176,59 +176,59 @@ TEST_F(StreamTest, TriesTheAddressesOfANameInTurn) {
     return std::vector<Address>{{"127.0.0.2", 1, {}}, {"not an address", 1, {}}, {"127.0.0.1", port, {}}};
   });
   open({"somewhere", 7, {}}, {.resolver = &resolver});
-  EXPECT_TRUE(told_.wait_for("<connected>"));
+  EXPECT_TRUE(owner_.wait_for("<connected>"));
 }
 
-TEST_F(StreamTest, GivesUpOnANameThatNobodyLooksUpInTime) {
+TEST_F(StreamTest, GivesUpWhenTheNameLookupTimesOut) {
   std::promise<void> gate;
   Resolver resolver([open = gate.get_future().share()](const Target&) -> Result<std::vector<Address>> {
     open.wait();
     return Error{Fault::unknown, "too late"};
   });
   open({"somewhere", 7, {}}, {.connect_timeout = 10ms, .resolver = &resolver});
-  EXPECT_EQ(told_.wait_for_end(), (Error{Fault::timeout, "cannot connect to somewhere:7: no address in time"}));
+  EXPECT_EQ(owner_.wait_for_end(), (Error{Fault::timeout, "cannot connect to somewhere:7: name lookup timed out"}));
   gate.set_value();
 }
 
-TEST_F(StreamTest, GivesUpOnAnAddressThatDoesNotAnswerInTime) {
-  // A listener whose queue is full drops what comes behind it, as a host that is not there does.
+TEST_F(StreamTest, GivesUpOnAnAddressThatDoesNotAnswer) {
+  // A listener with a full backlog drops new connections, like a host that does not exist.
   Socket full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(listen(full.fd(), 0), 0);
   const Address address{"127.0.0.1", bound_address(full)->port, {}};
   std::vector<Socket> filling;
   for (int i = 0; i < 4; ++i) filling.push_back(std::move(*begin_connect(address)));
   open({address.host, address.port, {}}, {.connect_timeout = 50ms});
-  EXPECT_EQ(told_.wait_for_end(),
-            (Error{Fault::timeout, "cannot connect to " + address.print() + ": no answer in time"}));
+  EXPECT_EQ(owner_.wait_for_end(),
+            (Error{Fault::timeout, "cannot connect to " + address.print() + ": connect timed out"}));
 }
 
-TEST_F(StreamTest, ItsOwnerMayDestroyItWhileItIsTold) {
-  told_.then([&] { stream_.reset(); });
+TEST_F(StreamTest, OwnerMayDestroyItInACallback) {
+  owner_.then([&] { stream_.reset(); });
   open(here());
   const Socket peer = accept();
   ASSERT_EQ(send(peer.fd(), "x", 1, 0), 1);
-  EXPECT_TRUE(told_.wait_for("<connected>x"));
+  EXPECT_TRUE(owner_.wait_for("<connected>x"));
   EXPECT_EQ(take(peer, 1), "");
 }
 
-TEST_F(StreamTest, ANameWithoutAResolverIsAnError) {
+TEST_F(StreamTest, FailsForANameWithoutAResolver) {
   open({"somewhere", 7, {}});
-  EXPECT_EQ(told_.wait_for_end().fault, Fault::invalid);
+  EXPECT_EQ(owner_.wait_for_end().fault, Fault::invalid);
 }
 
-TEST_F(StreamTest, CloseSendsWhatTheKernelTakesAndTellsTheOwnerNothing) {
+TEST_F(StreamTest, CloseSendsWhatTheKernelAcceptsAndDoesNotCallTheOwner) {
   open(here());
   const Socket peer = accept();
-  ASSERT_TRUE(told_.wait_for("<connected>"));
+  ASSERT_TRUE(owner_.wait_for("<connected>"));
   thread_.run([&] {
     stream_->write("last words");
     stream_->close();
   });
   EXPECT_EQ(take(peer, 100), "last words");
-  EXPECT_EQ(told_.size(), 11u);
+  EXPECT_EQ(owner_.size(), 11u);
 }
 
-// The other side of a stream that speaks TLS, blocking.
+// Accepts TLS streams. Blocks.
 class SecureStreamTest : public StreamTest {
  protected:
   Stream::Options trusting(const Authority& authority) const {
@@ -236,8 +236,8 @@ class SecureStreamTest : public StreamTest {
     return {.tls = std::move(*client), .server_name = "weir.test"};
   }
   std::unique_ptr<TlsChannel> channel() { return server_->accept(); }
-  // Listens until `enough` bytes were heard or the stream hangs up.
-  static std::string hear(const Socket& peer, TlsChannel& channel, std::size_t enough) {
+  // Reads until `enough` bytes have arrived or the stream closes.
+  static std::string read_decrypted(const Socket& peer, TlsChannel& channel, std::size_t enough) {
     std::string plain;
     std::string out;
     std::array<char, 65536> bytes;
@@ -261,45 +261,43 @@ TEST_F(SecureStreamTest, CarriesBytesInsideTls) {
   EXPECT_TRUE(write("before "));
   const Socket peer = accept();
   const auto server = channel();
-  EXPECT_EQ(hear(peer, *server, 7), "before ");
-  EXPECT_TRUE(told_.wait_for("<connected>"));
+  EXPECT_EQ(read_decrypted(peer, *server, 7), "before ");
+  EXPECT_TRUE(owner_.wait_for("<connected>"));
   EXPECT_TRUE(write("and after"));
-  EXPECT_EQ(hear(peer, *server, 9), "and after");
+  EXPECT_EQ(read_decrypted(peer, *server, 9), "and after");
   std::string out;
   EXPECT_TRUE(server->send("reply", out));
   ASSERT_EQ(send(peer.fd(), out.data(), out.size(), 0), static_cast<ssize_t>(out.size()));
-  EXPECT_TRUE(told_.wait_for("<connected>reply"));
+  EXPECT_TRUE(owner_.wait_for("<connected>reply"));
   thread_.run([&] { stream_->close(); });
-  EXPECT_EQ(hear(peer, *server, 1), "");
+  EXPECT_EQ(read_decrypted(peer, *server, 1), "");
   EXPECT_TRUE(server->peer_closed());
 }
 
-TEST_F(SecureStreamTest, SaysWhyItDoesNotTrustThePeer) {
+TEST_F(SecureStreamTest, ReportsWhyItDoesNotTrustThePeer) {
   open(here(), trusting(Authority()));
   const Socket peer = accept();
   const auto server = channel();
-  EXPECT_EQ(hear(peer, *server, 1), "");
-  const Error why = told_.wait_for_end();
+  EXPECT_EQ(read_decrypted(peer, *server, 1), "");
+  const Error why = owner_.wait_for_end();
   EXPECT_EQ(why.fault, Fault::invalid);
-  EXPECT_EQ(why.detail.find("cannot connect to " + here().print() + ": the certificate is refused: "), 0u)
-      << why.detail;
+  EXPECT_EQ(why.detail.find("cannot connect to " + here().print() + ": certificate rejected: "), 0u) << why.detail;
 }
 
-TEST_F(SecureStreamTest, GivesUpOnAPeerThatDoesNotShakeHands) {
+TEST_F(SecureStreamTest, GivesUpWhenTheTlsHandshakeTimesOut) {
   Stream::Options options = trusting(authority_);
   options.connect_timeout = 50ms;
   open(here(), options);
   const Socket peer = accept();
-  EXPECT_EQ(told_.wait_for_end(),
-            (Error{Fault::timeout, "cannot connect to " + here().print() + ": no TLS handshake in time"}));
+  EXPECT_EQ(owner_.wait_for_end(),
+            (Error{Fault::timeout, "cannot connect to " + here().print() + ": TLS handshake timed out"}));
 }
 
-TEST_F(SecureStreamTest, SaysThatThePeerDoesNotSpeakTls) {
+TEST_F(SecureStreamTest, ReportsThatThePeerDoesNotSpeakTls) {
   open(here(), trusting(authority_));
   const Socket peer = accept();
   ASSERT_EQ(send(peer.fd(), "-ERR what?\r\n", 12, 0), 12);
-  EXPECT_EQ(told_.wait_for_end().detail,
-            "cannot connect to " + here().print() + ": something other than TLS came where TLS is spoken");
+  EXPECT_EQ(owner_.wait_for_end().detail, "cannot connect to " + here().print() + ": received data that is not TLS");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@
 namespace weir {
 namespace {
 
-// How often the files are looked at.
+// How often the files are checked for changes.
 constexpr Duration kLookEvery = std::chrono::milliseconds{200};
 
 template <auto function>
@@ -41,26 +41,26 @@ using Chain = std::unique_ptr<STACK_OF(X509), Free<free_chain>>;
 using PrivateKey = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
 using Bytes = std::unique_ptr<BIO, Free<BIO_free>>;
 
-Error broken(const std::string& file, const std::string& why) {
+Error file_error(const std::string& file, const std::string& why) {
   return Error{Fault::invalid, file + ": " + why};
 }
 
 Result<std::string> read_file(const std::string& path) {
   const Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) return broken(path, std::strerror(errno));
-  // Nobody may ever write to a pipe, and what it held is gone at the next look.
+  if (!file) return file_error(path, std::strerror(errno));
+  // Only regular files: reading a pipe could block forever, and its content is gone at the next reload.
   struct stat status {};
-  if (fstat(file.fd(), &status) != 0) return broken(path, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) return broken(path, "is not a regular file");
+  if (fstat(file.fd(), &status) != 0) return file_error(path, std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) return file_error(path, "is not a regular file");
   std::string text(bounds::pem_bytes_max + 1, '\0');
   std::size_t size = 0;
   for (;;) {
     const ssize_t got = read(file.fd(), text.data() + size, text.size() - size);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return broken(path, std::strerror(errno));
+    if (got < 0) return file_error(path, std::strerror(errno));
     size += static_cast<std::size_t>(got);
     if (size > bounds::pem_bytes_max)
-      return broken(path, "is larger than " + std::to_string(bounds::pem_bytes_max) + " bytes");
+      return file_error(path, "is larger than " + std::to_string(bounds::pem_bytes_max) + " bytes");
     if (got == 0) break;
   }
   text.resize(size);
@@ -71,13 +71,13 @@ Bytes view(const std::string& text) {
   return Bytes(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// Nobody can type a password here; without this OpenSSL would ask the terminal.
+// Without this callback OpenSSL would prompt for a password on the terminal.
 int no_password(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
 }
 
-// Every certificate in the file, at least one.
+// Returns every certificate in the file, at least one.
 Result<Chain> read_certificates(const std::string& file) {
   const auto text = read_file(file);
   if (!text) return text.error();
@@ -85,11 +85,11 @@ Result<Chain> read_certificates(const std::string& file) {
   Chain chain(sk_X509_new_null());
   const Bytes from = view(*text);
   while (X509* const one = PEM_read_bio_X509(from.get(), nullptr, nullptr, nullptr)) sk_X509_push(chain.get(), one);
-  // The end of the file is where no further PEM begins; anything else is damage.
+  // At the end of the file OpenSSL reports "no start line"; any other error is a malformed certificate.
   const bool ended = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   const std::string reason = tls_reason();
-  if (!ended) return broken(file, "holds a damaged certificate: " + reason);
-  if (sk_X509_num(chain.get()) == 0) return broken(file, "holds no certificate in PEM form");
+  if (!ended) return file_error(file, "contains a malformed certificate: " + reason);
+  if (sk_X509_num(chain.get()) == 0) return file_error(file, "contains no PEM certificate");
   return chain;
 }
 
@@ -111,11 +111,12 @@ Result<Pair> read_pair(const CertificateFiles& files) {
   pair.key.reset(PEM_read_bio_PrivateKey(view(*text).get(), nullptr, no_password, &asked));
   if (pair.key == nullptr) {
     ERR_clear_error();
-    return broken(files.key, asked ? "the private key needs a password" : "holds no private key in PEM form");
+    return file_error(
+        files.key, asked ? "the private key is encrypted; use one without a password" : "contains no PEM private key");
   }
   if (X509_check_private_key(pair.certificate.get(), pair.key.get()) != 1) {
     ERR_clear_error();
-    return broken(files.key, "is not the private key of the certificate in " + files.cert);
+    return file_error(files.key, "is not the private key of the certificate in " + files.cert);
   }
   return pair;
 }
@@ -123,17 +124,17 @@ Result<Pair> read_pair(const CertificateFiles& files) {
 Result<void> use_pair(SSL_CTX* settings, const Pair& pair, const CertificateFiles& files) {
   ERR_clear_error();
   if (SSL_CTX_use_cert_and_key(settings, pair.certificate.get(), pair.key.get(), pair.chain.get(), 1) == 1) return {};
-  return broken(files.cert, "cannot be used: " + tls_reason());
+  return file_error(files.cert, "cannot be used: " + tls_reason());
 }
 
-// What an operator should know of a certificate that works but that clients will refuse; empty: nothing.
-std::string doubt(const X509* certificate, const std::string& file) {
+// Returns a warning about a certificate that loads but that clients will reject; empty if there is none.
+std::string validity_warning(const X509* certificate, const std::string& file) {
   if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0) return file + ": the certificate is not valid yet";
   if (X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0) return file + ": the certificate has expired";
   return {};
 }
 
-// The list as ALPN writes it: each name behind its length.
+// Returns the list in ALPN wire format: each name preceded by its length.
 std::string alpn_list(const std::vector<std::string>& protocols) {
   std::string list;
   for (const std::string& name : protocols) {
@@ -150,12 +151,12 @@ Settings make_settings(const SSL_METHOD* method) {
   SSL_CTX_set_min_proto_version(settings.get(), TLS1_2_VERSION);
   SSL_CTX_set_options(settings.get(),
                       SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-  // An idle channel holds no record buffers.
+  // Frees the record buffers of idle channels.
   SSL_CTX_set_mode(settings.get(), SSL_MODE_RELEASE_BUFFERS);
   return settings;
 }
 
-// When a file was last changed, as far as the system tells; a link counts as what it points to.
+// Identifies a version of a file: changes when the file is written or replaced. Follows symbolic links.
 using Stamp = std::tuple<dev_t, ino_t, off_t, long, long, long, long>;
 
 Stamp stamp_of(const std::string& path) {
@@ -180,7 +181,8 @@ void trust(SSL_CTX* settings, const Chain& authorities) {
     X509_STORE_add_cert(SSL_CTX_get_cert_store(settings), sk_X509_value(authorities.get(), i));
 }
 
-// Who may connect: the same for every certificate of a listener, or a client could pick a lenient one by its name.
+// Sets which clients may connect. It is the same for every certificate of a listener; otherwise a client could pick a
+// less strict one with its server name.
 void admit_clients(SSL_CTX* settings, const TlsServer::Options& options, const Chain& authorities) {
   if (options.only_tls13) SSL_CTX_set_min_proto_version(settings, TLS1_3_VERSION);
   if (options.client_ca.empty()) return;
@@ -189,39 +191,40 @@ void admit_clients(SSL_CTX* settings, const TlsServer::Options& options, const C
     SSL_CTX_add_client_CA(settings, sk_X509_value(authorities.get(), i));
   const int missing = options.require_client ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0;
   SSL_CTX_set_verify(settings, SSL_VERIFY_PEER | missing, nullptr);
-  // A ticket is good only where its owner's certificate was checked (OpenSSL refuses to resume without a name for it).
+  // Session tickets are valid only where the client's certificate was verified. OpenSSL refuses to resume without a
+  // context name.
   constexpr std::string_view kWhere = "weir";
   SSL_CTX_set_session_id_context(settings, reinterpret_cast<const unsigned char*>(kWhere.data()), kWhere.size());
 }
 
 }  // namespace
 
-// What was read from the files, one entry for each pair. Channels hold on to it until they are done.
+// What was read from the files, one item per certificate. Channels share ownership of it.
 struct TlsServer::Loaded {
-  struct Entry {
+  struct NamedCertificate {
     Settings settings;
     Certificate certificate;
   };
-  std::vector<Entry> entries;
+  std::vector<NamedCertificate> certificates;
   std::string protocols;
 
-  // A name in full goes before one with a star, and the first in the list before later ones.
+  // Picks the certificate by server name: exact matches before wildcards, then in the order of the list.
   static int choose(SSL* ssl, int*, void* argument) {
     const auto& loaded = *static_cast<const Loaded*>(argument);
     const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
     if (name == nullptr) return SSL_TLSEXT_ERR_NOACK;
     for (const unsigned flags : {X509_CHECK_FLAG_NO_WILDCARDS + 0u, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS + 0u}) {
-      for (const Entry& entry : loaded.entries) {
-        if (X509_check_host(entry.certificate.get(), name, 0, flags, nullptr) != 1) continue;
-        SSL_set_SSL_CTX(ssl, entry.settings.get());
+      for (const NamedCertificate& candidate : loaded.certificates) {
+        if (X509_check_host(candidate.certificate.get(), name, 0, flags, nullptr) != 1) continue;
+        SSL_set_SSL_CTX(ssl, candidate.settings.get());
         return SSL_TLSEXT_ERR_OK;
       }
     }
     return SSL_TLSEXT_ERR_NOACK;
   }
 
-  static int agree(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* theirs, unsigned count,
-                   void* argument) {
+  static int select_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* theirs,
+                             unsigned count, void* argument) {
     const auto& ours = static_cast<const Loaded*>(argument)->protocols;
     const int found = SSL_select_next_proto(const_cast<unsigned char**>(out), size,
                                             reinterpret_cast<const unsigned char*>(ours.data()),
@@ -232,9 +235,9 @@ struct TlsServer::Loaded {
 
 struct TlsServer::State {
   Options options;
-  std::mutex mutex;  // of `loaded`; held for a moment
+  std::mutex mutex;  // protects `loaded`; held briefly
   std::shared_ptr<const Loaded> loaded;
-  std::mutex looking;  // of what follows; held while files are read
+  std::mutex looking;  // protects the members below; held while files are read
   Time next_look{};
   std::vector<Stamp> stamps;
 };
@@ -272,25 +275,25 @@ Result<std::shared_ptr<const TlsServer::Loaded>> TlsServer::load() const {
     Settings settings = make_settings(TLS_server_method());
     if (auto used = use_pair(settings.get(), *pair, files); !used) return used.error();
     admit_clients(settings.get(), state_->options, authorities);
-    // Tickets hold what resumption needs, so that we remember nothing for those who may never come back.
+    // Tickets contain what resumption needs, so the server keeps no session cache.
     SSL_CTX_set_session_cache_mode(settings.get(), SSL_SESS_CACHE_OFF);
     SSL_CTX_set_tlsext_servername_callback(settings.get(), Loaded::choose);
     SSL_CTX_set_tlsext_servername_arg(settings.get(), loaded.get());
-    if (!loaded->protocols.empty()) SSL_CTX_set_alpn_select_cb(settings.get(), Loaded::agree, loaded.get());
-    if (const std::string sentence = doubt(pair->certificate.get(), files.cert); !sentence.empty())
-      state_->options.log(LogLevel::warn, sentence);
-    loaded->entries.push_back({std::move(settings), std::move(pair->certificate)});
+    if (!loaded->protocols.empty()) SSL_CTX_set_alpn_select_cb(settings.get(), Loaded::select_protocol, loaded.get());
+    if (const std::string warning = validity_warning(pair->certificate.get(), files.cert); !warning.empty())
+      state_->options.log(LogLevel::warn, warning);
+    loaded->certificates.push_back({std::move(settings), std::move(pair->certificate)});
   }
   return std::shared_ptr<const Loaded>(std::move(loaded));
 }
 
 Result<void> TlsServer::reload() {
   const std::lock_guard looking(state_->looking);
-  return read_again();
+  return read_files();
 }
 
-Result<void> TlsServer::read_again() {
-  // Before they are read: what changes meanwhile is seen at the next look.
+Result<void> TlsServer::read_files() {
+  // Taken before the files are read: a change during the read is noticed at the next check.
   state_->stamps = stamps_of(state_->options);
   auto loaded = load();
   if (!loaded) return loaded.error();
@@ -299,17 +302,17 @@ Result<void> TlsServer::read_again() {
   return {};
 }
 
-void TlsServer::look(Time now) {
+void TlsServer::reload_if_changed(Time now) {
   const std::lock_guard looking(state_->looking);
   if (now < state_->next_look) return;
   state_->next_look = now + kLookEvery;
   const Options& options = state_->options;
   if (stamps_of(options) == state_->stamps) return;
-  const auto read = read_again();
+  const auto read = read_files();
   if (read) {
-    options.log(LogLevel::info, options.certificates.front().cert + ": has changed, new connections use what it holds");
+    options.log(LogLevel::info, "TLS certificate reloaded: file=" + options.certificates.front().cert);
   } else {
-    options.log(LogLevel::warn, read.error().detail + "; the certificate in use stays in use");
+    options.log(LogLevel::warn, "TLS certificate not reloaded, keeping the previous one: " + read.error().detail);
   }
 }
 
@@ -319,7 +322,7 @@ std::unique_ptr<TlsChannel> TlsServer::accept() const {
     const std::lock_guard lock(state_->mutex);
     loaded = state_->loaded;
   }
-  SSL* const ssl = SSL_new(loaded->entries.front().settings.get());
+  SSL* const ssl = SSL_new(loaded->certificates.front().settings.get());
   WEIR_ASSERT(ssl != nullptr);
   SSL_set_accept_state(ssl);
   return std::make_unique<TlsChannel>(ssl, std::move(loaded));
@@ -362,7 +365,8 @@ Result<std::unique_ptr<TlsClient>> TlsClient::make(const Options& options) {
 }
 
 Result<std::unique_ptr<TlsChannel>> TlsClient::connect(const std::string& server_name) const {
-  if (server_name.empty()) return Error{Fault::invalid, "TLS needs the name that the peer's certificate must have"};
+  if (server_name.empty())
+    return Error{Fault::invalid, "TLS needs the server name that the peer's certificate must match"};
   SSL* const ssl = SSL_new(state_->settings.get());
   WEIR_ASSERT(ssl != nullptr);
   SSL_set_connect_state(ssl);
@@ -370,10 +374,10 @@ Result<std::unique_ptr<TlsChannel>> TlsClient::connect(const std::string& server
   if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), server_name.c_str()) == 1) return channel;
   ERR_clear_error();
   SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  // An address has no place in the hello (RFC 6066 §3), a name has.
+  // The SNI extension carries host names, never IP addresses (RFC 6066 §3).
   if (SSL_set1_host(ssl, server_name.c_str()) != 1 || SSL_set_tlsext_host_name(ssl, server_name.c_str()) != 1) {
     ERR_clear_error();
-    return Error{Fault::invalid, "\"" + server_name + "\" is not a name that a certificate can have"};
+    return Error{Fault::invalid, "\"" + server_name + "\" is not a valid TLS server name"};
   }
   return channel;
 }

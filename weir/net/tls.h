@@ -1,5 +1,5 @@
-// Who we are and whom we trust: what the TLS channels (tls_channel.h) of one listener, or of one service that we
-// connect to, have in common. TLS 1.2 and 1.3, no compression, no renegotiation, resumption by tickets.
+// TLS settings (certificates and trusted authorities) shared by the TLS channels (tls_channel.h) of one listener or of
+// one service that we connect to. TLS 1.2 and 1.3, no compression, no renegotiation, resumption by tickets.
 #pragma once
 
 #include <functional>
@@ -15,25 +15,25 @@
 
 namespace weir {
 
-// PEM files: a certificate with its chain behind it, and its private key.
+// PEM files: a certificate followed by its chain, and its private key.
 struct CertificateFiles {
   std::string cert;
   std::string key;
 };
 
-// Thread safety: all of it; the loops of a server share one for each listener.
+// Thread-safe; the loops of a server share one per listener.
 class TlsServer {
  public:
   struct Options {
-    // The first is for clients that name no server or one that none is for. At most bounds::listener_certificates_max.
+    // The first is the default, for clients that send no server name or one that matches no certificate. At most
+    // bounds::listener_certificates_max.
     std::vector<CertificateFiles> certificates;
-    // What may be spoken inside (ALPN), best first. A client that insists on something else is refused; with none,
-    // nobody is asked.
+    // ALPN protocols, best first. A client that offers only others is refused. Empty means no ALPN.
     std::vector<std::string> protocols;
-    // Told what an operator should know, one sentence each, in any thread.
+    // Receives log messages. Called from any thread.
     std::function<void(LogLevel, std::string_view)> log;
-    // Certificates that may sign a client's; empty: clients are not asked for one. Of who shows one it must be good; of
-    // who shows none `require_client` decides.
+    // File with the authorities that may sign client certificates; empty means that none is requested. A certificate
+    // that a client presents must be valid; `require_client` decides whether it must present one.
     std::string client_ca{};
     bool require_client = true;
     bool only_tls13 = false;
@@ -42,14 +42,14 @@ class TlsServer {
   static Result<std::unique_ptr<TlsServer>> make(Options options);
   ~TlsServer();
 
-  // For a connection that was just accepted. Reads no file, so a loop may call it.
+  // Creates the channel of an accepted connection. Does no file I/O, so it may be called on a loop.
   std::unique_ptr<TlsChannel> accept() const;
 
-  // To be called often, in a thread that may wait for a disk. Looks, a few times a second at most, whether the files
-  // have changed: new ones are for later connections, and ones that cannot be used leave the old in force and are told
-  // of once.
-  void look(Time now);
-  // Reads the files now, changed or not. An Error: the old ones stay in force.
+  // Reloads the files if they have changed. Call it often, on a thread that may block on disk I/O; it checks at most a
+  // few times a second. New files apply to later connections. Files that cannot be used are logged once, and the
+  // previous ones stay in use.
+  void reload_if_changed(Time now);
+  // Reloads the files unconditionally. On error the previous ones stay in use.
   Result<void> reload();
 
  private:
@@ -58,24 +58,24 @@ class TlsServer {
 
   explicit TlsServer(Options options);
   Result<std::shared_ptr<const Loaded>> load() const;
-  Result<void> read_again();
+  Result<void> read_files();
 
   std::unique_ptr<State> state_;
 };
 
-// Thread safety: all of it.
+// Thread-safe.
 class TlsClient {
  public:
   struct Options {
-    std::string ca_file;                 // who may sign the peer's certificate; empty: whom the system trusts
-    CertificateFiles own;                // if the peer asks for ours; empty: none
+    std::string ca_file;                 // authorities that may sign the peer's certificate; empty: the system's
+    CertificateFiles own;                // our client certificate; empty: none
     std::vector<std::string> protocols;  // ALPN, best first
   };
 
   static Result<std::unique_ptr<TlsClient>> make(const Options& options);
   ~TlsClient();
 
-  // `server_name`, a host name or an IP address, must be in the peer's certificate.
+  // The peer's certificate must match `server_name`, a host name or an IP address.
   Result<std::unique_ptr<TlsChannel>> connect(const std::string& server_name) const;
 
  private:

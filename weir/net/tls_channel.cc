@@ -13,8 +13,8 @@
 
 namespace weir {
 
-// OpenSSL reads and writes through a BIO. Ours reads the caller's bytes where they are and writes behind the caller's
-// string, so that nothing is copied twice and an idle channel holds no buffer for it.
+// OpenSSL reads and writes through a BIO. Ours reads the caller's bytes in place and appends to the caller's string, so
+// that nothing is copied twice and an idle channel holds no buffer.
 struct TlsChannel::Bridge {
   static int read(BIO* bio, char* to, int size) {
     Ends& ends = *static_cast<Ends*>(BIO_get_data(bio));
@@ -39,7 +39,7 @@ struct TlsChannel::Bridge {
   static long control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
   static const BIO_METHOD* method() {
-    // Made once and never freed: every channel of the process points to it.
+    // Created once and never freed: every channel of the process points to it.
     static const BIO_METHOD* const made = [] {
       BIO_METHOD* const fresh = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "channel");
       WEIR_ASSERT(fresh != nullptr);
@@ -53,7 +53,7 @@ struct TlsChannel::Bridge {
 };
 
 std::string tls_reason() {
-  // The first error is the cause; what follows tells how it was passed on.
+  // The first error is the cause; later ones only describe how it was passed on.
   const unsigned long code = ERR_get_error();
   ERR_clear_error();
   const char* const reason = code == 0 ? nullptr : ERR_reason_error_string(code);
@@ -73,8 +73,8 @@ TlsChannel::~TlsChannel() {
 }
 
 Result<void> TlsChannel::receive(std::string_view bytes, std::string& plain, std::string& out) {
-  if (failed_) return Error{Fault::invalid, "this TLS connection has failed before"};
-  if (peer_closed_) return {};  // what comes behind a goodbye means nothing
+  if (failed_) return Error{Fault::invalid, "the TLS connection has already failed"};
+  if (peer_closed_) return {};  // bytes after close_notify are ignored
   ERR_clear_error();
   ends_ = {bytes, &out};
   if (!established_) {
@@ -92,7 +92,7 @@ Result<void> TlsChannel::receive(std::string_view bytes, std::string& plain, std
 
 Result<void> TlsChannel::send(std::string_view plain, std::string& out) {
   WEIR_ASSERT(established_);
-  if (failed_ || closed_) return Error{Fault::invalid, "this TLS connection is closed"};
+  if (failed_ || closed_) return Error{Fault::invalid, "the TLS connection is closed"};
   if (plain.empty()) return {};
   ERR_clear_error();
   ends_ = {{}, &out};
@@ -110,7 +110,7 @@ void TlsChannel::close(std::string& out) {
   ERR_clear_error();
 }
 
-// Nothing, if it only needs more bytes or the peer is done.
+// Returns no error if OpenSSL only needs more bytes or the peer has closed.
 Result<void> TlsChannel::fail(int result) {
   const int kind = SSL_get_error(ssl_, result);
   if (kind == SSL_ERROR_WANT_READ) return {};
@@ -122,12 +122,12 @@ Result<void> TlsChannel::fail(int result) {
   const unsigned long code = ERR_peek_error();
   const int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
   const std::string words = tls_reason();
-  if (reason == SSL_R_HTTP_REQUEST) return Error{Fault::invalid, "plain HTTP came where TLS is spoken"};
+  if (reason == SSL_R_HTTP_REQUEST) return Error{Fault::invalid, "received plain HTTP instead of TLS"};
   if (reason == SSL_R_WRONG_VERSION_NUMBER && !established_)
-    return Error{Fault::invalid, "something other than TLS came where TLS is spoken"};
+    return Error{Fault::invalid, "received data that is not TLS"};
   if (const long verdict = SSL_get_verify_result(ssl_); !established_ && verdict != X509_V_OK)
-    return Error{Fault::invalid, std::string("the certificate is refused: ") + X509_verify_cert_error_string(verdict)};
-  return Error{Fault::invalid, (established_ ? "TLS failed: " : "the TLS handshake failed: ") + words};
+    return Error{Fault::invalid, std::string("certificate rejected: ") + X509_verify_cert_error_string(verdict)};
+  return Error{Fault::invalid, (established_ ? "TLS failed: " : "TLS handshake failed: ") + words};
 }
 
 std::string_view TlsChannel::application_protocol() const noexcept {

@@ -1,5 +1,5 @@
-// One connection's TLS without the connection: ciphertext in, plaintext out, and back. Both sides of a conversation are
-// this class; net/tls.h makes them. OpenSSL does the work and shows in no header.
+// TLS for one connection, without I/O: ciphertext in, plaintext out, and back. Client and server sides use the same
+// class; net/tls.h creates them. No header exposes OpenSSL.
 //
 // Thread safety: none; a channel belongs to one loop.
 #pragma once
@@ -16,32 +16,33 @@ namespace weir {
 
 class TlsChannel {
  public:
-  // Takes the SSL, which knows its side, and holds on to what that needs to live.
+  // Takes ownership of `ssl`, which is already set to client or server mode, and keeps `needs` alive as long as the
+  // channel.
   TlsChannel(ssl_st* ssl, std::shared_ptr<const void> needs);
   TlsChannel(const TlsChannel&) = delete;
   TlsChannel& operator=(const TlsChannel&) = delete;
   ~TlsChannel();
 
-  // Takes all of `bytes`, as the peer sent them and in any pieces; what they say goes behind `plain`, which grows by
-  // less than `bytes` holds, and what has to be answered behind `out`. A client begins with empty `bytes`. An Error is
-  // the end: `out` has the last words, and whatever comes is refused.
+  // Consumes all of `bytes`, in pieces of any size. Appends the decrypted bytes to `plain`, which grows by less than
+  // `bytes.size()`, and handshake or alert records to `out`. A client starts with empty `bytes`. After an Error, send
+  // `out`, which ends with an alert; the channel then refuses all input.
   Result<void> receive(std::string_view bytes, std::string& plain, std::string& out);
 
-  // Once established(): all of `plain`, encrypted, behind `out`.
+  // Encrypts `plain` and appends it to `out`. Requires established().
   Result<void> send(std::string_view plain, std::string& out);
 
-  // Says goodbye, if the peer can understand it. Nothing can be sent after it.
+  // Appends a close_notify alert to `out` if the handshake is done. Nothing can be sent after it.
   void close(std::string& out);
 
-  // The handshake is done, and the peer is who it has to be.
+  // True once the handshake is done and the peer is verified.
   bool established() const noexcept { return established_; }
-  // The peer has said that it sends no more. A connection that ends without it was cut.
+  // True once the peer has sent close_notify. A connection that ends without it was truncated.
   bool peer_closed() const noexcept { return peer_closed_; }
-  // What both sides agreed to speak ("http/1.1"); empty if they did not.
+  // Returns the negotiated ALPN protocol ("http/1.1"), or an empty view.
   std::string_view application_protocol() const noexcept;
 
  private:
-  // What the SSL reads from and writes to while a call lasts.
+  // The buffers that the SSL reads from and writes to during a call.
   struct Ends {
     std::string_view in;
     std::string* out = nullptr;
@@ -59,7 +60,7 @@ class TlsChannel {
   bool failed_ = false;
 };
 
-// Why OpenSSL refused, in its own words, and nothing left behind for the next call to find.
+// Returns OpenSSL's reason for the last failure and clears its error queue.
 std::string tls_reason();
 
 }  // namespace weir

@@ -1,5 +1,5 @@
-// Whatever comes where a hello should be, or where records should be, in pieces: an Error or a wait, never a word of
-// plaintext that nobody sent. The first byte says where the conversation stands and how the rest is cut.
+// Any bytes in place of a handshake message or a record, in pieces of any size, give an error or wait for more input,
+// never plaintext that was not sent. The first byte selects the state of the conversation and the size of the pieces.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -23,7 +23,7 @@ struct Sides {
   std::unique_ptr<weir::TlsClient> client;
 };
 
-// Bytes for one side; false if it is lost.
+// Feeds bytes to one side. Returns false if the channel failed.
 bool give(weir::TlsChannel& channel, std::string_view bytes, std::size_t piece, std::string& out) {
   std::string plain;
   for (; !bytes.empty(); bytes.remove_prefix(std::min(piece, bytes.size()))) {

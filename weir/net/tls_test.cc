@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 class TlsTest : public testing::Test {
  protected:
-  // A server with these names, one certificate each, and a client that trusts their authority.
+  // Makes a server with one certificate per name and a client that trusts their authority.
   std::unique_ptr<TlsServer> serve(const std::vector<std::string>& names, std::vector<std::string> protocols = {}) {
     TlsServer::Options options;
     for (const std::string& one : names)
@@ -40,7 +40,7 @@ class TlsTest : public testing::Test {
   std::vector<std::string> log_;
 };
 
-// Two channels and what travels between them.
+// Two channels and the bytes in transit between them.
 struct Conversation {
   std::unique_ptr<TlsChannel> client;
   std::unique_ptr<TlsChannel> server;
@@ -49,7 +49,7 @@ struct Conversation {
   std::string server_read;
   std::string client_read;
 
-  // Until neither has anything to say, in pieces of at most `piece` bytes; the first Error.
+  // Exchanges bytes in pieces of at most `piece` bytes until both sides are idle. Returns the first Error.
   Result<void> talk(std::size_t piece = 1 << 20) {
     if (!client->established()) {
       if (auto begun = client->receive({}, client_read, to_server); !begun) return begun;
@@ -84,7 +84,7 @@ TEST_F(TlsTest, CarriesBytesBothWaysInPiecesOfOneByte) {
   EXPECT_EQ(both.client_read, large);
 }
 
-TEST_F(TlsTest, AGoodbyeIsHeardAndWhatComesBehindItIsNot) {
+TEST_F(TlsTest, IgnoresBytesAfterCloseNotify) {
   const auto server = serve({"DNS:weir.test"});
   Conversation both{std::move(*trusting()->connect("weir.test")), server->accept(), {}, {}, {}, {}};
   ASSERT_TRUE(both.talk());
@@ -103,7 +103,7 @@ TEST_F(TlsTest, AGoodbyeIsHeardAndWhatComesBehindItIsNot) {
   EXPECT_TRUE(both.client->peer_closed());
 }
 
-TEST_F(TlsTest, ServerNamesPickTheCertificate) {
+TEST_F(TlsTest, SelectsTheCertificateByServerName) {
   const auto server = serve({"DNS:first.test", "DNS:*.b.test", "DNS:exact.b.test", "IP:127.0.0.1"});
   const auto client = trusting();
   const auto accepts = [&](const std::string& name) {
@@ -116,11 +116,11 @@ TEST_F(TlsTest, ServerNamesPickTheCertificate) {
   EXPECT_TRUE(accepts("exact.b.test"));
   EXPECT_FALSE(accepts("two.labels.b.test"));
   EXPECT_FALSE(accepts("b.test"));
-  // An address is not named in the hello: the first certificate speaks, and has no such address.
+  // An IP address is not sent as a server name: the first certificate is used and does not match it.
   EXPECT_FALSE(accepts("127.0.0.1"));
 }
 
-TEST_F(TlsTest, AnAddressIsCheckedLikeAName) {
+TEST_F(TlsTest, VerifiesAnAddressLikeAName) {
   const auto server = serve({"DNS:weir.test,IP:127.0.0.1,IP:::1"});
   const auto client = trusting();
   for (const auto& [name, accepted] : {std::pair("127.0.0.1", true), {"::1", true}, {"127.0.0.2", false}}) {
@@ -129,7 +129,7 @@ TEST_F(TlsTest, AnAddressIsCheckedLikeAName) {
   }
 }
 
-TEST_F(TlsTest, AClientSaysWhyItRefusesACertificate) {
+TEST_F(TlsTest, ClientReportsWhyItRejectsACertificate) {
   const auto refused = [&](TlsClient& client, const std::string& names, int from_days, int to_days) {
     TlsServer::Options options{{folder_.write("other", authority_.issue(names, from_days, to_days))}, {}, {}};
     const auto server = std::move(*TlsServer::make(std::move(options)));
@@ -139,16 +139,16 @@ TEST_F(TlsTest, AClientSaysWhyItRefusesACertificate) {
   };
   const auto client = trusting();
   EXPECT_EQ(refused(*client, "DNS:weir.test", 0, 1), "");
-  EXPECT_EQ(refused(*client, "DNS:other.test", 0, 1), "the certificate is refused: hostname mismatch");
-  EXPECT_EQ(refused(*client, "DNS:weir.test", -2, -1), "the certificate is refused: certificate has expired");
-  EXPECT_EQ(refused(*client, "DNS:weir.test", 1, 2), "the certificate is refused: certificate is not yet valid");
+  EXPECT_EQ(refused(*client, "DNS:other.test", 0, 1), "certificate rejected: hostname mismatch");
+  EXPECT_EQ(refused(*client, "DNS:weir.test", -2, -1), "certificate rejected: certificate has expired");
+  EXPECT_EQ(refused(*client, "DNS:weir.test", 1, 2), "certificate rejected: certificate is not yet valid");
   const auto stranger = std::move(*TlsClient::make({folder_.write("stranger.pem", Authority().cert()), {}, {}}));
-  EXPECT_THAT(refused(*stranger, "DNS:weir.test", 0, 1), testing::StartsWith("the certificate is refused: "));
+  EXPECT_THAT(refused(*stranger, "DNS:weir.test", 0, 1), testing::StartsWith("certificate rejected: "));
   const auto anybody = std::move(*TlsClient::make({}));
-  EXPECT_THAT(refused(*anybody, "DNS:weir.test", 0, 1), testing::StartsWith("the certificate is refused: "));
+  EXPECT_THAT(refused(*anybody, "DNS:weir.test", 0, 1), testing::StartsWith("certificate rejected: "));
 }
 
-TEST_F(TlsTest, AgreesOnAProtocolOrRefuses) {
+TEST_F(TlsTest, NegotiatesAProtocolOrRefuses) {
   const auto server = serve({"DNS:weir.test", "DNS:second.test"}, {"http/1.1"});
   for (const char* name : {"weir.test", "second.test"}) {
     const auto client = trusting({"h2", "http/1.1"});
@@ -161,7 +161,7 @@ TEST_F(TlsTest, AgreesOnAProtocolOrRefuses) {
   EXPECT_TRUE(silent.talk());
   EXPECT_EQ(silent.server->application_protocol(), "");
   Conversation strange{std::move(*trusting({"h2"})->connect("weir.test")), server->accept(), {}, {}, {}, {}};
-  EXPECT_EQ(strange.talk().error().detail, "the TLS handshake failed: no application protocol");
+  EXPECT_EQ(strange.talk().error().detail, "TLS handshake failed: no application protocol");
 }
 
 TEST_F(TlsTest, RefusesWhatIsNotTls) {
@@ -178,14 +178,14 @@ TEST_F(TlsTest, RefusesWhatIsNotTls) {
     channel->close(out);
     return outcome.error().detail;
   };
-  EXPECT_EQ(refused("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), "plain HTTP came where TLS is spoken");
-  EXPECT_EQ(refused("*1\r\n$4\r\nPING\r\n"), "something other than TLS came where TLS is spoken");
-  EXPECT_EQ(refused(std::string(100, '\0')), "something other than TLS came where TLS is spoken");
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), "received plain HTTP instead of TLS");
+  EXPECT_EQ(refused("*1\r\n$4\r\nPING\r\n"), "received data that is not TLS");
+  EXPECT_EQ(refused(std::string(100, '\0')), "received data that is not TLS");
   EXPECT_EQ(refused("\x16\x03\x01"), "waits");
-  EXPECT_THAT(refused(std::string("\x16\x03\x01\x00\x04zzzz", 9)), testing::StartsWith("the TLS handshake failed: "));
+  EXPECT_THAT(refused(std::string("\x16\x03\x01\x00\x04zzzz", 9)), testing::StartsWith("TLS handshake failed: "));
 }
 
-TEST_F(TlsTest, ADamagedRecordIsTheEnd) {
+TEST_F(TlsTest, FailsOnADamagedRecord) {
   const auto server = serve({"DNS:weir.test"});
   Conversation both{std::move(*trusting()->connect("weir.test")), server->accept(), {}, {}, {}, {}};
   ASSERT_TRUE(both.talk());
@@ -197,7 +197,7 @@ TEST_F(TlsTest, ADamagedRecordIsTheEnd) {
   EXPECT_FALSE(both.server->send("more", both.to_client));
 }
 
-TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {
+TEST_F(TlsTest, NamesTheFileThatCannotBeUsed) {
   const CertificateFiles good = folder_.write("good", authority_.issue("DNS:weir.test"));
   const CertificateFiles other = folder_.write("other", authority_.issue("DNS:weir.test"));
   const std::string empty = folder_.write("empty.pem", std::string());
@@ -205,19 +205,19 @@ TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {
   EXPECT_EQ(refusal({folder_.path("none"), good.key}), folder_.path("none") + ": No such file or directory");
   EXPECT_EQ(refusal({good.cert, folder_.path("none")}), folder_.path("none") + ": No such file or directory");
   EXPECT_EQ(refusal({folder_.path(""), good.key}), folder_.path("") + ": is not a regular file");
-  EXPECT_EQ(refusal({empty, good.key}), empty + ": holds no certificate in PEM form");
-  EXPECT_EQ(refusal({good.cert, empty}), empty + ": holds no private key in PEM form");
-  EXPECT_EQ(refusal({good.key, good.key}), good.key + ": holds no certificate in PEM form");
+  EXPECT_EQ(refusal({empty, good.key}), empty + ": contains no PEM certificate");
+  EXPECT_EQ(refusal({good.cert, empty}), empty + ": contains no PEM private key");
+  EXPECT_EQ(refusal({good.key, good.key}), good.key + ": contains no PEM certificate");
   EXPECT_EQ(refusal({good.cert, other.key}), other.key + ": is not the private key of the certificate in " + good.cert);
   const std::string cut = folder_.write("cut.pem", std::string("-----BEGIN CERTIFICATE-----\nMIIB\n"));
-  EXPECT_THAT(refusal({cut, good.key}), testing::StartsWith(cut + ": holds a damaged certificate: "));
+  EXPECT_THAT(refusal({cut, good.key}), testing::StartsWith(cut + ": contains a malformed certificate: "));
   const std::string large = folder_.write("large.pem", std::string(bounds::pem_bytes_max + 1, '\n'));
   EXPECT_EQ(refusal({large, good.key}), large + ": is larger than 1048576 bytes");
   const std::string full = folder_.write("full.pem", std::string(bounds::pem_bytes_max, '\n'));
-  EXPECT_EQ(refusal({full, good.key}), full + ": holds no certificate in PEM form");
+  EXPECT_EQ(refusal({full, good.key}), full + ": contains no PEM certificate");
 }
 
-TEST_F(TlsTest, ABoundedNumberOfCertificates) {
+TEST_F(TlsTest, LimitsTheNumberOfCertificates) {
   const CertificateFiles good = folder_.write("good", authority_.issue("DNS:weir.test"));
   std::vector<CertificateFiles> many(bounds::listener_certificates_max, good);
   EXPECT_TRUE(TlsServer::make({many, {}, {}}));
@@ -226,22 +226,22 @@ TEST_F(TlsTest, ABoundedNumberOfCertificates) {
   EXPECT_EQ(TlsServer::make({}).error().detail, "tls needs a certificate");
 }
 
-TEST_F(TlsTest, AnExpiredCertificateIsServedAndToldOf) {
+TEST_F(TlsTest, ServesAnExpiredCertificateAndLogsAWarning) {
   const CertificateFiles files = folder_.write("old", authority_.issue("DNS:weir.test", -3, -1));
   std::vector<std::string> log;
   EXPECT_TRUE(TlsServer::make({{files}, {}, [&](LogLevel, std::string_view sentence) { log.emplace_back(sentence); }}));
   EXPECT_THAT(log, testing::ElementsAre(files.cert + ": the certificate has expired"));
 }
 
-// What a client that trusts only `authority` thinks of the server.
+// Returns whether a client that trusts only `authority` accepts the server.
 bool trusts(const Authority& authority, const CertificateFolder& folder, TlsServer& server, Time now) {
   const auto client = std::move(*TlsClient::make({folder.write("trusted.pem", authority.cert()), {}, {}}));
-  server.look(now);
+  server.reload_if_changed(now);
   Conversation both{std::move(*client->connect("weir.test")), server.accept(), {}, {}, {}, {}};
   return both.talk().has_value();
 }
 
-TEST_F(TlsTest, NewFilesAreForNewConnections) {
+TEST_F(TlsTest, NewFilesApplyToNewConnections) {
   const auto server = serve({"DNS:weir.test"});
   Conversation before{std::move(*trusting()->connect("weir.test")), server->accept(), {}, {}, {}, {}};
   Conversation under_way{std::move(*trusting()->connect("weir.test")), server->accept(), {}, {}, {}, {}};
@@ -250,35 +250,36 @@ TEST_F(TlsTest, NewFilesAreForNewConnections) {
   const CertificateFiles files = folder_.write("server0", next.issue("DNS:weir.test"));
   EXPECT_TRUE(trusts(next, folder_, *server, Time{1s}));
   EXPECT_FALSE(trusts(authority_, folder_, *server, Time{2s}));
-  EXPECT_THAT(log_, testing::ElementsAre(files.cert + ": has changed, new connections use what it holds"));
-  // Those who were there go on with what they began with.
+  EXPECT_THAT(log_, testing::ElementsAre("TLS certificate reloaded: file=" + files.cert));
+  // Existing connections keep the certificate they started with.
   EXPECT_TRUE(under_way.talk());
   ASSERT_TRUE(before.client->send("still here", before.to_server));
   ASSERT_TRUE(before.talk());
   EXPECT_EQ(before.server_read, "still here");
 }
 
-TEST_F(TlsTest, ABrokenPairLeavesTheOldOneInUseAndIsToldOfOnce) {
+TEST_F(TlsTest, KeepsThePreviousCertificateAndLogsOnceWhenTheNewPairIsBroken) {
   const auto server = serve({"DNS:weir.test"});
   const Authority next;
   const Authority::Pem fresh = next.issue("DNS:weir.test");
   const std::string cert = folder_.write("server0.pem", fresh.cert);
   EXPECT_TRUE(trusts(authority_, folder_, *server, Time{1s}));
   EXPECT_TRUE(trusts(authority_, folder_, *server, Time{2s}));
-  const std::string complaint = folder_.path("server0.key") + ": is not the private key of the certificate in " + cert +
-                                "; the certificate in use stays in use";
-  EXPECT_THAT(log_, testing::ElementsAre(complaint));
+  const std::string warning = "TLS certificate not reloaded, keeping the previous one: " + folder_.path("server0.key") +
+                              ": is not the private key of the certificate in " + cert;
+  EXPECT_THAT(log_, testing::ElementsAre(warning));
   EXPECT_FALSE(server->reload());
-  // When the key follows, all is well.
+  // Once the matching key is written, the pair loads.
   folder_.write("server0.key", fresh.key);
   EXPECT_TRUE(trusts(next, folder_, *server, Time{3s}));
   std::filesystem::remove(cert);
   EXPECT_TRUE(trusts(next, folder_, *server, Time{4s}));
-  EXPECT_EQ(log_.back(), cert + ": No such file or directory; the certificate in use stays in use");
+  EXPECT_EQ(log_.back(),
+            "TLS certificate not reloaded, keeping the previous one: " + cert + ": No such file or directory");
   EXPECT_EQ(log_.size(), 3u);
 }
 
-TEST_F(TlsTest, SeesALinkThatPointsSomewhereElse) {
+TEST_F(TlsTest, NoticesALinkThatPointsSomewhereElse) {
   const CertificateFiles old = folder_.write("old", authority_.issue("DNS:weir.test"));
   const Authority next;
   const CertificateFiles fresh = folder_.write("fresh", next.issue("DNS:weir.test"));
@@ -296,7 +297,7 @@ TEST_F(TlsTest, SeesALinkThatPointsSomewhereElse) {
   EXPECT_TRUE(trusts(next, folder_, *server, Time{2s}));
 }
 
-TEST_F(TlsTest, LooksAtTheFilesOnlyNowAndThen) {
+TEST_F(TlsTest, ChecksTheFilesOnlyAFewTimesASecond) {
   const auto server = serve({"DNS:weir.test"});
   EXPECT_TRUE(trusts(authority_, folder_, *server, Time{1s}));
   const Authority next;
@@ -305,17 +306,17 @@ TEST_F(TlsTest, LooksAtTheFilesOnlyNowAndThen) {
   EXPECT_TRUE(trusts(next, folder_, *server, Time{2s}));
 }
 
-TEST_F(TlsTest, APipeInPlaceOfACertificateIsRefusedAtOnce) {
+TEST_F(TlsTest, RefusesAPipeInPlaceOfACertificate) {
   const auto server = serve({"DNS:weir.test"});
   const std::string pipe = folder_.path("server0.pem");
   std::filesystem::remove(pipe);
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_TRUE(trusts(authority_, folder_, *server, Time{1s})) << "what was read before stays in use";
-  EXPECT_EQ(log_.back(), pipe + ": is not a regular file; the certificate in use stays in use");
+  EXPECT_TRUE(trusts(authority_, folder_, *server, Time{1s})) << "keeps the previous certificate";
+  EXPECT_EQ(log_.back(), "TLS certificate not reloaded, keeping the previous one: " + pipe + ": is not a regular file");
   EXPECT_EQ(server->reload().error().detail, pipe + ": is not a regular file");
 }
 
-// What becomes of a client with that certificate, empty: with none, at a server that asks for one.
+// Returns how a server that requests a client certificate answers a client that presents `own` (none if empty).
 std::string admission(TlsServer& server, const std::string& trusted, const CertificateFiles& own) {
   const auto client = std::move(*TlsClient::make({trusted, own, {}}));
   Conversation both{std::move(*client->connect("weir.test")), server.accept(), {}, {}, {}, {}};
@@ -324,7 +325,7 @@ std::string admission(TlsServer& server, const std::string& trusted, const Certi
   return both.server->established() ? "in" : "?";
 }
 
-TEST_F(TlsTest, AClientNeedsACertificateOfTheListenersAuthority) {
+TEST_F(TlsTest, ClientNeedsACertificateFromTheListenersAuthority) {
   const CertificateFiles files = folder_.write("server", authority_.issue("DNS:weir.test"));
   const CertificateFiles sni = folder_.write("sni", authority_.issue("DNS:*.test"));
   const std::string trusted = folder_.write("ca.pem", authority_.cert());
@@ -336,30 +337,30 @@ TEST_F(TlsTest, AClientNeedsACertificateOfTheListenersAuthority) {
   options.client_ca = folder_.write("clients.pem", clients.cert());
   const auto strict = std::move(*TlsServer::make(options));
   EXPECT_EQ(admission(*strict, trusted, good), "in");
-  EXPECT_EQ(admission(*strict, trusted, {}), "the TLS handshake failed: peer did not return a certificate");
+  EXPECT_EQ(admission(*strict, trusted, {}), "TLS handshake failed: peer did not return a certificate");
   EXPECT_NE(admission(*strict, trusted, bad), "in");
   options.require_client = false;
   const auto lenient = std::move(*TlsServer::make(options));
   EXPECT_EQ(admission(*lenient, trusted, good), "in");
   EXPECT_EQ(admission(*lenient, trusted, {}), "in");
   EXPECT_NE(admission(*lenient, trusted, bad), "in");
-  // Another authority is for new connections, like another certificate.
+  // A new authority applies to new connections, like a new certificate.
   folder_.write("clients.pem", strangers.cert());
-  strict->look(Time{1s});
+  strict->reload_if_changed(Time{1s});
   EXPECT_EQ(admission(*strict, trusted, bad), "in");
   EXPECT_NE(admission(*strict, trusted, good), "in");
   options.client_ca = folder_.path("none.pem");
   EXPECT_EQ(TlsServer::make(options).error().detail, folder_.path("none.pem") + ": No such file or directory");
 }
 
-TEST_F(TlsTest, AClientHasItsOwnCertificateOrAnErrorAboutIt) {
+TEST_F(TlsTest, ClientLoadsItsCertificateOrReportsAnError) {
   const CertificateFiles own = folder_.write("own", authority_.issue("DNS:client.test"));
   EXPECT_TRUE(TlsClient::make({{}, own, {}}));
   EXPECT_EQ(TlsClient::make({{}, {own.cert, {}}, {}}).error().detail,
             "a client certificate needs both cert_file and key_file");
   EXPECT_EQ(TlsClient::make({folder_.path("none"), {}, {}}).error().detail,
             folder_.path("none") + ": No such file or directory");
-  EXPECT_EQ(trusting()->connect("").error().detail, "TLS needs the name that the peer's certificate must have");
+  EXPECT_EQ(trusting()->connect("").error().detail, "TLS needs the server name that the peer's certificate must match");
 }
 
 }  // namespace

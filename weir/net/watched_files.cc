@@ -16,7 +16,7 @@ namespace weir {
 
 namespace fs = std::filesystem;
 
-FileLook FileLook::at(const std::string& path) noexcept {
+FileVersion FileVersion::at(const std::string& path) noexcept {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return {};
   return {status.st_dev, status.st_ino, status.st_size,
@@ -36,7 +36,7 @@ std::set<std::string> WatchedFiles::directories_to(const std::string& path) {
   std::error_code error;
   fs::path rest = fs::absolute(path, error);
   if (error) return directories;
-  // Each round follows one symbolic link, the first on the way.
+  // Each iteration follows the first symbolic link on the path.
   for (int links = 0; links <= bounds::symlinks_max; ++links) {
     fs::path walked;
     fs::path next;
@@ -67,17 +67,17 @@ void WatchedFiles::watch(std::vector<SeenFile> files) {
   constexpr std::uint32_t kEvents = IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR;
   for (const std::string& directory : directories) {
     const int watch = inotify_add_watch(inotify_.fd(), directory.c_str(), kEvents);
-    if (watch >= 0) watches_.push_back(watch);  // otherwise its file is not there either
+    if (watch >= 0) watches_.push_back(watch);  // fails only if the directory does not exist, so neither does the file
   }
 }
 
 bool WatchedFiles::changed() {
-  // What happened does not matter: the files themselves tell.
+  // The events themselves do not matter: the files are compared below.
   alignas(inotify_event) std::array<char, 4096> events;
   while (read(inotify_.fd(), events.data(), events.size()) > 0) {
   }
   for (const SeenFile& file : files_) {
-    if (FileLook::at(file.path) != file.look) return true;
+    if (FileVersion::at(file.path) != file.version) return true;
   }
   return false;
 }

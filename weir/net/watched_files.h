@@ -1,6 +1,6 @@
-// Tells when one of a set of files changed: written, replaced by a rename, created, removed, or reached through a
-// symbolic link that now points elsewhere (how Kubernetes swaps a ConfigMap). The kernel wakes us when anything happens
-// in a directory on the way to a file; whether it was one of ours is seen by looking at the files.
+// Detects changes to a set of files: written, replaced by a rename, created, removed, or reached through a symbolic
+// link that now points elsewhere (how Kubernetes swaps a ConfigMap). inotify reports any event in a directory on the
+// path to a file; comparing the files then shows whether one of them changed.
 //
 // Thread safety: none.
 #pragma once
@@ -18,36 +18,36 @@
 
 namespace weir {
 
-// What tells one version of a file from the next. All zero: it is not there.
-struct FileLook {
+// Identifies one version of a file. All zero means that the file does not exist.
+struct FileVersion {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::int64_t bytes = 0;
   std::int64_t modified_ns = 0;
 
-  static FileLook at(const std::string& path) noexcept;
-  friend bool operator==(const FileLook&, const FileLook&) = default;
+  static FileVersion at(const std::string& path) noexcept;
+  friend bool operator==(const FileVersion&, const FileVersion&) = default;
 };
 
 struct SeenFile {
   std::string path;
-  FileLook look;  // as it was before it was read
+  FileVersion version;  // before it was read
 };
 
 class WatchedFiles {
  public:
-  // An Error where the kernel gives no inotify descriptor.
+  // Fails if the kernel provides no inotify descriptor.
   static Result<std::unique_ptr<WatchedFiles>> make();
 
-  // Readable: call changed().
+  // Becomes readable when changed() should be called.
   int fd() const noexcept { return inotify_.fd(); }
 
-  // Watches these instead of those before. Ask changed() once afterwards: a file may have changed since it was read.
+  // Replaces the set of watched files. Call changed() once afterwards: a file may have changed since it was read.
   void watch(std::vector<SeenFile> files);
-  // Whether any of them looks different from what was seen.
+  // Returns whether any file differs from its recorded version.
   bool changed();
 
-  // Every directory in which a rename would change what the path leads to, through all symbolic links.
+  // Returns every directory in which a rename would change what the path resolves to, through all symbolic links.
   static std::set<std::string> directories_to(const std::string& path);
 
  private:

@@ -31,10 +31,10 @@ class WatchedFilesTest : public testing::Test {
   void write(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
 
   void watch(const fs::path& path) {
-    watched_->watch({{path, FileLook::at(path)}});
+    watched_->watch({{path, FileVersion::at(path)}});
     ASSERT_FALSE(watched_->changed());
   }
-  // The kernel tells, and it was one of ours.
+  // Waits for an inotify event and returns whether a watched file changed.
   bool wakes() {
     pollfd waiting{watched_->fd(), POLLIN, 0};
     return poll(&waiting, 1, 10'000) == 1 && watched_->changed();
@@ -44,7 +44,7 @@ class WatchedFilesTest : public testing::Test {
   std::unique_ptr<WatchedFiles> watched_;
 };
 
-TEST_F(WatchedFilesTest, SeesAFileWrittenAnew) {
+TEST_F(WatchedFilesTest, NoticesAFileThatIsRewritten) {
   const fs::path path = directory_ / "a";
   write(path, "one");
   watch(path);
@@ -52,7 +52,7 @@ TEST_F(WatchedFilesTest, SeesAFileWrittenAnew) {
   EXPECT_TRUE(wakes());
 }
 
-TEST_F(WatchedFilesTest, SeesAFileReplacedByARename) {
+TEST_F(WatchedFilesTest, NoticesAFileReplacedByARename) {
   const fs::path path = directory_ / "a";
   write(path, "one");
   watch(path);
@@ -61,7 +61,7 @@ TEST_F(WatchedFilesTest, SeesAFileReplacedByARename) {
   EXPECT_TRUE(wakes());
 }
 
-TEST_F(WatchedFilesTest, SeesAFileComeAndGo) {
+TEST_F(WatchedFilesTest, NoticesAFileThatIsCreatedOrRemoved) {
   const fs::path path = directory_ / "a";
   watch(path);
   write(path, "one");
@@ -71,25 +71,25 @@ TEST_F(WatchedFilesTest, SeesAFileComeAndGo) {
   EXPECT_TRUE(wakes());
 }
 
-TEST_F(WatchedFilesTest, IsNotMovedByItsNeighbours) {
+TEST_F(WatchedFilesTest, IgnoresOtherFilesInTheDirectory) {
   const fs::path path = directory_ / "a";
   write(path, "one");
   watch(path);
-  write(directory_ / "neighbour", "two");
+  write(directory_ / "neighbor", "two");
   EXPECT_FALSE(watched_->changed());
 }
 
-TEST_F(WatchedFilesTest, SeesWhatChangedBeforeItWatched) {
+TEST_F(WatchedFilesTest, NoticesAChangeFromBeforeItWatched) {
   const fs::path path = directory_ / "a";
   write(path, "one");
-  const FileLook seen = FileLook::at(path);
+  const FileVersion seen = FileVersion::at(path);
   write(path, "three");
   watched_->watch({{path, seen}});
   EXPECT_TRUE(watched_->changed());
 }
 
 // How Kubernetes swaps a ConfigMap: weir.yaml -> ..data/weir.yaml, ..data -> ..1, and then ..data becomes another link.
-TEST_F(WatchedFilesTest, SeesASwappedLinkOnTheWay) {
+TEST_F(WatchedFilesTest, NoticesASwappedLinkOnThePath) {
   fs::create_directory(directory_ / "..1");
   fs::create_directory(directory_ / "..2");
   write(directory_ / "..1" / "weir.yaml", "one");
@@ -102,7 +102,7 @@ TEST_F(WatchedFilesTest, SeesASwappedLinkOnTheWay) {
   EXPECT_TRUE(wakes());
 }
 
-TEST_F(WatchedFilesTest, WatchesEveryDirectoryOnTheWay) {
+TEST_F(WatchedFilesTest, WatchesEveryDirectoryOnThePath) {
   fs::create_directory(directory_ / "real");
   fs::create_directory(directory_ / "links");
   write(directory_ / "real" / "a", "one");
@@ -113,7 +113,7 @@ TEST_F(WatchedFilesTest, WatchesEveryDirectoryOnTheWay) {
   EXPECT_EQ(found, expected);
 }
 
-// The kernel's bound: a chain this long still leads somewhere, one link more does not.
+// The kernel follows at most this many links.
 TEST_F(WatchedFilesTest, FollowsAsManyLinksAsTheKernel) {
   fs::create_directory(directory_ / "end");
   write(directory_ / "end" / "file", "one");

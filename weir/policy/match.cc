@@ -37,7 +37,7 @@ Result<PathPattern> PathPattern::parse(std::string_view text) {
     return refuse("path", text, "must not have a query or a fragment: only the path is matched");
   }
   PathPattern pattern;
-  normalise_path(text, pattern.text_);
+  normalize_path(text, pattern.text_);
   pattern.literal_ = true;
   for (std::string_view rest = pattern.text_; !rest.empty();) {
     const std::string_view segment = take_segment(rest);

@@ -1,7 +1,7 @@
 // Decides whether one Redis counts as up, from what happens on its connections. No I/O; the time is an argument.
 //
-//   down  no reply for one timeout while something is in flight, no connection, or for kOddMax no decision although
-//         replies that are none arrived
+//   down  no reply for one timeout while something is in flight, no connection, or no decision for kOddMax although
+//         other replies arrived
 //   up    the first time, as soon as a connection is ready; later after kProbesInARow probes in a row, each answered
 //         within half a timeout, over at least a second. That span doubles, up to 16 s, if Redis fails again within a
 //         minute.
@@ -31,27 +31,28 @@ class Availability {
   explicit Availability(Duration timeout) : timeout_(timeout) {}
 
   bool is_up() const noexcept { return state_ == State::up; }
-  // Neither up nor down yet: there was no connection so far.
+  // True until the first connection: neither up nor down.
   bool is_starting() const noexcept { return state_ == State::starting; }
-  // Within which a probe must be answered.
+  // A probe must be answered within this time.
   Duration probe_timeout() const noexcept { return timeout_ / 2; }
 
-  // A connection is ready. True: Redis is up with it, because it is the first.
+  // A connection is ready. Returns true if Redis is up now, because it is the first connection.
   bool connected() noexcept;
-  // No reply for one timeout while something was in flight, or no connection is left. True: Redis was up until now.
+  // No reply arrived for one timeout while something was in flight, or no connection is left. Returns true if Redis was
+  // up until now.
   bool failed(Time now) noexcept;
 
   // A decision arrived.
   void decided() noexcept { odd_since_ = kNever; }
-  // A reply arrived that is not a decision. True: Redis was up until now.
+  // A reply arrived that is not a decision. Returns true if this takes Redis down.
   bool odd(Time now) noexcept;
 
-  // When to send the next probe, if a connection is ready; Time::max(): none is needed.
+  // Returns when to send the next probe, if a connection is ready; Time::max() if none is needed.
   Time probe_at() const noexcept;
   void probe_sent(Time now) noexcept { probed_at_ = now; }
-  // The probe got a decision. True: Redis is up again.
+  // A decision answered the probe. Returns true if Redis is up again.
   bool probe_answered(Time now) noexcept;
-  // It got something else, or nothing within probe_timeout().
+  // Another reply answered the probe, or none within probe_timeout().
   void probe_failed() noexcept { good_probes_ = 0; }
 
  private:
@@ -60,9 +61,9 @@ class Availability {
 
   const Duration timeout_;
   State state_ = State::starting;
-  Duration recovery_ = kRecoveryMin;  // the span of good probes that the next recovery takes
+  Duration recovery_ = kRecoveryMin;  // how long probes must succeed before the next recovery
   Time recovered_at_ = kNever;
-  Time odd_since_ = kNever;  // the first reply since the last decision that is none
+  Time odd_since_ = kNever;  // the first reply since the last decision that is not one
   Time probed_at_ = kNever;
   int good_probes_ = 0;
   Time good_since_{};  // when the first of them was sent

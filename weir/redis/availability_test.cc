@@ -12,7 +12,8 @@ using namespace std::chrono_literals;
 constexpr Duration kTimeout = 250ms;
 constexpr Time kStart = Time{} + 1h;
 
-// Probes from `from` on, each answered after `latency`, until it is up or `until` is reached. Returns that time.
+// Sends probes from `from` on, each answered after `latency`, until Redis is up or `until` is reached. Returns that
+// time.
 Time probe(Availability& redis, Time from, Time until, Duration latency) {
   Time now = from;
   while (!redis.is_up() && now < until) {
@@ -28,7 +29,7 @@ Time probe(Availability& redis, Time from, Time until, Duration latency) {
   return now;
 }
 
-TEST(Availability, TheFirstReadyConnectionIsUpAtOnce) {
+TEST(Availability, IsUpAsSoonAsTheFirstConnectionIsReady) {
   Availability redis(kTimeout);
   EXPECT_FALSE(redis.is_up());
   EXPECT_TRUE(redis.is_starting());
@@ -38,7 +39,7 @@ TEST(Availability, TheFirstReadyConnectionIsUpAtOnce) {
   EXPECT_EQ(redis.probe_at(), Time::max());
 }
 
-TEST(Availability, AfterAFailureThreeQuickProbesOverASecondAreNeeded) {
+TEST(Availability, RecoversAfterThreeQuickProbesOverASecond) {
   Availability redis(kTimeout);
   redis.connected();
   EXPECT_TRUE(redis.failed(kStart + 1s));
@@ -58,7 +59,7 @@ TEST(Availability, AfterAFailureThreeQuickProbesOverASecondAreNeeded) {
   EXPECT_LE(now, kStart + 3s);
 }
 
-TEST(Availability, ALateOrFailedProbeStartsTheRowAnew) {
+TEST(Availability, ALateOrFailedProbeRestartsTheCount) {
   Availability redis(kTimeout);
   redis.connected();
   redis.failed(kStart);
@@ -78,7 +79,7 @@ TEST(Availability, ALateOrFailedProbeStartsTheRowAnew) {
 }
 
 // Issue 14, row 11: 30 s of replies that take 400 ms with a timeout of 250 ms.
-TEST(Availability, ARedisSlowerThanTheTimeoutStaysDownInsteadOfFlapping) {
+TEST(Availability, StaysDownWithoutFlappingWhileRedisIsSlowerThanTheTimeout) {
   Availability redis(kTimeout);
   redis.connected();
   ASSERT_TRUE(redis.failed(kStart + kTimeout));
@@ -89,7 +90,7 @@ TEST(Availability, ARedisSlowerThanTheTimeoutStaysDownInsteadOfFlapping) {
   EXPECT_LE(back, kStart + 33s);
 }
 
-TEST(Availability, FailingAgainWithinAMinuteDoublesTheRecoveryUpTo16Seconds) {
+TEST(Availability, AnotherFailureWithinAMinuteDoublesTheRecoveryTimeUpTo16Seconds) {
   Availability redis(kTimeout);
   redis.connected();
   Time now = kStart;
@@ -102,10 +103,10 @@ TEST(Availability, FailingAgainWithinAMinuteDoublesTheRecoveryUpTo16Seconds) {
   }
   now += 1ns;
   ASSERT_TRUE(redis.failed(now));
-  EXPECT_LE(probe(redis, now, now + 1h, 1ms) - now, 2s) << "a minute without a failure begins anew";
+  EXPECT_LE(probe(redis, now, now + 1h, 1ms) - now, 2s) << "a minute without a failure resets it";
 }
 
-TEST(Availability, OddRepliesTakeItDownOnlyIfNoDecisionArrivesForASecond) {
+TEST(Availability, OtherRepliesTakeItDownOnlyIfNoDecisionArrivesForASecond) {
   Availability redis(kTimeout);
   redis.connected();
   Time now = kStart;
@@ -120,7 +121,7 @@ TEST(Availability, OddRepliesTakeItDownOnlyIfNoDecisionArrivesForASecond) {
   EXPECT_FALSE(redis.is_up());
 }
 
-TEST(Availability, AProbeShowsThatOneOddLimitIsNotAnOutage) {
+TEST(Availability, AnsweredProbeShowsThatOneBrokenLimitIsNotAnOutage) {
   Availability redis(kTimeout);
   redis.connected();
   for (Time now = kStart; now < kStart + 60s; now += 10ms) {
@@ -131,7 +132,7 @@ TEST(Availability, AProbeShowsThatOneOddLimitIsNotAnOutage) {
   }
   EXPECT_TRUE(redis.is_up());
   redis.decided();
-  EXPECT_EQ(redis.probe_at(), Time::max()) << "nothing is odd any more";
+  EXPECT_EQ(redis.probe_at(), Time::max()) << "decisions arrive again";
 }
 
 }  // namespace

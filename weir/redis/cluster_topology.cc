@@ -25,7 +25,7 @@ ClusterTopology::~ClusterTopology() {
 
 void ClusterTopology::add_probe(const Target& target) {
   const bool known = std::ranges::any_of(probes_, [&](const auto& probe) { return probe->target() == target; });
-  if (known || probes_.size() >= bounds::redis_scouts_max) return;
+  if (known || probes_.size() >= bounds::redis_probes_max) return;
   RedisLink::Options link = options_.link;
   link.target = target;
   link.client.script = {};
@@ -44,30 +44,30 @@ void ClusterTopology::ask_soon(Duration after) {
 void ClusterTopology::ask() {
   timer_ = 0;
   for (std::size_t tries = 0; tries < probes_.size(); ++tries) {
-    if (probes_[next_scout_++ % probes_.size()]->ask()) break;
+    if (probes_[next_probe_++ % probes_.size()]->ask()) break;
   }
   if (!is_up()) ask_soon(kAskEvery);
 }
 
 void ClusterTopology::failed(std::string_view why) {
-  // The first of them may fail before the last was made.
+  // The first probe may fail before the last one is created.
   const bool all = probes_.size() >= options_.endpoints.size() &&
                    std::ranges::all_of(probes_, [](const auto& probe) { return probe->is_failing(); });
-  if (all && options_.nobody_knows) options_.nobody_knows(why);
+  if (all && options_.on_discovery_failed) options_.on_discovery_failed(why);
 }
 
-void ClusterTopology::heard(const TopologyProbe& probe, const resp::Reply& reply) {
+void ClusterTopology::replied(const TopologyProbe& probe, const resp::Reply& reply) {
   auto read = SlotMap::read(reply, probe.target());
-  // A node that was reset or is joining serves nothing: what is known is better than that.
+  // A node that was reset or is joining has no slots; keep the current map.
   if (!read || read->masters().empty()) return;
   slots_ = std::move(*read);
   for (const Target& master : slots_.masters()) add_probe(master);
-  appoint();
+  assign_masters();
   drop_unused();
 }
 
-// A node for every master of the map.
-void ClusterTopology::appoint() {
+// Creates or finds a node for every master of the map.
+void ClusterTopology::assign_masters() {
   masters_.clear();
   for (const Target& master : slots_.masters()) masters_.push_back(find_or_make(master));
 }
@@ -89,7 +89,7 @@ void ClusterTopology::drop_unused() {
 
 RedisNode* ClusterTopology::node_of(int slot) {
   const std::size_t master = slots_.index(static_cast<Slot>(slot));
-  if (master != SlotMap::kNobody) return masters_[master];
+  if (master != SlotMap::kNoMaster) return masters_[master];
   ask_soon(kAskEvery);
   return nullptr;
 }
@@ -100,7 +100,7 @@ std::vector<RedisNode*> ClusterTopology::masters() {
   return {};
 }
 
-Topology::Next ClusterTopology::refused(RedisNode& node, const Refused& refused) {
+Topology::Redirect ClusterTopology::refused(RedisNode& node, const Refused& refused) {
   switch (refused.refusal) {
     case Refusal::moved:
     case Refusal::ask: {
@@ -109,7 +109,7 @@ Topology::Next ClusterTopology::refused(RedisNode& node, const Refused& refused)
       if (refused.refusal == Refusal::ask) return {find_or_make(*target), true};
       ask_soon(Duration::zero());
       if (!slots_.moved(static_cast<Slot>(refused.slot), *target)) return {};
-      appoint();
+      assign_masters();
       return {find_or_make(*target), false};
     }
     case Refusal::try_again:

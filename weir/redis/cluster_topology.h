@@ -1,9 +1,9 @@
-// A cluster: who serves which slot, as CLUSTER SLOTS says and MOVED corrects.
+// Redis Cluster: maps slots to masters from CLUSTER SLOTS and MOVED.
 //
-// The map is asked for again after a MOVED, and a few times a second while a master cannot be reached or a slot has
-// none: a replica may have taken over. One server is asked at a time, the next one in turn.
+// Reloads the map after a MOVED, and a few times a second while a master is unreachable or a slot has no master,
+// because a replica may have taken over. It queries one server at a time, in turn.
 //
-// Thread safety: none; it belongs to its loop.
+// Thread safety: none; use it on its loop's thread.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,8 @@ class ClusterTopology final : public Topology, private TopologyProbe::Owner {
  public:
   struct Options {
     std::vector<Target> endpoints;  // some nodes of the cluster, at least one
-    RedisLink::Options link;        // for asking them
-    NobodyKnows nobody_knows{};
+    RedisLink::Options link;        // for the probes
+    OnDiscoveryFailed on_discovery_failed{};
   };
 
   // The loop must outlive it.
@@ -31,19 +31,19 @@ class ClusterTopology final : public Topology, private TopologyProbe::Owner {
   int slot_of(std::string_view key) const noexcept override { return redis::slot_of(key); }
   bool is_sharded() const noexcept override { return true; }
   RedisNode* node_of(int slot) override;
-  // Empty while a slot has no master that is known.
+  // Empty while any slot has no known master.
   std::vector<RedisNode*> masters() override;
-  Next refused(RedisNode& node, const Refused& refused) override;
+  Redirect refused(RedisNode& node, const Refused& refused) override;
   void changed(RedisNode& node) override;
-  // Every slot has a master, and every master can be reached.
+  // True if every slot has a master and every master is reachable.
   bool is_up() const noexcept override;
 
  private:
-  void heard(const TopologyProbe& probe, const resp::Reply& reply) override;
+  void replied(const TopologyProbe& probe, const resp::Reply& reply) override;
   void failed(std::string_view why) override;
   void add_probe(const Target& target);
   RedisNode* find_or_make(const Target& target);
-  void appoint();
+  void assign_masters();
   void drop_unused();
   void ask_soon(Duration after);
   void ask();
@@ -52,11 +52,11 @@ class ClusterTopology final : public Topology, private TopologyProbe::Owner {
   MakeNode make_node_;
   const Options options_;
   std::vector<std::unique_ptr<TopologyProbe>> probes_;
-  std::size_t next_scout_ = 0;
+  std::size_t next_probe_ = 0;
   SlotMap slots_;
   std::vector<std::unique_ptr<RedisNode>> nodes_;
   std::vector<RedisNode*> masters_;  // one per slots_.masters(), at the same index
-  Retired retired_;
+  RetiredNodes retired_;
   Loop::TimerId timer_ = 0;
   Time timer_at_{};
 };

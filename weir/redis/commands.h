@@ -1,7 +1,7 @@
-// Sends single commands to whichever node holds a key. Implemented by the store, used by everything else that keeps
-// something on Redis.
+// Sends single commands to the node that holds a key. Implemented by the Redis store, used by everything else that
+// stores data on Redis.
 //
-// Thread safety: none; it belongs to its loop.
+// Thread safety: none; use it on its loop's thread.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,11 @@ class Commands {
  public:
   virtual ~Commands() = default;
 
-  // Sends the command to the node that holds `key`, following redirections. `heard` gets the reply, Redis's refusal,
-  // `unavailable` (not sent), or `timeout` (it may have been applied). It may be called before ask() returns.
-  using Heard = std::function<void(const Result<const resp::Reply*>& reply)>;
-  virtual void ask(std::string_view key, std::span<const std::string_view> arguments, Heard heard) = 0;
+  // Sends the command to the node that holds `key`, following redirections. Calls `handler` with the reply, with
+  // Redis's error, with `unavailable` (not sent), or with `timeout` (may have been applied), possibly before ask()
+  // returns.
+  using ReplyHandler = std::function<void(const Result<const resp::Reply*>& reply)>;
+  virtual void ask(std::string_view key, std::span<const std::string_view> arguments, ReplyHandler handler) = 0;
 
   virtual bool is_up() const noexcept = 0;
 };

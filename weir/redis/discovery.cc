@@ -7,9 +7,9 @@ namespace weir::redis {
 namespace {
 
 Error unexpected_reply(std::string_view command, const resp::Reply& reply) {
-  const bool said = reply.root().type == resp::Type::error;
-  return Error{Fault::unavailable,
-               std::string(command) + " answered " + (said ? std::string(reply.root().text) : "in an unknown shape")};
+  const bool is_error = reply.root().type == resp::Type::error;
+  return Error{Fault::unavailable, std::string(command) + " answered " +
+                                       (is_error ? std::string(reply.root().text) : "with an unexpected reply")};
 }
 
 bool is_text_value(Values value) {
@@ -39,7 +39,7 @@ Result<Role> read_role(const resp::Reply& reply, const Target& asked) {
 Result<Target> read_master_address(const resp::Reply& reply, const Target& asked) {
   constexpr std::string_view kCommand = "SENTINEL GET-MASTER-ADDR-BY-NAME";
   if (reply.root().type == resp::Type::null) {
-    return Error{Fault::unknown, "the sentinel " + asked.print() + " does not watch a master of that name"};
+    return Error{Fault::unknown, "the sentinel " + asked.print() + " does not monitor a master of that name"};
   }
   if (!is_aggregate(reply.root())) return unexpected_reply(kCommand, reply);
   Elements fields(reply.values());
@@ -59,7 +59,7 @@ std::optional<Target> read_switch(const resp::Reply& message, std::string_view n
     text = value.front().text;
   }
   if (texts[0] != "message" || texts[1] != "+switch-master" || !fields.next().empty()) return {};
-  // A master's name may hold no space: sentinels refuse such a configuration.
+  // A master's name contains no space: sentinels refuse such a configuration.
   std::array<std::string_view, 5> words;
   std::string_view rest = texts[2];
   for (std::size_t i = 0; i < words.size(); ++i) {

@@ -1,4 +1,4 @@
-// Who is the master: as a server says of itself, and as sentinels say.
+// Parses replies that name the master: a server's own role, and what sentinels report.
 #pragma once
 
 #include <optional>
@@ -10,21 +10,21 @@
 
 namespace weir::redis {
 
-// What a server says of itself when asked for its ROLE.
+// A server's reply to ROLE.
 struct Role {
   enum class Kind : unsigned char { master, replica, sentinel };
   Kind kind = Kind::master;
-  Target master;  // of a replica: whom it follows
+  Target master;  // of a replica: its master
 
   friend bool operator==(const Role&, const Role&) = default;
 };
 Result<Role> read_role(const resp::Reply& reply, const Target& asked);
 
-// The reply to SENTINEL GET-MASTER-ADDR-BY-NAME; `unknown` if that sentinel does not watch the master.
+// Parses the reply to SENTINEL GET-MASTER-ADDR-BY-NAME. Returns `unknown` if that sentinel does not monitor the master.
 Result<Target> read_master_address(const resp::Reply& reply, const Target& asked);
 
-// A message of a subscription to +switch-master, as an array or a push: "name old-host old-port new-host new-port". The
-// new master if `message` is one and tells of the master that is called `name`.
+// Parses a message of the channel +switch-master, as an array or a push: "name old-host old-port new-host new-port".
+// Returns the new master if the message is about the master called `name`.
 std::optional<Target> read_switch(const resp::Reply& message, std::string_view name, const Target& asked);
 
 }  // namespace weir::redis

@@ -11,14 +11,14 @@ using namespace std::chrono_literals;
 
 constexpr Duration kTimeout = 250ms;
 
-// A Redis that answers one question after another, and a loop that sends as much as the window admits.
+// Simulates a Redis that answers one command after another and a loop that sends as much as the window allows.
 class FloodedRedis {
  public:
   explicit FloodedRedis(Duration per_question) : per_question_(per_question) {}
 
   void slow_down(int times) { per_question_ *= times; }
 
-  // Returns the longest reply time meanwhile.
+  // Returns the longest reply time during the run.
   Duration run(Duration duration) {
     Duration longest{};
     for (const Time end = now_ + duration; now_ < end;) {
@@ -30,7 +30,7 @@ class FloodedRedis {
       free_at_ = now_;
       longest = std::max(longest, now_ - sent_.front());
       sent_.pop_front();
-      window_.landed(1, now_);
+      window_.answered(1, now_);
       ++answered_;
     }
     return longest;
@@ -56,53 +56,53 @@ TEST(FlightWindow, KeepsRepliesWithinASixteenthOfTheTimeout) {
   EXPECT_GE(longest, kTimeout / 32) << "the window is smaller than it needs to be";
 }
 
-TEST(FlightWindow, ARedisThatSlowsDownTenfoldIsNeverSentMoreThanItAnswersInTime) {
+TEST(FlightWindow, NeverSendsMoreThanASlowedDownRedisAnswersInTime) {
   FloodedRedis redis(18us);
   redis.run(1s);
   redis.slow_down(10);
-  EXPECT_LE(redis.run(500ms), kTimeout * 3 / 4) << "what was in flight takes ten times as long";
+  EXPECT_LE(redis.run(500ms), kTimeout * 3 / 4) << "commands in flight take ten times as long";
   EXPECT_LE(redis.run(2s), kTimeout / 8);
   const int before = redis.answered();
   redis.run(1s);
   EXPECT_GE(redis.answered() - before, 5'500) << "at 180 us each it is never idle";
 }
 
-TEST(FlightWindow, ARedisThatIsVerySlowFromTheStartSoonGetsTheFewestOnly) {
+TEST(FlightWindow, ShrinksToTheMinimumForARedisThatIsSlowFromTheStart) {
   FloodedRedis redis(2ms);
   redis.run(300ms);
   EXPECT_LE(redis.run(2s), 2ms * static_cast<int>(bounds::flight_window_min + 1));
   EXPECT_EQ(redis.window(), bounds::flight_window_min);
 }
 
-TEST(FlightWindow, TheTargetFollowsADistantRedisUpToAQuarterOfTheTimeout) {
+TEST(FlightWindow, RaisesTheTargetForADistantRedisUpToAQuarterOfTheTimeout) {
   FlightWindow window(kTimeout);
   EXPECT_EQ(window.target(), kTimeout / 16);
   window.sent(1, Time{1s});
-  window.landed(1, Time{1s} + 20ms);
+  window.answered(1, Time{1s} + 20ms);
   EXPECT_EQ(window.target(), 40ms);
   FlightWindow distant(kTimeout);
   distant.sent(1, Time{1s});
-  distant.landed(1, Time{1s} + 100ms);
+  distant.answered(1, Time{1s} + 100ms);
   EXPECT_EQ(distant.target(), kTimeout / 4);
 }
 
-TEST(FlightWindow, AdmitsWhatFitsAndOneQuestionAlways) {
+TEST(FlightWindow, AdmitsWhatFitsAndAlwaysOneCommand) {
   FlightWindow window(kTimeout);
   window.sent(bounds::flight_window_first - 1, Time{1s});
   EXPECT_TRUE(window.admits(1, 0, Time{1s}));
   EXPECT_FALSE(window.admits(2, 0, Time{1s}));
   EXPECT_FALSE(window.admits(1, 1, Time{1s}));
-  window.landed(bounds::flight_window_first - 1, Time{1s} + 1ms);
+  window.answered(bounds::flight_window_first - 1, Time{1s} + 1ms);
   EXPECT_TRUE(window.admits(10 * bounds::flight_window_max, 0, Time{1s}));
   EXPECT_FALSE(window.admits(1, bounds::flight_window_max, Time{1s}));
 }
 
-TEST(FlightWindow, GrowsOnlyWhileItIsUsedAndNeverBeyondItsBound) {
+TEST(FlightWindow, GrowsOnlyWhileItIsUsedAndOnlyToItsLimit) {
   FlightWindow window(kTimeout);
   Time now{1s};
   const auto round = [&](std::size_t buckets) {
     window.sent(buckets, now);
-    window.landed(buckets, now += 1ms);
+    window.answered(buckets, now += 1ms);
   };
   for (int i = 0; i < 100; ++i) round(1);
   EXPECT_EQ(window.size(now), bounds::flight_window_first);
@@ -110,17 +110,17 @@ TEST(FlightWindow, GrowsOnlyWhileItIsUsedAndNeverBeyondItsBound) {
   EXPECT_EQ(window.size(now), bounds::flight_window_max);
 }
 
-TEST(FlightWindow, NeverShrinksBelowItsBound) {
+TEST(FlightWindow, NeverShrinksBelowItsMinimum) {
   FlightWindow window(kTimeout);
   Time now{1s};
   for (int i = 0; i < 100; ++i) {
     window.sent(1, now);
-    window.landed(1, now += 200ms);
+    window.answered(1, now += 200ms);
   }
   EXPECT_EQ(window.size(now), bounds::flight_window_min);
 }
 
-TEST(FlightWindow, ALostConnectionSaysNothingAboutSpeed) {
+TEST(FlightWindow, IgnoresLostConnectionsWhenItMeasuresSpeed) {
   FlightWindow window(kTimeout);
   window.sent(10, Time{1s});
   window.lost(10);

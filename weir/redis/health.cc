@@ -50,14 +50,14 @@ void Health::left(bool was_up) {
 void Health::went_down(bool was_up, std::string_view why, Time now) {
   const std::lock_guard lock(mutex_);
   if (was_up) down_.fetch_add(1, std::memory_order_relaxed);
-  if (down_.load(std::memory_order_relaxed) == 0) return;  // every loop has recovered meanwhile
-  if (told_down_) {
+  if (down_.load(std::memory_order_relaxed) == 0) return;  // every loop has recovered in the meantime
+  if (down_logged_) {
     if (causes_.size() >= bounds::redis_causes_max || std::ranges::find(causes_, why) != causes_.end()) return;
     causes_.emplace_back(why);
     log_(LogLevel::warn, "Redis still unavailable: " + std::string(why));
     return;
   }
-  told_down_ = true;
+  down_logged_ = true;
   down_since_ = now;
   causes_.assign(1, std::string(why));
   log_(LogLevel::warn, "Redis unavailable: " + std::string(why) + "; applying failure_policy " + failure_policy_);
@@ -66,14 +66,14 @@ void Health::went_down(bool was_up, std::string_view why, Time now) {
 void Health::came_up(Time now) {
   const std::lock_guard lock(mutex_);
   if (down_.fetch_sub(1, std::memory_order_relaxed) != 1) return;
-  if (told_down_) {
+  if (down_logged_) {
     log_(LogLevel::info, "Redis available again after " +
                              print_duration(std::chrono::ceil<std::chrono::milliseconds>(now - down_since_)));
-  } else if (!told_up_) {
+  } else if (!up_logged_) {
     log_(LogLevel::info, "Redis connected");
   }
-  told_down_ = false;
-  told_up_ = true;
+  down_logged_ = false;
+  up_logged_ = true;
 }
 
 void Health::log_odd_reply(Trouble kind, std::string_view reply, Time now) {
@@ -85,11 +85,11 @@ void Health::log_odd_reply(Trouble kind, std::string_view reply, Time now) {
                            "; applying the failure_policy to such requests");
 }
 
-void Health::warn(std::string_view sentence) {
+void Health::warn(std::string_view message) {
   const std::lock_guard lock(mutex_);
-  if (warned_ == sentence) return;
-  warned_ = sentence;
-  log_(LogLevel::warn, sentence);
+  if (warned_ == message) return;
+  warned_ = message;
+  log_(LogLevel::warn, message);
 }
 
 }  // namespace weir::redis

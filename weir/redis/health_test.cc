@@ -13,12 +13,12 @@
 namespace weir::redis::health_test {
 namespace {
 
-TEST(Health, TellsEachCauseOfAnOutageOnceUpToABound) {
+TEST(Health, LogsEachCauseOfAnOutageOnceUpToALimit) {
   std::vector<std::string> log;
   Health health([&](LogLevel, std::string_view line) { log.emplace_back(line); });
   health.joined();
   health.came_up(Time{});
-  health.went_down(false, "said too late", Time{});
+  health.went_down(false, "reported too late", Time{});
   health.went_down(true, "closed the connection", Time{});
   health.went_down(false, "closed the connection", Time{});
   health.went_down(false, "WRONGPASS", Time{});
@@ -30,7 +30,7 @@ TEST(Health, TellsEachCauseOfAnOutageOnceUpToABound) {
   for (std::size_t i = 0; i < 2 * bounds::redis_causes_max; ++i) health.went_down(false, std::to_string(i), Time{});
   EXPECT_EQ(log.size(), 1 + bounds::redis_causes_max);
   health.came_up(Time{});
-  // The next outage has causes of its own.
+  // A new outage starts a new list of causes.
   health.set_failure_policy("failClosed");
   health.went_down(true, "WRONGPASS", Time{});
   EXPECT_TRUE(log.back().starts_with("Redis unavailable: WRONGPASS; applying failure_policy failClosed")) << log.back();
@@ -55,7 +55,7 @@ TEST(Health, LogsAReplyThatIsNotADecisionOncePerKindAndMinute) {
   EXPECT_EQ(log.size(), 3u);
 }
 
-TEST(Health, EveryKindHasAWordOfItsOwn) {
+TEST(Health, EveryKindHasItsOwnName) {
   std::vector<std::string_view> words;
   for (std::size_t i = 0; i < kTroubles; ++i) words.push_back(print(static_cast<Trouble>(i)));
   EXPECT_EQ(words.front(), "unreachable");

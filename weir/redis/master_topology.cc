@@ -10,7 +10,8 @@ namespace weir::redis {
 namespace {
 
 constexpr Duration kSearchEvery = std::chrono::milliseconds{200};
-// Sentinels and servers need a moment to agree; following each of them in turn would never connect to any.
+// Sentinels and servers take a moment to agree. Following each of their answers in turn would never connect to any
+// server.
 constexpr Duration kSettle = std::chrono::seconds{1};
 
 }  // namespace
@@ -27,13 +28,13 @@ MasterTopology::~MasterTopology() {
 
 void MasterTopology::add_probe(const Target& target) {
   const bool known = std::ranges::any_of(probes_, [&](const auto& probe) { return probe->target() == target; });
-  if (known || probes_.size() >= bounds::redis_scouts_max) return;
+  if (known || probes_.size() >= bounds::redis_probes_max) return;
   RedisLink::Options link = options_.link;
   link.target = target;
   link.client.script = {};
   std::vector<std::string_view> command = {"ROLE"};
   if (!options_.master_name.empty()) {
-    // Sentinels have users of their own, if any; a login for Redis would be refused.
+    // Sentinels have their own users, if any, and would reject credentials for Redis.
     link.client.username.clear();
     link.client.password.clear();
     link.client.db = 0;
@@ -55,7 +56,7 @@ void MasterTopology::search() {
   });
 }
 
-void MasterTopology::heard(const TopologyProbe& probe, const resp::Reply& reply) {
+void MasterTopology::replied(const TopologyProbe& probe, const resp::Reply& reply) {
   if (!options_.master_name.empty()) {
     if (const auto master = read_master_address(reply, probe.target()); master && searching_) found(*master);
     return;
@@ -66,20 +67,20 @@ void MasterTopology::heard(const TopologyProbe& probe, const resp::Reply& reply)
   if (role->kind == Role::Kind::replica) add_probe(role->master);
 }
 
-void MasterTopology::told(const TopologyProbe& probe, const resp::Reply& push) {
+void MasterTopology::pushed(const TopologyProbe& probe, const resp::Reply& push) {
   if (const auto master = read_switch(push, options_.master_name, probe.target())) follow(*master);
 }
 
 void MasterTopology::failed(std::string_view why) {
-  // The first of them may fail before the last was made.
+  // The first probe may fail before the last one is created.
   const bool all = probes_.size() >= options_.endpoints.size() &&
                    std::ranges::all_of(probes_, [](const auto& probe) { return probe->is_failing(); });
-  if (all && options_.nobody_knows) options_.nobody_knows(why);
+  if (all && options_.on_discovery_failed) options_.on_discovery_failed(why);
 }
 
 void MasterTopology::found(const Target& target) {
   if (master_ != nullptr && master_->target() == target) {
-    // It says that it is the master: a READONLY was the end of its time as a replica.
+    // The server reports that it is the master: the READONLY came from before its promotion.
     searching_ = !master_->is_up();
   } else if (master_ == nullptr || loop_.now().time >= settled_) {
     follow(target);
@@ -100,9 +101,9 @@ std::vector<RedisNode*> MasterTopology::masters() {
   return {master_.get()};
 }
 
-Topology::Next MasterTopology::refused(RedisNode& node, const Refused& refused) {
+Topology::Redirect MasterTopology::refused(RedisNode& node, const Refused& refused) {
   if (refused.refusal == Refusal::read_only && &node == master_.get()) search();
-  // The question began before the master moved.
+  // If the reply is from an old master, retry on the new one.
   return {&node == master_.get() || !is_up() ? nullptr : master_.get(), false};
 }
 

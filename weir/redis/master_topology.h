@@ -1,11 +1,11 @@
-// One master that may move from server to server: replication and sentinel modes.
+// Replication and sentinel modes: one master, which can move between servers.
 //
-// It searches while there is no master, while the one it has cannot be reached, and after a READONLY; then the servers
-// that know are asked a few times a second. In replication mode these are the servers themselves, asked for their ROLE;
-// a replica names another one to ask. In sentinel mode they are sentinels, and what they announce is believed at once.
-// Otherwise nobody is asked: a server that becomes master beside ours is none of our business while ours is one.
+// Searches for the master while there is none, while the current one is unreachable, and after a READONLY, by querying
+// a few times a second. In replication mode it sends ROLE to the servers; a replica names the next server to query. In
+// sentinel mode it queries sentinels and acts on their announcements immediately. Otherwise it queries nothing: while
+// the current master works, another server that becomes a master is ignored.
 //
-// Thread safety: none; it belongs to its loop.
+// Thread safety: none; use it on its loop's thread.
 #pragma once
 
 #include <memory>
@@ -22,9 +22,9 @@ class MasterTopology final : public Topology, private TopologyProbe::Owner {
  public:
   struct Options {
     std::vector<Target> endpoints;  // servers, or sentinels; at least one
-    std::string master_name;        // what sentinels call the master; empty: the endpoints are servers
-    RedisLink::Options link;        // for asking them
-    NobodyKnows nobody_knows{};
+    std::string master_name;        // the master's name for sentinels; empty: the endpoints are servers
+    RedisLink::Options link;        // for the probes
+    OnDiscoveryFailed on_discovery_failed{};
   };
 
   // The loop must outlive it.
@@ -34,13 +34,13 @@ class MasterTopology final : public Topology, private TopologyProbe::Owner {
   int slot_of(std::string_view) const noexcept override { return 0; }
   RedisNode* node_of(int) override { return master_.get(); }
   std::vector<RedisNode*> masters() override;
-  Next refused(RedisNode& node, const Refused& refused) override;
+  Redirect refused(RedisNode& node, const Refused& refused) override;
   void changed(RedisNode& node) override;
   bool is_up() const noexcept override { return master_ != nullptr && master_->is_up(); }
 
  private:
-  void heard(const TopologyProbe& probe, const resp::Reply& reply) override;
-  void told(const TopologyProbe& probe, const resp::Reply& push) override;
+  void replied(const TopologyProbe& probe, const resp::Reply& reply) override;
+  void pushed(const TopologyProbe& probe, const resp::Reply& push) override;
   void failed(std::string_view why) override;
   void add_probe(const Target& target);
   void search();
@@ -52,8 +52,8 @@ class MasterTopology final : public Topology, private TopologyProbe::Owner {
   const Options options_;
   std::vector<std::unique_ptr<TopologyProbe>> probes_;
   std::unique_ptr<RedisNode> master_;
-  Retired retired_;
-  Time settled_{};  // a master that was just found is given this long to be reached
+  RetiredNodes retired_;
+  Time settled_{};  // until then a new master has time to become reachable
   bool searching_ = false;
   Loop::TimerId timer_ = 0;
 };

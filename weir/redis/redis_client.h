@@ -1,14 +1,16 @@
-// A client's side of one connection to Redis, without the connection: commands in, bytes out; bytes in, replies out.
+// The client's side of one Redis connection, without I/O: commands in, bytes out; bytes in, replies out.
 //
-//   open()      the connection stands: the handshake is queued; ready() once Redis has agreed to all of it
+//   open()      queues the handshake; is_ready() once Redis has accepted all of it
 //   send()      queues a command under a tag; everything queued goes out as one piece, unwritten()
-//   receive()   replies, in the order of the commands, each handed to Replies under its tag
-//   expire()    commands whose time is over are given up; their replies are dropped when they come
-//   seal()      what was written so far is answered once enough replicas have it, or that takes too long; what is sent
-//               meanwhile goes out behind that, as one piece
-//   close()     the connection is gone: everything without a reply is lost, and it is known which of it Redis never saw
+//   receive()   parses replies, in the order of the commands, and passes each to Replies under its tag
+//   expire()    gives up commands whose deadline has passed; their replies are dropped when they arrive
+//   add_wait()  holds replies until enough replicas confirm the writes so far or a timeout passes; commands sent
+//               meanwhile go out after that, as one piece
+//   close()     the connection is gone: reports every command without a reply as lost, and whether Redis may have seen
+//   it
 //
-// A script that Redis has forgotten is loaded and asked again without anybody noticing. Every tag ends exactly once.
+// If Redis no longer has the script, the client loads it and repeats the command, invisibly to the caller. Every tag
+// ends exactly once.
 //
 // Thread safety: none.
 #pragma once
@@ -27,23 +29,23 @@
 
 namespace weir::redis {
 
-// Names one command until it ends; whoever sends it gives it a meaning.
+// Identifies one command until it ends. The sender chooses it.
 using Tag = std::uint64_t;
 
-// A script and the name that EVALSHA knows it by.
+// A script and its SHA-1 for EVALSHA.
 struct Script {
   std::string_view text{};
   std::string_view sha{};  // 40 hexadecimal digits
 };
 
-// What a command does on Redis: replicas have nothing to confirm of one that only reads.
+// Whether a command writes: replicas have nothing to confirm for one that only reads.
 enum class Effect : unsigned char { writes, reads };
 
-// How a command ended without a reply.
+// Why a command got no reply.
 enum class Lost : unsigned char {
-  unsent,   // Redis cannot have seen it whole: it was not applied and may be sent again
-  unknown,  // it may have been applied: it is not sent again
-  late,     // no reply in time; it may have been applied
+  unsent,   // Redis has not received all of it: not applied, may be sent again
+  unknown,  // may have been applied: not sent again
+  late,     // no reply before the deadline; may have been applied
 };
 
 class RedisClient {
@@ -51,12 +53,12 @@ class RedisClient {
   class Replies {
    public:
     virtual ~Replies() = default;
-    // `reply` and command() are valid until it returns. May send(), must not close() or destroy the client.
+    // `reply` and command() are valid during the call. May send(); must not close() or destroy the client.
     virtual void replied(Tag tag, const resp::Reply& reply) = 0;
     virtual void lost(Tag tag, Lost how) = 0;
-    // Fewer replicas than wanted have what was answered just now: decisions stand.
+    // Fewer replicas than configured confirmed the writes that were just answered. Their decisions stand.
     virtual void unreplicated() {}
-    // The server spoke unasked.
+    // The server sent a push message.
     virtual void pushed(const resp::Reply& push) { (void)push; }
   };
 
@@ -65,9 +67,9 @@ class RedisClient {
     std::string password{};  // empty: none
     std::int64_t db = 0;
     std::string name = "weir";       // as CLIENT LIST shows it
-    Script script{};                 // loaded at connect; text empty: none. The views must outlive the client.
-    std::int64_t wait_replicas = 0;  // 0: seal() does nothing
-    std::string channel{};  // subscribed to at connect, where RESP3 lets other commands pass beside; empty: none
+    Script script{};                 // loaded by the handshake; text empty: none. The views must outlive the client.
+    std::int64_t wait_replicas = 0;  // 0: add_wait() does nothing
+    std::string channel{};           // subscribed to by the handshake, with RESP3 only; empty: none
   };
 
   // `replies` must outlive the client.
@@ -75,107 +77,108 @@ class RedisClient {
 
   // REQUIRES: new, or closed.
   void open();
-  // The handshake is over. Before, send() refuses.
+  // True once the handshake is done. send() fails before that.
   bool is_ready() const noexcept { return stage_ == Stage::ready; }
-  // Of the handshake: "noeviction", or empty where Redis does not tell.
+  // Redis's eviction policy ("noeviction"), read in the handshake; empty if Redis does not report it.
   std::string_view maxmemory_policy() const noexcept { return maxmemory_policy_; }
 
-  // False: not ready, or too much waits already; then nothing was queued. `deadline` is when to give up.
+  // Queues a command. Returns false, and queues nothing, if the client is not ready or its queue is full. `deadline` is
+  // when to give up.
   bool send(Tag tag, std::span<const std::string_view> arguments, Time deadline, Effect effect = Effect::writes);
-  // The same for a command already encoded (another client's command()), perhaps behind an ASKING.
+  // The same for an encoded command (another client's command()), optionally preceded by ASKING.
   bool send_encoded(Tag tag, std::string_view bytes, Time deadline, bool asking = false);
 
-  // Replies to what writes and was sent since the last time are held until the replicas have it, or `patience` is over,
-  // or half of what is left until the first deadline; no patience: they are not held. Once for everything that is
-  // written together: it holds up the connection, so there is never more than one.
-  void seal(Time now, Duration patience);
+  // Appends a WAIT for the writes sent since the last one: holds their replies until the replicas confirm them, or
+  // `patience` or half of the time to the first deadline has passed. Does nothing if `patience` is zero. Call it once
+  // per batch: WAIT blocks the connection, so at most one is in flight.
+  void add_wait(Time now, Duration patience);
 
-  // What is to be written next, and how much of it was.
+  // The bytes to write next. Report with wrote() how many were written.
   std::string_view unwritten() const noexcept {
-    return std::string_view(bytes_).substr(0, sealed_ == 0 ? bytes_.size() : sealed_).substr(written_);
+    return std::string_view(bytes_).substr(0, wait_end_ == 0 ? bytes_.size() : wait_end_).substr(written_);
   }
   void wrote(std::size_t bytes) noexcept;
 
-  // An Error: what comes makes no sense, or the handshake was refused; close the connection.
+  // Returns an Error if the reply is invalid or the handshake was refused; close the connection then.
   Result<void> receive(std::string_view bytes);
 
-  // When to call expire(); Time::max(): nothing waits.
+  // Returns when to call expire(); Time::max() if nothing is waiting.
   Time deadline() const noexcept;
   void expire(Time now);
 
-  // `unwritten_bytes`: how much of what wrote() was told of never left after all.
+  // `unwritten_bytes` is how many of the bytes reported to wrote() were not sent after all.
   void close(std::size_t unwritten_bytes = 0);
 
-  // Within replied() and lost(): the bytes of the command that it is about, until something is sent on this client.
+  // During replied() and lost(): the bytes of that command. Valid until something is sent on this client.
   std::string_view command() const noexcept { return std::string_view(bytes_).substr(command_at_, command_size_); }
-  std::size_t unanswered() const noexcept { return entries_.size(); }
-  // Buckets of all commands ever sent, and of those that Redis answered or that were lost with a connection. A script
-  // counts its keys, any other command one.
+  std::size_t unanswered() const noexcept { return pending_.size(); }
+  // Buckets of all commands sent so far, and of those that were answered or lost with a connection. A script counts its
+  // keys, any other command counts one.
   std::uint64_t buckets_sent() const noexcept { return buckets_sent_; }
-  std::uint64_t buckets_landed() const noexcept { return buckets_landed_; }
+  std::uint64_t buckets_answered() const noexcept { return buckets_answered_; }
 
  private:
-  enum class Stage : unsigned char { closed, greeting, agreeing, ready };
-  enum class Purpose : unsigned char { asked, asking, greet, name, login, choose, load, survey, subscribe, wait };
+  enum class Stage : unsigned char { closed, hello, handshake, ready };
+  enum class Purpose : unsigned char { command, asking, hello, set_name, auth, select, load, info, subscribe, wait };
 
-  struct Entry {
+  struct PendingCommand {
     Tag tag = 0;
     std::size_t size = 0;  // bytes
     Time deadline{};
-    Purpose purpose = Purpose::asked;
-    bool asking = false;  // behind an ASKING
+    Purpose purpose = Purpose::command;
+    bool asking = false;  // preceded by ASKING
     bool given_up = false;
-    bool again = false;  // sent a second time
-    bool early = false;  // its deadline lies before that of one ahead of it
+    bool repeated = false;  // sent a second time
+    bool early = false;     // its deadline is before that of an earlier command
     bool reads = false;
     std::uint16_t buckets = 0;
   };
 
-  struct Held {
+  struct HeldReply {
     Tag tag;
     std::size_t size;  // bytes
   };
 
   void push(Purpose purpose, std::span<const std::string_view> arguments);
-  void push(Entry entry);
+  void push(PendingCommand pending);
   bool has_room(std::size_t bytes) const noexcept;
-  Result<void> take(std::string_view text);
-  Result<void> agree(Purpose purpose);
-  Result<void> greeted();
-  void agree_on_rest(bool hello);
-  void survey();
-  bool confirms_channel() const noexcept;
-  void load_and_repeat(Entry entry);
+  Result<void> take_reply(std::string_view text);
+  Result<void> take_handshake_reply(Purpose purpose);
+  Result<void> take_hello_reply();
+  void continue_handshake(bool resp3);
+  void read_maxmemory_policy();
+  bool confirms_subscription() const noexcept;
+  void load_and_repeat(PendingCommand pending);
   void drop_front();
   void deliver_held();
-  static bool is_asked(const Entry& entry) noexcept {
-    return entry.purpose == Purpose::asked || entry.purpose == Purpose::wait;
+  static bool has_deadline(const PendingCommand& pending) noexcept {
+    return pending.purpose == Purpose::command || pending.purpose == Purpose::wait;
   }
-  void lose(const Entry& entry, std::size_t at, Lost how);
+  void report_lost(const PendingCommand& pending, std::size_t at, Lost how);
 
   Options options_;
   Replies& replies_;
   Stage stage_ = Stage::closed;
-  // Commands without a reply, in the order written, and their bytes: bytes_ from head_ on. Written up to written_.
-  std::deque<Entry> entries_;
+  // Commands without a reply, in the order sent. Their bytes start at bytes_[head_]; bytes before written_ are written.
+  std::deque<PendingCommand> pending_;
   std::string bytes_;
   std::size_t head_ = 0;
   std::size_t written_ = 0;
-  std::size_t early_ = 0;  // entries
+  std::size_t early_ = 0;  // commands with `early`
   std::uint64_t buckets_sent_ = 0;
-  std::uint64_t buckets_landed_ = 0;
-  Time latest_deadline_{};    // of those sent so far
-  std::size_t to_agree_ = 0;  // replies of the handshake still to come
-  std::string in_;            // the beginning of a reply
+  std::uint64_t buckets_answered_ = 0;
+  Time latest_deadline_{};          // of those sent so far
+  std::size_t handshake_left_ = 0;  // replies of the handshake still to come
+  std::string in_;                  // an incomplete reply
   resp::Reply reply_;
   std::size_t command_at_ = 0;
   std::size_t command_size_ = 0;
   std::string maxmemory_policy_;
-  // Replies that wait for the replicas, and their bytes.
-  std::deque<Held> held_;
+  // Replies that wait for a WAIT, and their bytes.
+  std::deque<HeldReply> held_;
   std::string held_bytes_;
-  std::size_t sealed_ = 0;      // where the WAIT that has no reply ends in bytes_; 0: there is none
-  Time seal_by_ = Time::max();  // the first deadline of what writes and is not sealed; Time::max(): there is nothing
+  std::size_t wait_end_ = 0;    // where the WAIT in flight ends in bytes_; 0: there is none
+  Time wait_by_ = Time::max();  // the first deadline of a write without a WAIT; Time::max(): there is none
 };
 
 }  // namespace weir::redis

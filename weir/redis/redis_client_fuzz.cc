@@ -1,4 +1,4 @@
-// Bytes of a server gone mad, cut at a place the input chooses: never a crash, the same outcome as uncut, and every
+// Any bytes from a server, split at a position that the input chooses: no crash, the same outcome as unsplit, and every
 // command ends exactly once.
 #include <array>
 #include <cstddef>

@@ -69,10 +69,10 @@ class Client : public testing::Test {
   RedisClient client_;
 };
 
-TEST_F(Client, AgreesWithHelloThenLoadsTheScriptAndAsksForTheEvictionPolicy) {
+TEST_F(Client, HandshakeSendsHelloThenLoadsTheScriptAndReadsTheEvictionPolicy) {
   client_.open();
   EXPECT_EQ(written(), encode({"HELLO", "3", "SETNAME", "weir"}));
-  EXPECT_FALSE(send(1, {"PING"})) << "not before both sides have agreed";
+  EXPECT_FALSE(send(1, {"PING"})) << "not before the handshake is done";
   ASSERT_TRUE(client_.receive("%1\r\n+server\r\n+redis\r\n"));
   EXPECT_EQ(written(), encode({"SCRIPT", "LOAD", "return 1"}) + encode({"INFO", "memory"}));
   ASSERT_TRUE(client_.receive("$40\r\n" + std::string(kScript.sha) + "\r\n"));
@@ -106,7 +106,7 @@ TEST(ClientHandshake, FallsBackToResp2WhereHelloIsUnknown) {
   EXPECT_TRUE(client.is_ready());
 }
 
-TEST(ClientHandshake, SaysWhatWasRefused) {
+TEST(ClientHandshake, ReportsTheCommandThatRedisRefused) {
   Journal journal;
   RedisClient client({.username = "", .password = "wrong"}, journal);
   client.open();
@@ -115,7 +115,7 @@ TEST(ClientHandshake, SaysWhatWasRefused) {
   EXPECT_EQ(refused.error().detail, "Redis refused HELLO: \"WRONGPASS invalid username-password pair\"");
 }
 
-TEST_F(Client, HandsRepliesOutInTheOrderAskedHoweverTheyAreCut) {
+TEST_F(Client, DeliversRepliesInOrderHoweverTheyAreSplit) {
   const std::string replies = ":1\r\n$3\r\ntwo\r\n-ERR three\r\n";
   for (std::size_t cut = 0; cut <= replies.size(); ++cut) {
     journal_.lines.clear();
@@ -129,7 +129,7 @@ TEST_F(Client, HandsRepliesOutInTheOrderAskedHoweverTheyAreCut) {
   }
 }
 
-TEST_F(Client, LoadsAForgottenScriptAndAsksAgainUnseen) {
+TEST_F(Client, LoadsAMissingScriptAndRepeatsTheCommand) {
   agree();
   const std::vector<std::string> call = {"EVALSHA", std::string(kScript.sha), "0"};
   send(1, call);
@@ -143,7 +143,7 @@ TEST_F(Client, LoadsAForgottenScriptAndAsksAgainUnseen) {
   EXPECT_EQ(client_.unanswered(), 0u);
 }
 
-TEST_F(Client, AsksAgainOnlyOnce) {
+TEST_F(Client, RepeatsACommandOnlyOnce) {
   agree();
   send(1, {"EVALSHA", "x", "0"});
   written();
@@ -153,7 +153,7 @@ TEST_F(Client, AsksAgainOnlyOnce) {
   EXPECT_EQ(journal_.lines, (std::vector<std::string>{"1 NOSCRIPT gone"}));
 }
 
-TEST_F(Client, GivesUpInTimeAndDropsTheLateReply) {
+TEST_F(Client, GivesUpAtTheDeadlineAndDropsTheLateReply) {
   agree();
   send(1, {"PING"}, Time{1s});
   send(2, {"PING"}, Time{2s});
@@ -184,7 +184,7 @@ TEST_F(Client, ARepeatedCommandKeepsItsDeadline) {
   EXPECT_TRUE(journal_.lines[0].starts_with("1 late"));
 }
 
-TEST_F(Client, KnowsWhatRedisNeverSaw) {
+TEST_F(Client, ReportsWhichCommandsRedisNeverReceived) {
   agree();
   send(1, {"PING"});
   send(2, {"PING"});
@@ -195,7 +195,7 @@ TEST_F(Client, KnowsWhatRedisNeverSaw) {
   EXPECT_EQ(journal_.lines, (std::vector<std::string>{"1 unknown 14", "2 unsent 14", "3 unsent 14"}));
 }
 
-TEST_F(Client, CountsWhatTheConnectionStillHeldAsNeverSeen) {
+TEST_F(Client, CountsBytesStillInTheConnectionAsNeverReceived) {
   agree();
   send(1, {"PING"});
   send(2, {"PING"});
@@ -204,7 +204,7 @@ TEST_F(Client, CountsWhatTheConnectionStillHeldAsNeverSeen) {
   EXPECT_EQ(journal_.lines, (std::vector<std::string>{"1 unknown 14", "2 unsent 14"}));
 }
 
-TEST_F(Client, SendsAnEncodedCommandBehindAsking) {
+TEST_F(Client, SendsAskingBeforeAnEncodedCommand) {
   agree();
   ASSERT_TRUE(client_.send_encoded(1, encode({"GET", "k"}), Time{1s}, true));
   EXPECT_EQ(written(), encode({"ASKING"}) + encode({"GET", "k"}));
@@ -212,7 +212,7 @@ TEST_F(Client, SendsAnEncodedCommandBehindAsking) {
   EXPECT_EQ(journal_.lines, (std::vector<std::string>{"1 v"}));
 }
 
-TEST_F(Client, RefusesToQueueBeyondItsBounds) {
+TEST_F(Client, RefusesToQueueBeyondItsLimits) {
   agree();
   for (Tag tag = 0; tag < bounds::redis_unanswered_max; ++tag) ASSERT_TRUE(send(tag, {"PING"}));
   EXPECT_FALSE(send(1, {"PING"}));
@@ -222,26 +222,26 @@ TEST_F(Client, RefusesToQueueBeyondItsBounds) {
   EXPECT_TRUE(send(1, {"SET", "k", large}));
   const std::size_t queued = client_.unwritten().size();
   EXPECT_FALSE(send(2, {"SET", "k", std::string(200, 'x')}));
-  EXPECT_EQ(client_.unwritten().size(), queued) << "what is refused leaves nothing behind";
+  EXPECT_EQ(client_.unwritten().size(), queued) << "a refused command queues nothing";
 }
 
-TEST_F(Client, TurnsAwayWhatNobodyAskedAndWhatIsNotResp) {
+TEST_F(Client, RejectsRepliesWithoutACommandAndInvalidResp) {
   agree();
-  EXPECT_EQ(client_.receive("+OK\r\n").error().detail, "Redis answers what nobody asked");
+  EXPECT_EQ(client_.receive("+OK\r\n").error().detail, "Redis sent a reply without a command");
   client_.close();
   agree();
   send(1, {"PING"});
   EXPECT_FALSE(client_.receive("HTTP/1.1 400 Bad Request\r\n"));
 }
 
-TEST_F(Client, PassesPushesOnWithoutTakingThemForReplies) {
+TEST_F(Client, DeliversPushesSeparatelyFromReplies) {
   agree();
   send(1, {"PING"});
   ASSERT_TRUE(client_.receive(">2\r\n+a\r\n+b\r\n+PONG\r\n"));
   EXPECT_EQ(journal_.lines, (std::vector<std::string>{"push", "1 PONG"}));
 }
 
-TEST_F(Client, LongUseKeepsNothing) {
+TEST_F(Client, MemoryStaysBoundedInLongUse) {
   agree();
   const std::string text(1000, 'x');
   for (Tag tag = 0; tag < 1000; ++tag) {
@@ -260,13 +260,13 @@ TEST(Refusal, IsReadFromTheFirstWord) {
   EXPECT_EQ(parse_refusal("").refusal, Refusal::other);
 }
 
-TEST(Refusal, IsFoundInsideAScriptsErrorAsOlderServersWriteIt) {
+TEST(Refusal, IsFoundInsideAScriptErrorOfOlderServers) {
   const std::string_view text =
       "ERR Error running script (call to f_0123): @user_script:49: @user_script: 49: -OOM command not allowed";
   EXPECT_EQ(parse_refusal(text).refusal, Refusal::no_memory);
 }
 
-TEST(Refusal, TellsWhereTheSlotHasGone) {
+TEST(Refusal, ReturnsTheNewAddressOfASlot) {
   const Refused moved = parse_refusal("MOVED 3999 127.0.0.1:6381");
   EXPECT_EQ(moved.refusal, Refusal::moved);
   EXPECT_EQ(moved.slot, 3999);
@@ -276,7 +276,7 @@ TEST(Refusal, TellsWhereTheSlotHasGone) {
   EXPECT_EQ(parse_refusal("MOVED").slot, -1);
 }
 
-TEST(Refusal, OnlyWhatRedisDidNotApplyIsSentAgain) {
+TEST(Refusal, AllowsARepeatOnlyIfRedisDidNotApplyTheCommand) {
   for (const Refusal refusal :
        {Refusal::moved, Refusal::ask, Refusal::try_again, Refusal::loading, Refusal::read_only, Refusal::no_script}) {
     EXPECT_TRUE(is_not_applied(refusal)) << print(refusal);
@@ -290,71 +290,71 @@ TEST(Refusal, OnlyWhatRedisDidNotApplyIsSentAgain) {
 class WaitingClient : public Client {
  protected:
   WaitingClient() : Client({.script = kScript, .wait_replicas = 2}) {}
-  // One script of a batch that is sealed.
+  // Sends one command and appends a WAIT.
   void ask(Tag tag, Time deadline = Time{1s}) {
     send(tag, {"PING"}, deadline);
-    client_.seal(Time{}, 125ms);
+    client_.add_wait(Time{}, 125ms);
     written();
   }
   using Lines = std::vector<std::string>;
 };
 
-TEST_F(WaitingClient, SealsABatchWithOneWait) {
+TEST_F(WaitingClient, AppendsOneWaitToABatch) {
   agree();
-  client_.seal(Time{}, 125ms);
+  client_.add_wait(Time{}, 125ms);
   EXPECT_EQ(written(), "") << "nothing was sent";
   send(1, {"A"});
   send(2, {"B"});
-  client_.seal(Time{}, 125ms);
-  client_.seal(Time{}, 125ms);
+  client_.add_wait(Time{}, 125ms);
+  client_.add_wait(Time{}, 125ms);
   EXPECT_EQ(written(), encode({"A"}) + encode({"B"}) + encode({"WAIT", "2", "125"}));
 }
 
-TEST_F(WaitingClient, WhatOnlyReadsIsNeitherSealedNorHeld) {
+TEST_F(WaitingClient, DoesNotWaitForReads) {
   agree();
   send(1, {"GET", "a"}, Time{1s}, Effect::reads);
-  client_.seal(Time{}, 125ms);
+  client_.add_wait(Time{}, 125ms);
   EXPECT_EQ(written(), encode({"GET", "a"}));
   ASSERT_TRUE(client_.receive("+one\r\n"));
   EXPECT_EQ(journal_.lines, (Lines{"1 one"}));
   send(2, {"A"});
   send(3, {"GET", "a"}, Time{1s}, Effect::reads);
-  client_.seal(Time{}, 125ms);
+  client_.add_wait(Time{}, 125ms);
   written();
   ASSERT_TRUE(client_.receive("+two\r\n+three\r\n"));
   EXPECT_EQ(journal_.lines, (Lines{"1 one", "3 three"}));
 }
 
-// Redis would take up a second WAIT only after the first: together they would take longer than anybody waits.
-TEST_F(WaitingClient, WhatIsSentMeanwhileGoesOutTogetherBehindTheWait) {
+// Redis starts a second WAIT only after the first; together they would take longer than the timeout.
+TEST_F(WaitingClient, CommandsSentDuringAWaitGoOutTogetherAfterIt) {
   agree();
   send(1, {"A"});
-  client_.seal(Time{}, 125ms);
+  client_.add_wait(Time{}, 125ms);
   const std::string first = encode({"A"}) + encode({"WAIT", "2", "125"});
   EXPECT_EQ(client_.unwritten(), first);
   client_.wrote(5);
   for (const Tag tag : {2u, 3u}) {
     send(tag, {"B"}, Time{1s});
-    client_.seal(Time{800ms}, 125ms);
+    client_.add_wait(Time{800ms}, 125ms);
   }
-  EXPECT_EQ(written(), first.substr(5)) << "the rest of what could not be written at once";
+  EXPECT_EQ(written(), first.substr(5)) << "the rest of the first batch";
   ASSERT_TRUE(client_.receive("+one\r\n:2\r\n"));
-  client_.seal(Time{800ms}, 125ms);
+  client_.add_wait(Time{800ms}, 125ms);
   EXPECT_EQ(written(), encode({"B"}) + encode({"B"}) + encode({"WAIT", "2", "100"})) << "half of the time left";
   ASSERT_TRUE(client_.receive("+two\r\n+three\r\n:0\r\n"));
   EXPECT_EQ(journal_.lines, (Lines{"1 one", "unreplicated", "2 two", "3 three"}));
 }
 
-TEST_F(WaitingClient, WithoutPatienceNothingIsSealedLaterEither) {
+TEST_F(WaitingClient, WithoutPatienceNeverAppendsAWait) {
   agree();
   send(1, {"A"});
-  client_.seal(Time{}, 0ms);
+  client_.add_wait(Time{}, 0ms);
   EXPECT_EQ(written(), encode({"A"}));
-  client_.seal(Time{}, 125ms);
+  client_.add_wait(Time{}, 125ms);
   EXPECT_EQ(written(), "");
 }
 
-TEST_F(WaitingClient, RepliesAreHeldUntilTheReplicasHaveThem) {
+TEST_F(WaitingClient, HoldsRepliesUntilTheReplicasConfirm) {
   agree();
   ask(1);
   ASSERT_TRUE(client_.receive("+one\r\n"));
@@ -368,21 +368,21 @@ TEST_F(WaitingClient, RepliesAreHeldUntilTheReplicasHaveThem) {
   EXPECT_EQ(journal_.lines, (Lines{"1 one", "2 two"}));
 }
 
-TEST_F(WaitingClient, ADecisionThatTooFewReplicasHaveStandsAndIsTold) {
+TEST_F(WaitingClient, DeliversAndReportsADecisionThatTooFewReplicasConfirmed) {
   agree();
   ask(1);
   ASSERT_TRUE(client_.receive("+one\r\n:1\r\n"));
   EXPECT_EQ(journal_.lines, (Lines{"unreplicated", "1 one"}));
 }
 
-TEST_F(WaitingClient, ErrorsAreNotHeld) {
+TEST_F(WaitingClient, DoesNotHoldErrors) {
   agree();
   ask(1);
   ASSERT_TRUE(client_.receive("-MOVED 1 a:1\r\n"));
   EXPECT_EQ(journal_.lines, (Lines{"1 MOVED 1 a:1"}));
 }
 
-TEST_F(WaitingClient, WhenItsTimeIsOverTheReplyIsGivenWithoutTheReplicas) {
+TEST_F(WaitingClient, DeliversTheReplyWithoutTheReplicasAtTheDeadline) {
   agree();
   ask(1, Time{1s});
   ASSERT_TRUE(client_.receive("+one\r\n"));
@@ -395,7 +395,7 @@ TEST_F(WaitingClient, WhenItsTimeIsOverTheReplyIsGivenWithoutTheReplicas) {
   EXPECT_EQ(client_.unanswered(), 0u);
 }
 
-TEST_F(WaitingClient, AReplyThatCameIsGivenWhenTheConnectionIsLost) {
+TEST_F(WaitingClient, DeliversHeldRepliesWhenTheConnectionIsLost) {
   agree();
   ask(1);
   ASSERT_TRUE(client_.receive("+one\r\n"));

@@ -8,13 +8,13 @@
 namespace weir::redis {
 namespace {
 
-// A connection that has served this long was a good one: what ended it is news, and the next try need not wait.
-constexpr Duration kGood = std::chrono::seconds{1};
+// A connection that lasted this long was working: its loss is a new event, and the next attempt starts at once.
+constexpr Duration kStableAfter = std::chrono::seconds{1};
 
-// How long replicas are not waited for after they were too late: a replica that is gone must not slow everything down.
+// Pause after replicas did not confirm in time, so that a lost replica does not slow every command down.
 constexpr Duration kReplicasRest = std::chrono::seconds{1};
 
-// Written at once. More is more than the kernel takes, and a stream refuses what it cannot keep whole.
+// Largest single write. The kernel takes no more at once, and a stream refuses what it cannot queue whole.
 constexpr std::size_t kPieceBytes = 1u << 20;
 
 }  // namespace
@@ -44,8 +44,8 @@ void RedisLink::start() {
 
 void RedisLink::connect() {
   stream_ = std::make_unique<Stream>(loop_, static_cast<Stream::Owner&>(*this), options_.stream);
-  agree_by_ = loop_.now().time + options_.connect_timeout;
-  arm(agree_by_);
+  handshake_by_ = loop_.now().time + options_.connect_timeout;
+  set_timer(handshake_by_);
   stream_->connect(options_.target);
 }
 
@@ -59,7 +59,7 @@ void RedisLink::received(std::string_view bytes) {
   receiving_ = true;
   const auto taken = client_.receive(bytes);
   receiving_ = false;
-  if (const std::size_t landed = take_landed(); landed != 0) window_->landed(landed, heard_at_);
+  if (const std::size_t answered = take_answered(); answered != 0) window_->answered(answered, heard_at_);
   if (!taken || !reset_why_.empty()) {
     const std::string why = taken ? std::exchange(reset_why_, {}) : taken.error().detail;
     fail(why);
@@ -67,7 +67,7 @@ void RedisLink::received(std::string_view bytes) {
   }
   if (client_.is_ready() && ready_since_ == Time{}) {
     ready_since_ = loop_.now().time;
-    agree_by_ = Time::max();
+    handshake_by_ = Time::max();
   }
   stalled_ = false;
   waiting_since_ = client_.is_ready() && client_.unanswered() > 0 ? heard_at_ : Time::max();
@@ -83,9 +83,9 @@ bool RedisLink::queue(bool queued, Time deadline) {
   if (!queued) return false;
   if (waiting_since_ == Time::max()) {
     waiting_since_ = loop_.now().time;
-    arm(waiting_since_ + options_.timeout);
+    set_timer(waiting_since_ + options_.timeout);
   }
-  arm(deadline);
+  set_timer(deadline);
   count_sent();
   return true;
 }
@@ -96,12 +96,12 @@ void RedisLink::count_sent() noexcept {
   window_->sent(static_cast<std::size_t>(counted_sent_ - before), loop_.now().time);
 }
 
-std::size_t RedisLink::take_landed() noexcept {
+std::size_t RedisLink::take_answered() noexcept {
   if (window_ == nullptr) return 0;
-  // A script that was loaded and asked again on the way was sent once more.
+  // A command that was repeated after loading the script counts as sent twice.
   count_sent();
-  const std::uint64_t before = std::exchange(counted_landed_, client_.buckets_landed());
-  return static_cast<std::size_t>(counted_landed_ - before);
+  const std::uint64_t before = std::exchange(counted_answered_, client_.buckets_answered());
+  return static_cast<std::size_t>(counted_answered_ - before);
 }
 
 bool RedisLink::send(Tag tag, std::span<const std::string_view> arguments, Time deadline, Effect effect) {
@@ -113,15 +113,16 @@ bool RedisLink::send_encoded(Tag tag, std::string_view bytes, Time deadline, boo
 }
 
 void RedisLink::unreplicated() {
-  seals_from_ = loop_.now().time + kReplicasRest;
+  waits_from_ = loop_.now().time + kReplicasRest;
   owner_.unreplicated(*this);
 }
 
 void RedisLink::flush() {
   if (stream_ == nullptr) return;
   const Time now = loop_.now().time;
-  client_.seal(now, now >= seals_from_ ? options_.replicas_timeout : Duration::zero());
-  // Usually one. Full: the rest waits in the client until Redis is heard again or its time is over.
+  client_.add_wait(now, now >= waits_from_ ? options_.replicas_timeout : Duration::zero());
+  // Usually one iteration. If the stream is full, the rest waits in the client until Redis replies or its deadline
+  // passes.
   for (std::string_view bytes = client_.unwritten(); !bytes.empty(); bytes = client_.unwritten()) {
     bytes = bytes.substr(0, kPieceBytes);
     if (!stream_->write(bytes)) return;
@@ -139,23 +140,24 @@ void RedisLink::reset(std::string_view why) {
 
 void RedisLink::fail(std::string_view why) {
   if (stream_ == nullptr) return;
-  // Of sealed bytes nobody knows what they were: then all of it counts as seen.
+  // With TLS the unsent bytes are encrypted and cannot be mapped to commands, so all of them count as received by
+  // Redis.
   const std::size_t unsent = options_.stream.tls == nullptr ? stream_->unsent_bytes() : 0;
   stream_.reset();
-  agree_by_ = Time::max();
+  handshake_by_ = Time::max();
   stalled_ = false;
   waiting_since_ = Time::max();
   const Time now = loop_.now().time;
-  const bool good = ready_since_ != Time{} && now - ready_since_ >= kGood;
+  const bool was_stable = ready_since_ != Time{} && now - ready_since_ >= kStableAfter;
   ready_since_ = Time{};
-  // Before those who sent hear of it, so that they do not send here again.
+  // Set before the senders are notified, so that they do not send on this link again.
   const bool was_up = std::exchange(up_, false);
-  const bool was_reconnecting = std::exchange(reconnecting_, good);
+  const bool was_reconnecting = std::exchange(reconnecting_, was_stable);
   client_.close(unsent);
-  if (const std::size_t lost = take_landed(); lost != 0) window_->lost(lost);
-  if (good) backoff_ = kBackoffMin;
+  if (const std::size_t lost = take_answered(); lost != 0) window_->lost(lost);
+  if (was_stable) backoff_ = kBackoffMin;
   Duration wait = Duration::zero();
-  if (!good) {
+  if (!was_stable) {
     wait = Duration{std::uniform_int_distribution<std::int64_t>(0, backoff_.count())(random_)};
     backoff_ = std::min(backoff_ * 2, kBackoffMax);
   }
@@ -163,11 +165,11 @@ void RedisLink::fail(std::string_view why) {
     retry_ = 0;
     connect();
   });
-  const bool other = failed_why_ != why;
+  const bool new_reason = failed_why_ != why;
   failed_why_ = why;
-  if (was_up || was_reconnecting || !std::exchange(told_, true)) {
+  if (was_up || was_reconnecting || !std::exchange(reported_, true)) {
     owner_.changed(*this, failed_why_);
-  } else if (other) {
+  } else if (new_reason) {
     owner_.still_down(*this, failed_why_);
   }
 }
@@ -180,17 +182,17 @@ void RedisLink::update() {
   const bool up = client_.is_ready() && !stalled_;
   if (up == up_) return;
   up_ = up;
-  told_ = true;
+  reported_ = true;
   if (up) reconnecting_ = false;
   owner_.changed(*this, up ? std::string() : no_reply());
 }
 
-void RedisLink::arm(Time when) {
+void RedisLink::set_timer(Time when) {
   if (when >= timer_at_) return;
   loop_.cancel(timer_);
   timer_at_ = when;
   timer_ = loop_.at(when, [this] {
-    // One turn later: this one reads the replies that have arrived. Redis is not late because this loop is.
+    // Runs a turn later: this turn still reads replies that have arrived. Redis is not late because this loop is.
     timer_ = loop_.at(loop_.now().time, [this] {
       timer_ = 0;
       timer_at_ = Time::max();
@@ -199,12 +201,12 @@ void RedisLink::arm(Time when) {
   });
 }
 
-// Timers run before sockets are read: the second look, a turn later, has seen every reply that came in time.
+// Timers run before sockets are read: the second check, a turn later, has seen every reply that arrived in time.
 void RedisLink::check() {
   const Time now = loop_.now().time;
-  if (!std::exchange(checked_, true)) return arm(now);
+  if (!std::exchange(checked_, true)) return set_timer(now);
   checked_ = false;
-  if (now >= agree_by_) {
+  if (now >= handshake_by_) {
     fail("Redis handshake timed out after " + print_duration(options_.connect_timeout));
     return;
   }
@@ -217,11 +219,11 @@ void RedisLink::check() {
     stalled_ = stalled_ || now - waiting_since_ >= options_.timeout;
   }
   update();
-  Time next = std::min(client_.deadline(), agree_by_);
+  Time next = std::min(client_.deadline(), handshake_by_);
   if (waiting_since_ != Time::max()) {
     next = std::min(next, waiting_since_ + options_.timeout + (stalled_ ? kStallMax : Duration::zero()));
   }
-  if (next != Time::max()) arm(next);
+  if (next != Time::max()) set_timer(next);
 }
 
 }  // namespace weir::redis

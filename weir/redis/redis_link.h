@@ -1,10 +1,10 @@
-// One connection to one Redis: connects, performs the handshake, carries commands, and reconnects when it is lost, with
-// exponential backoff and full jitter.
+// One connection to one Redis: connects, performs the handshake, carries commands, and reconnects with exponential
+// backoff and full jitter.
 //
-// A link is up while the handshake is done and it is not stalled. It is stalled when no reply arrived for one timeout
-// while something was in flight, until a reply arrives; after kStallMax more the connection is closed.
+// A link is up when the handshake is done and it is not stalled. It is stalled when no reply arrived for one timeout
+// while something was in flight, until a reply arrives; after kStallMax more it closes the connection.
 //
-// Thread safety: none; it belongs to its loop.
+// Thread safety: none; use it on its loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ inline constexpr Duration kBackoffMin = std::chrono::seconds{1};
 inline constexpr Duration kBackoffMax = std::chrono::seconds{30};
 inline constexpr Duration kStallMax = std::chrono::seconds{1};
 
-// Why a server cannot be asked, with its address.
+// Returns `why` preceded by the server's address, unless it starts with it.
 std::string cause_at(const Target& target, std::string_view why);
 
 class RedisLink final : private Stream::Owner, private RedisClient::Replies {
@@ -41,52 +41,53 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
     virtual void lost(RedisLink& link, Tag tag, Lost how) = 0;
     virtual void unreplicated(RedisLink& link) { (void)link; }
     virtual void pushed(RedisLink& link, const resp::Reply& push) { (void)link, (void)push; }
-    // is_up() has changed or is known for the first time, or the first attempt to reconnect has failed; `why` is empty
-    // when it is up. Commands in flight on a closed connection were lost before.
+    // Called when is_up() changes or is known for the first time, or the first attempt to reconnect fails. `why` is
+    // empty when the link is up. Commands in flight on a closed connection were reported lost before.
     virtual void changed(RedisLink& link, std::string_view why) = 0;
-    // It is down as before, and the last try failed for another reason than the one before.
+    // The link is still down, and the last attempt failed for a new reason.
     virtual void still_down(RedisLink& link, std::string_view why) { (void)link, (void)why; }
   };
 
   struct Options {
     Target target;
     RedisClient::Options client;
-    Duration timeout = std::chrono::milliseconds{250};           // of a command
-    Duration connect_timeout = std::chrono::seconds{1};          // of connecting and the handshake together
-    Duration replicas_timeout = std::chrono::milliseconds{125};  // of waiting for replicas, if the client does
-    Stream::Options stream;                                      // TLS, and who looks up names
+    Duration timeout = std::chrono::milliseconds{250};           // per command
+    Duration connect_timeout = std::chrono::seconds{1};          // for connecting and the handshake together
+    Duration replicas_timeout = std::chrono::milliseconds{125};  // for WAIT, if the client uses it
+    Stream::Options stream;                                      // TLS and the resolver
   };
 
   // Loop and owner must outlive the link.
   RedisLink(Loop& loop, Owner& owner, Options options);
   ~RedisLink() override;
 
-  // What is sent and answered is counted there; null: nowhere. It must outlive the link.
+  // Counts sent and answered buckets in `window`, if not null. It must outlive the link.
   void count_in(FlightWindow* window) noexcept { window_ = window; }
 
-  // Connects now, and again whenever it must.
+  // Connects now and reconnects when necessary.
   void start();
 
   bool is_up() const noexcept { return up_; }
-  // The handshake is done: commands can be sent, although a stalled link is worth a probe only.
+  // True once the handshake is done. A stalled link is ready, but worth a probe only.
   bool is_ready() const noexcept { return client_.is_ready(); }
   bool is_stalled() const noexcept { return stalled_; }
-  // A connection that had served for a while was lost, and the first attempt to replace it has not failed yet.
+  // True after an established connection was lost, until the first attempt to replace it fails.
   bool is_reconnecting() const noexcept { return reconnecting_; }
   // When the last bytes arrived.
   Time heard_at() const noexcept { return heard_at_; }
   const Target& target() const noexcept { return options_.target; }
   std::string_view maxmemory_policy() const noexcept { return client_.maxmemory_policy(); }
 
-  // Queued until flush(); false: not ready, or full. After the deadline it is given up; usually `timeout` from now.
+  // Queues a command until flush(). Returns false if the link is not ready or its queue is full. `deadline` is usually
+  // `timeout` from now.
   bool send(Tag tag, std::span<const std::string_view> arguments, Time deadline, Effect effect = Effect::writes);
   bool send(Tag tag, std::span<const std::string_view> arguments, Effect effect = Effect::writes) {
     return send(tag, arguments, loop_.now().time + options_.timeout, effect);
   }
   bool send_encoded(Tag tag, std::string_view bytes, Time deadline, bool asking = false);
-  // Everything queued, in one write: now, or when the replicas that are waited for have confirmed the one before.
+  // Writes everything queued at once, now or when the WAIT in flight has been answered.
   void flush();
-  // Of the command that replied() or lost() is about.
+  // The command that replied() or lost() is about.
   std::string_view command() const noexcept { return client_.command(); }
 
   // Closes the connection and reconnects, backing off.
@@ -103,38 +104,38 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
 
   void connect();
   void fail(std::string_view why);
-  void arm(Time when);
+  void set_timer(Time when);
   void check();
   void update();
   std::string no_reply() const;
   bool queue(bool queued, Time deadline);
   void count_sent() noexcept;
-  std::size_t take_landed() noexcept;
+  std::size_t take_answered() noexcept;
 
   Loop& loop_;
   Owner& owner_;
   Options options_;
   RedisClient client_;
   FlightWindow* window_ = nullptr;
-  std::uint64_t counted_sent_ = 0;  // buckets that the window knows of
-  std::uint64_t counted_landed_ = 0;
+  std::uint64_t counted_sent_ = 0;  // buckets already counted in the window
+  std::uint64_t counted_answered_ = 0;
   std::unique_ptr<Stream> stream_;
   std::minstd_rand random_;
   bool up_ = false;
-  bool told_ = false;       // the owner knows whether it is up
-  bool receiving_ = false;  // then giving up waits until it is over
-  std::string reset_why_;   // not empty: it is to be given up
-  std::string failed_why_;  // the last time
+  bool reported_ = false;   // the owner has been told whether it is up
+  bool receiving_ = false;  // a reset() is delayed until receive() returns
+  std::string reset_why_;   // not empty: a delayed reset()
+  std::string failed_why_;  // why the last attempt failed
   Time ready_since_{};      // Time{}: not ready
   bool stalled_ = false;
   bool reconnecting_ = false;
   bool checked_ = false;              // the timer has fired once; see check()
-  Time waiting_since_ = Time::max();  // when something was first in flight, or the last reply since; max(): nothing is
+  Time waiting_since_ = Time::max();  // since when a reply is awaited; max(): nothing is in flight
   Time heard_at_{};
-  Time seals_from_{};            // before, replicas are not waited for
-  Time agree_by_ = Time::max();  // while connecting
+  Time waits_from_{};                // no WAIT before this
+  Time handshake_by_ = Time::max();  // while connecting
   Duration backoff_ = kBackoffMin;
-  Loop::TimerId timer_ = 0;  // looks at deadlines
+  Loop::TimerId timer_ = 0;  // for deadlines
   Time timer_at_ = Time::max();
   Loop::TimerId retry_ = 0;
 };

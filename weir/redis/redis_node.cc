@@ -28,22 +28,23 @@ RedisLink* RedisNode::pick(std::uint64_t hash) const noexcept {
 
 void RedisNode::note_odd_reply(std::string_view why) {
   if (availability_.odd(loop_.now().time)) owner_.changed(*this, *links_.front(), why);
-  arm();
+  set_timer();
 }
 
 void RedisNode::changed(RedisLink& link, std::string_view why) {
   if (link.is_up()) {
     availability_.connected();
-    arm();
+    set_timer();
     owner_.changed(*this, link, {});
   } else if (has_failed(link)) {
     availability_.failed(loop_.now().time);
-    arm();
+    set_timer();
     owner_.changed(*this, link, why);
   }
 }
 
-// One link is down: is the node? A lost connection is replaced at once; that is no outage unless it fails.
+// Returns whether the node is down now that this link is. A lost connection is replaced at once; that is no outage
+// unless reconnecting fails.
 bool RedisNode::has_failed(const RedisLink& link) const noexcept {
   if (link.is_stalled()) {
     const Time since = loop_.now().time - timeout_;
@@ -52,7 +53,7 @@ bool RedisNode::has_failed(const RedisLink& link) const noexcept {
   return std::ranges::none_of(links_, [](const auto& other) { return other->is_up() || other->is_reconnecting(); });
 }
 
-void RedisNode::arm() {
+void RedisNode::set_timer() {
   loop_.cancel(timer_);
   timer_ = 0;
   const Time when = availability_.probe_at();
@@ -63,17 +64,17 @@ void RedisNode::arm() {
   });
 }
 
-// Without a ready link there is nothing to do until one comes up.
+// Does nothing without a ready link: the next one to come up triggers a probe.
 void RedisNode::send_probe() {
   const Time now = loop_.now().time;
   for (std::size_t i = 0; i < links_.size() && !probing_; ++i) {
     RedisLink& link = *links_[next_link_++ % links_.size()];
     if (!link.is_ready()) continue;
     availability_.probe_sent(now);
-    // Not a write to be confirmed by replicas: that would make it late.
+    // Sent as a read: waiting for replicas would delay the reply.
     probing_ = link.send(kProbe, owner_.probe(*this), now + availability_.probe_timeout(), Effect::reads);
     if (probing_) link.flush();
-    if (!probing_) arm();  // full: try again later
+    if (!probing_) set_timer();  // full: try again later
   }
 }
 
@@ -86,18 +87,18 @@ void RedisNode::replied(RedisLink& link, Tag tag, const resp::Reply& reply) {
   probing_ = false;
   if (!owner_.accepts_probe(*this, reply)) {
     availability_.probe_failed();
-    if (is_up()) note_odd_reply("a probe got " + std::string(reply.root().text));
+    if (is_up()) note_odd_reply("probe reply is not a decision: " + std::string(reply.root().text));
   } else if (availability_.probe_answered(loop_.now().time)) {
     owner_.changed(*this, link, {});
   }
-  arm();
+  set_timer();
 }
 
 void RedisNode::lost(RedisLink& link, Tag tag, Lost how) {
   if (tag != kProbe) return owner_.lost(*this, link, tag, how);
   probing_ = false;
   availability_.probe_failed();
-  arm();
+  set_timer();
 }
 
 }  // namespace weir::redis

@@ -1,9 +1,9 @@
-// One Redis: a few links to the same address, and whether it counts as up (availability.h). A bucket's questions go
-// over one of the links, so that they stay in order; while that one is down, over another.
+// One Redis server: a few links to the same address, and whether it counts as up (availability.h). Commands for one
+// bucket use the same link, so that they stay in order; while it is down, they use another.
 //
-// It sends the probes by itself, over its links in turn.
+// It sends its own probes, over its links in turn.
 //
-// Thread safety: none; it belongs to its loop.
+// Thread safety: none; use it on its loop's thread.
 #pragma once
 
 #include <algorithm>
@@ -28,12 +28,12 @@ class RedisNode final : private RedisLink::Owner {
     virtual void replied(RedisNode& node, RedisLink& link, Tag tag, const resp::Reply& reply) = 0;
     virtual void lost(RedisNode& node, RedisLink& link, Tag tag, Lost how) = 0;
     virtual void unreplicated() {}
-    // A link has come up, then `why` is empty, or the node is down.
+    // A link has come up (`why` is empty) or the node is down.
     virtual void changed(RedisNode& node, RedisLink& link, std::string_view why) = 0;
     virtual void still_down(RedisLink& link, std::string_view why) { (void)link, (void)why; }
-    // The command of a probe, valid until the next call.
+    // Returns the command to probe with, valid until the next call.
     virtual std::span<const std::string_view> probe(RedisNode& node) = 0;
-    // Whether the reply to a probe shows that the node decides.
+    // Returns whether the reply to a probe is a decision.
     virtual bool accepts_probe(RedisNode& node, const resp::Reply& reply) = 0;
   };
 
@@ -47,33 +47,33 @@ class RedisNode final : private RedisLink::Owner {
   const Target& target() const noexcept { return links_.front()->target(); }
   bool is_up() const noexcept { return availability_.is_up(); }
 
-  // The link for a bucket of this hash; null: the node is down, or every connection was lost just now.
+  // Returns the link for a bucket with this hash; null if the node is down or every connection was just lost.
   RedisLink* pick(std::uint64_t hash) const noexcept;
 
-  // The owner tells what the replies to its questions were.
+  // The owner reports each reply that is a decision.
   void note_decision() noexcept { availability_.decided(); }
-  // `why`: what the reply was instead.
+  // The owner reports a reply that is not a decision; `why` describes it.
   void note_odd_reply(std::string_view why);
 
-  // Sends a probe unless something is in flight: finds out whether Redis replies.
+  // Sends a probe unless the node is down or a probe is in flight, to find out whether Redis replies.
   void probe();
 
   // Buckets in flight on all links.
   const FlightWindow& window() const noexcept { return window_; }
-  // When it was last heard on any link.
+  // Returns when the last bytes arrived on any link.
   Time heard_at() const noexcept {
     Time latest{};
     for (const auto& link : links_) latest = std::max(latest, link->heard_at());
     return latest;
   }
 
-  // All links, as RedisLink::reset().
+  // Calls RedisLink::reset() on all links.
   void reset(std::string_view why) {
     for (const auto& link : links_) link->reset(why);
   }
 
  private:
-  // Ours; nobody else's tag is all ones but one.
+  // Reserved for probes; no other tag has this value.
   static constexpr Tag kProbe = ~Tag{1};
 
   void replied(RedisLink& link, Tag tag, const resp::Reply& reply) override;
@@ -83,7 +83,7 @@ class RedisNode final : private RedisLink::Owner {
   void still_down(RedisLink& link, std::string_view why) override { owner_.still_down(link, why); }
   bool has_failed(const RedisLink& link) const noexcept;
   void send_probe();
-  void arm();
+  void set_timer();
 
   Loop& loop_;
   Owner& owner_;

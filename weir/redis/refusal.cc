@@ -10,28 +10,28 @@
 namespace weir::redis {
 namespace {
 
-struct Word {
+struct ErrorCode {
   std::string_view code;
   Refusal refusal;
 };
 
-constexpr std::array kWords = {
-    Word{"MOVED", Refusal::moved},
-    Word{"ASK", Refusal::ask},
-    Word{"TRYAGAIN", Refusal::try_again},
-    Word{"CLUSTERDOWN", Refusal::cluster_down},
-    Word{"LOADING", Refusal::loading},
-    Word{"MASTERDOWN", Refusal::loading},
-    Word{"READONLY", Refusal::read_only},
-    Word{"NOSCRIPT", Refusal::no_script},
-    Word{"OOM", Refusal::no_memory},
-    Word{"MISCONF", Refusal::not_writable},
-    Word{"NOREPLICAS", Refusal::not_writable},
-    Word{"NOAUTH", Refusal::not_allowed},
-    Word{"WRONGPASS", Refusal::not_allowed},
-    Word{"NOPERM", Refusal::not_allowed},
-    Word{"BUSY", Refusal::busy},
-    Word{"WEIRCLOCK", Refusal::clock},
+constexpr std::array kErrorCodes = {
+    ErrorCode{"MOVED", Refusal::moved},
+    ErrorCode{"ASK", Refusal::ask},
+    ErrorCode{"TRYAGAIN", Refusal::try_again},
+    ErrorCode{"CLUSTERDOWN", Refusal::cluster_down},
+    ErrorCode{"LOADING", Refusal::loading},
+    ErrorCode{"MASTERDOWN", Refusal::loading},
+    ErrorCode{"READONLY", Refusal::read_only},
+    ErrorCode{"NOSCRIPT", Refusal::no_script},
+    ErrorCode{"OOM", Refusal::no_memory},
+    ErrorCode{"MISCONF", Refusal::not_writable},
+    ErrorCode{"NOREPLICAS", Refusal::not_writable},
+    ErrorCode{"NOAUTH", Refusal::not_allowed},
+    ErrorCode{"WRONGPASS", Refusal::not_allowed},
+    ErrorCode{"NOPERM", Refusal::not_allowed},
+    ErrorCode{"BUSY", Refusal::busy},
+    ErrorCode{"WEIRCLOCK", Refusal::clock},
 };
 
 std::string_view take_word(std::string_view& text) noexcept {
@@ -42,14 +42,14 @@ std::string_view take_word(std::string_view& text) noexcept {
 }
 
 Refusal find(std::string_view code) noexcept {
-  for (const Word& word : kWords) {
-    if (word.code == code) return word.refusal;
+  for (const ErrorCode& known : kErrorCodes) {
+    if (known.code == code) return known.refusal;
   }
   return Refusal::other;
 }
 
-// Before version 7 an error of a command inside a script is wrapped: "ERR Error running script (call to f_…):
-// @user_script: 49: -OOM command not allowed …".
+// Before Redis 7 an error inside a script is wrapped: "ERR Error running script (call to f_…): @user_script: 49: -OOM
+// command not allowed …".
 Refusal find_wrapped(std::string_view text) noexcept {
   for (std::size_t dash = text.find(" -"); dash != std::string_view::npos; dash = text.find(" -", dash + 1)) {
     std::string_view rest = text.substr(dash + 2);

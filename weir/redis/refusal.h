@@ -1,4 +1,4 @@
-// What an error reply of Redis means for whoever asked. The words of Redis stop here.
+// Classifies Redis's error replies by what the caller can do. Redis's error codes are not used outside this file.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,18 @@
 namespace weir::redis {
 
 enum class Refusal : unsigned char {
-  moved,         // MOVED: the slot lives elsewhere, for good
-  ask,           // ASK: this once elsewhere, after ASKING
+  moved,         // MOVED: the slot has moved to another node
+  ask,           // ASK: send this command to another node, after ASKING
   try_again,     // TRYAGAIN: some keys of the command have moved already
   cluster_down,  // CLUSTERDOWN
-  loading,       // LOADING, MASTERDOWN: not yet
-  read_only,     // READONLY: a replica, after a failover
-  no_script,     // NOSCRIPT: load it and ask again
+  loading,       // LOADING, MASTERDOWN: not ready yet
+  read_only,     // READONLY: the server is a replica
+  no_script,     // NOSCRIPT: load the script and repeat the command
   no_memory,     // OOM
   not_writable,  // MISCONF, NOREPLICAS: writes are refused
-  not_allowed,   // NOAUTH, WRONGPASS, NOPERM: an operator's matter
-  busy,          // BUSY: a script runs for too long
-  clock,         // ours: server and Redis disagree about the time by more than a quota's window
+  not_allowed,   // NOAUTH, WRONGPASS, NOPERM: wrong credentials or permissions
+  busy,          // BUSY: another script is running too long
+  clock,         // WEIRCLOCK, from our script: the clocks differ by more than a quota's window
   other,
 };
 inline constexpr std::size_t kRefusals = static_cast<std::size_t>(Refusal::other) + 1;
@@ -31,13 +31,13 @@ struct Refused {
   std::string_view address;  // of moved and ask: "10.0.0.1:6379"; a view into the error's text
 };
 
-// Takes the text of an error reply without its '-'.
+// Parses the text of an error reply, without its '-'.
 Refused parse_refusal(std::string_view error) noexcept;
 
-// The word for metrics and log lines.
+// Returns the name used in metrics and log lines.
 std::string_view print(Refusal refusal) noexcept;
 
-// Redis says that the command was not applied: it may be sent again.
+// Returns whether Redis did not apply the command, so that it may be sent again.
 constexpr bool is_not_applied(Refusal refusal) noexcept {
   switch (refusal) {
     case Refusal::moved:
@@ -52,7 +52,7 @@ constexpr bool is_not_applied(Refusal refusal) noexcept {
   }
 }
 
-// For the asker, when nothing is sent again: always `unavailable`, which is what a failure policy acts on.
+// The error for the caller when the command is not sent again. Always `unavailable`, which the failure policy handles.
 Error to_error(Refusal refusal, std::string_view text);
 
 }  // namespace weir::redis

@@ -1,5 +1,5 @@
-// Nodes that are asked no more. They cannot end inside their own calls, and what they still owe must be told: each is
-// given up and destroyed in a later turn of the loop.
+// Nodes that are no longer used. A node cannot be destroyed inside its own callbacks and must report its pending
+// commands as lost, so each is reset and destroyed in a later turn of the loop.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@
 
 namespace weir::redis {
 
-class Retired {
+class RetiredNodes {
  public:
   // The loop must outlive it.
-  explicit Retired(Loop& loop) noexcept : loop_(loop) {}
-  ~Retired() { loop_.cancel(timer_); }
-  Retired(const Retired&) = delete;
-  Retired& operator=(const Retired&) = delete;
+  explicit RetiredNodes(Loop& loop) noexcept : loop_(loop) {}
+  ~RetiredNodes() { loop_.cancel(timer_); }
+  RetiredNodes(const RetiredNodes&) = delete;
+  RetiredNodes& operator=(const RetiredNodes&) = delete;
 
   void add(std::unique_ptr<RedisNode> node) {
     if (node == nullptr) return;
@@ -28,7 +28,7 @@ class Retired {
  private:
   void end() {
     timer_ = 0;
-    for (const auto& node : std::exchange(nodes_, {})) node->reset("it is not asked any more");
+    for (const auto& node : std::exchange(nodes_, {})) node->reset("the server is no longer in use");
   }
 
   Loop& loop_;

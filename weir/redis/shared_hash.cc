@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kVersion = "version";
 constexpr std::string_view kModes[] = {"put", "fill", "remove", "finish"};
 
-// The part of a version that counts.
+// Returns the counter of a version.
 std::uint64_t count_of(std::string_view version) {
   std::uint64_t count = 0;
   std::from_chars(version.data(), version.data() + version.size(), count);
@@ -37,17 +37,17 @@ void apply(SharedHash::Change change, const std::vector<std::string>& words, Sha
 }
 
 Error unexpected(std::string_view command) {
-  return Error{Fault::unavailable, "Redis answers " + std::string(command) + " with something else"};
+  return Error{Fault::unavailable, "Redis sent an unexpected reply to " + std::string(command)};
 }
 
 }  // namespace
 
-// HSCAN shows what is there all along; what we change meanwhile is applied to it at the end.
+// HSCAN returns the fields that exist during the whole scan; our own changes in the meantime are applied at the end.
 struct SharedHash::Reading {
-  Heard heard;
+  ReadHandler handler;
   std::string version;
   std::string cursor = "0";
-  News news;
+  ReadResult result;
   std::vector<std::pair<Change, std::vector<std::string>>> since;
 };
 
@@ -67,26 +67,26 @@ void SharedHash::change(Change change, std::vector<std::string> words, Changed d
         if (!reply) return done(reply.error());
         const Values values = (*reply)->values();
         if (values.size() != 4 || !is_text(values[1]) || !is_text(values[2])) return done(unexpected("EVALSHA"));
-        // Another's change in between is found by the next read().
-        if (values[1].text == known_ && !doubted_) known_ = std::string(values[2].text);
+        // A change by another server in between is found by the next read().
+        if (values[1].text == known_ && !stale_) known_ = std::string(values[2].text);
         if (reading_ != nullptr) reading_->since.emplace_back(change, words);
         done(static_cast<std::size_t>(values[3].integer));
       });
 }
 
-void SharedHash::read(Heard heard) {
+void SharedHash::read(ReadHandler handler) {
   const std::array<std::string_view, 3> command = {"HGET", key_, kVersion};
-  commands_.ask(key_, command, [this, heard = std::move(heard)](const Result<const resp::Reply*>& reply) {
-    if (!reply) return heard(reply.error());
+  commands_.ask(key_, command, [this, handler = std::move(handler)](const Result<const resp::Reply*>& reply) {
+    if (!reply) return handler(reply.error());
     const resp::Reply::Value& root = (*reply)->root();
-    if (!is_text(root) && root.type != resp::Type::null) return heard(unexpected("HGET"));
+    if (!is_text(root) && root.type != resp::Type::null) return handler(unexpected("HGET"));
     const std::string_view version = is_text(root) ? root.text : std::string_view{};
-    if (version == known_ && !doubted_) return heard(News{});
+    if (version == known_ && !stale_) return handler(ReadResult{});
     reading_ = std::make_shared<Reading>();
-    reading_->heard = heard;
+    reading_->handler = handler;
     reading_->version = std::string(version);
-    reading_->news.any = true;
-    reading_->news.lost = version.empty() || (version != known_ && count_of(version) <= count_of(known_));
+    reading_->result.changed = true;
+    reading_->result.lost = version.empty() || (version != known_ && count_of(version) <= count_of(known_));
     scan(reading_);
   });
 }
@@ -97,7 +97,7 @@ void SharedHash::scan(const std::shared_ptr<Reading>& reading) {
   commands_.ask(key_, command, [this, reading](const Result<const resp::Reply*>& reply) {
     const auto fail = [&](const Error& error) {
       reading_.reset();
-      reading->heard(error);
+      reading->handler(error);
     };
     if (!reply) return fail(reply.error());
     const Values values = (*reply)->values();
@@ -109,8 +109,8 @@ void SharedHash::scan(const std::shared_ptr<Reading>& reading) {
     for (std::size_t i = 1; i + 1 < fields.size(); i += 2) {
       if (!is_text(fields[i]) || !is_text(fields[i + 1])) return fail(unexpected("HSCAN"));
       if (fields[i].text == kVersion) continue;
-      reading->news.texts.insert_or_assign(std::string(fields[i].text), std::string(fields[i + 1].text));
-      if (reading->news.texts.size() > bounds::shared_fields_max) {
+      reading->result.texts.insert_or_assign(std::string(fields[i].text), std::string(fields[i + 1].text));
+      if (reading->result.texts.size() > bounds::shared_fields_max) {
         return fail(Error{Fault::too_large,
                           key_ + " on Redis has more than " + std::to_string(bounds::shared_fields_max) + " fields"});
       }
@@ -122,11 +122,11 @@ void SharedHash::scan(const std::shared_ptr<Reading>& reading) {
 }
 
 void SharedHash::end(Reading& reading) {
-  for (const auto& [change, words] : reading.since) apply(change, words, reading.news.texts);
+  for (const auto& [change, words] : reading.since) apply(change, words, reading.result.texts);
   known_ = reading.version;
-  doubted_ = false;
-  const std::shared_ptr<Reading> kept = std::exchange(reading_, nullptr);
-  kept->heard(std::move(kept->news));
+  stale_ = false;
+  const std::shared_ptr<Reading> finished = std::exchange(reading_, nullptr);
+  finished->handler(std::move(finished->result));
 }
 
 }  // namespace weir::redis

@@ -1,11 +1,11 @@
-// A hash on Redis that several servers keep alike: fields and their texts, and a version that every change replaces
-// (shared_hash.lua), so that an unchanged hash costs one small question.
+// A hash on Redis that several servers share: fields with text values, and a version that every change replaces
+// (shared_hash.lua), so that checking an unchanged hash costs one small command.
 //
-// A version is a number that counts up, '.', and a token that no other change has. One whose number is not above that
-// of the version we know, and that is not that very version, is a sign that Redis has lost what we knew: it was
-// restarted empty, or a replica took over that had not heard of the last changes.
+// A version is a counter, '.', and a token that is unique to the change. A different version whose counter is not above
+// the known one shows that Redis has lost data: it was restarted empty, or a replica took over that did not have the
+// last changes.
 //
-// Thread safety: none; it belongs to the loop of its commands.
+// Thread safety: none; use it on the loop of its commands.
 #pragma once
 
 #include <cstddef>
@@ -24,32 +24,33 @@
 
 namespace weir::redis {
 
-// The script of stores that have such hashes.
+// The script that changes such a hash.
 extern const Script kSharedHashScript;
 
 class SharedHash {
  public:
   using Texts = std::map<std::string, std::string>;
-  // What the script does with the words behind (shared_hash.lua).
+  // The mode of the script (shared_hash.lua), which defines its arguments.
   enum class Change : unsigned char { put, fill, remove, finish };
 
-  // `commands` must outlive it and have loaded kSharedHashScript.
+  // `commands` must outlive it and must have loaded kSharedHashScript.
   SharedHash(Commands& commands, std::string key);
 
-  // `done` is told how many fields were changed. Errors: `unavailable`, nothing was; `timeout`, nobody knows.
+  // Calls `done` with the number of changed fields. Errors: `unavailable`, nothing was changed; `timeout`, it may have
+  // been.
   using Changed = std::function<void(const Result<std::size_t>& fields)>;
   void change(Change change, std::vector<std::string> words, Changed done);
 
-  // Everything, if it is not known yet. Each asked for when the one before has answered.
-  struct News {
-    bool any = false;   // false: as it was read last
-    bool lost = false;  // what was known before may be missing
+  // Reads the whole hash if its version has changed. Start a read only after the previous one has finished.
+  struct ReadResult {
+    bool changed = false;  // false: the same as the last time
+    bool lost = false;     // Redis may have lost fields that were known
     Texts texts;
   };
-  using Heard = std::function<void(const Result<News>& news)>;
-  void read(Heard heard);
-  // The next read() gives everything, whatever is known.
-  void doubt() noexcept { doubted_ = true; }
+  using ReadHandler = std::function<void(const Result<ReadResult>& result)>;
+  void read(ReadHandler handler);
+  // Makes the next read() return everything, whatever the version.
+  void invalidate() noexcept { stale_ = true; }
 
  private:
   struct Reading;
@@ -60,9 +61,9 @@ class SharedHash {
   Commands& commands_;
   std::string key_;
   std::mt19937_64 random_;
-  std::string known_;  // the version of what was read or written last; empty: none
-  bool doubted_ = true;
-  std::shared_ptr<Reading> reading_;  // null: none is on its way
+  std::string known_;  // the version last read or written; empty: none
+  bool stale_ = true;
+  std::shared_ptr<Reading> reading_;  // null: no read is running
 };
 
 }  // namespace weir::redis

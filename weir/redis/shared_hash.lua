@@ -1,12 +1,12 @@
--- Changes a hash that several servers keep alike, and its version with it: all at once, so that who has read a version
--- has read everything before it.
+-- Changes a hash that several servers share, and its version with it, atomically: a reader of a version has seen every
+-- change up to it.
 --
 -- KEYS   the hash
--- ARGV   a word, a token that no other change has, then
---        put      field, value, ...             in place of what was there
---        fill     field, value, ...             where nothing is
+-- ARGV   a mode, a token that is unique to the change, then
+--        put      field, value, ...             replaces existing values
+--        fill     field, value, ...             sets only fields that do not exist
 --        remove   field, ...
---        finish   field, value, seconds, ...    removed if that is still its value and Redis's clock is beyond
+--        finish   field, value, seconds, ...    removed if the value is unchanged and Redis's clock is later
 -- Reply  the version before, the version now, and how many fields were changed
 local hash, mode, token = KEYS[1], ARGV[1], ARGV[2]
 local before = redis.call('HGET', hash, 'version') or ''

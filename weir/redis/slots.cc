@@ -8,7 +8,7 @@
 namespace weir::redis {
 namespace {
 
-// CRC-16/XMODEM, as the cluster specification of Redis has it: polynomial 0x1021, starting from zero.
+// CRC-16/XMODEM, as in the Redis Cluster specification: polynomial 0x1021, initial value 0.
 constexpr std::array<std::uint16_t, 256> kCrc16 = [] {
   std::array<std::uint16_t, 256> table{};
   for (unsigned byte = 0; byte < 256; ++byte) {
@@ -33,7 +33,7 @@ std::string_view hashed_part(std::string_view key) noexcept {
   return key.substr(open + 1, close - open - 1);
 }
 
-Error strange(std::string_view what) {
+Error unexpected_slots(std::string_view what) {
   return Error{Fault::invalid, "CLUSTER SLOTS answered " + std::string(what)};
 }
 
@@ -45,7 +45,7 @@ struct Range {
 
 // [first, last, [host, port, …], replicas…]
 Result<Range> read_range(Values range, const Target& asked) {
-  if (!is_aggregate(range.front())) return strange("a range that is no array");
+  if (!is_aggregate(range.front())) return unexpected_slots("a range that is not an array");
   Elements elements(range);
   const Values first = elements.next();
   const Values last = elements.next();
@@ -55,15 +55,15 @@ Result<Range> read_range(Values range, const Target& asked) {
            value.front().integer < static_cast<std::int64_t>(kSlots);
   };
   if (!slot(first) || !slot(last) || first.front().integer > last.front().integer) {
-    return strange("a range that is not within 0 to 16383");
+    return unexpected_slots("a range that is not within 0 to 16383");
   }
-  if (master.empty() || !is_aggregate(master.front())) return strange("a range that nobody serves");
+  if (master.empty() || !is_aggregate(master.front())) return unexpected_slots("a range without a master");
   Elements fields(master);
   const Values host = fields.next();
   const Values port = fields.next();
   const bool shaped = !port.empty() && port.front().type == resp::Type::integer &&
                       (is_text(host.front()) || host.front().type == resp::Type::null);
-  if (!shaped) return strange("a server without host and port");
+  if (!shaped) return unexpected_slots("a server without host and port");
   auto node = make_target(host.front().text, port.front().integer, asked);
   if (!node) return node.error();
   return Range{static_cast<Slot>(first.front().integer), static_cast<Slot>(last.front().integer), std::move(*node)};
@@ -76,44 +76,45 @@ Slot slot_of(std::string_view key) noexcept {
 }
 
 Result<SlotMap> SlotMap::read(const resp::Reply& reply, const Target& asked) {
-  if (reply.root().type == resp::Type::error) return strange(reply.root().text);
-  if (!is_aggregate(reply.root())) return strange("something that is no array");
+  if (reply.root().type == resp::Type::error) return unexpected_slots(reply.root().text);
+  if (!is_aggregate(reply.root())) return unexpected_slots("with something other than an array");
   SlotMap map;
   Elements ranges(reply.values());
   for (Values value = ranges.next(); !value.empty(); value = ranges.next()) {
     auto range = read_range(value, asked);
     if (!range) return range.error();
-    const std::uint16_t serves = map.add(range->master);
-    if (serves == kNobody) return strange("more than " + std::to_string(bounds::redis_nodes_max) + " masters");
-    for (std::size_t slot = range->first; slot <= range->last; ++slot) map.serves_[slot] = serves;
+    const std::uint16_t master = map.add(range->master);
+    if (master == kNoMaster)
+      return unexpected_slots("more than " + std::to_string(bounds::redis_nodes_max) + " masters");
+    for (std::size_t slot = range->first; slot <= range->last; ++slot) map.master_index_[slot] = master;
   }
   return map;
 }
 
 std::size_t SlotMap::index(Slot slot) const noexcept {
   WEIR_ASSERT(slot < kSlots);
-  return serves_[slot];
+  return master_index_[slot];
 }
 
 const Target* SlotMap::master(Slot slot) const noexcept {
-  return index(slot) == kNobody ? nullptr : &masters_[index(slot)];
+  return index(slot) == kNoMaster ? nullptr : &masters_[index(slot)];
 }
 
 bool SlotMap::is_whole() const noexcept {
-  return std::ranges::find(serves_, kNobody) == serves_.end();
+  return std::ranges::find(master_index_, kNoMaster) == master_index_.end();
 }
 
 bool SlotMap::moved(Slot slot, const Target& node) {
   WEIR_ASSERT(slot < kSlots);
-  const std::uint16_t serves = add(node);
-  if (serves == kNobody) return false;
-  serves_[slot] = serves;
+  const std::uint16_t master = add(node);
+  if (master == kNoMaster) return false;
+  master_index_[slot] = master;
   return true;
 }
 
 std::uint16_t SlotMap::add(const Target& node) {
   const auto found = std::ranges::find(masters_, node);
-  if (found == masters_.end() && masters_.size() == bounds::redis_nodes_max) return kNobody;
+  if (found == masters_.end() && masters_.size() == bounds::redis_nodes_max) return kNoMaster;
   const auto at = static_cast<std::uint16_t>(found - masters_.begin());
   if (found == masters_.end()) masters_.push_back(node);
   return at;

@@ -17,7 +17,7 @@ Result<Target> make_target(std::string_view host, std::int64_t port, const Targe
   const auto fits = [](char c) { return c > ' ' && c < '\x7f' && c != '[' && c != ']' && c != '/'; };
   bool good = !host.empty() && host != "?" && host.size() <= bounds::redis_host_bytes_max;
   for (const char c : host) good = good && fits(c);
-  if (!good) return Error{Fault::invalid, "host " + quote(host) + " of a Redis server cannot be one"};
+  if (!good) return Error{Fault::invalid, "host " + quote(host) + " of a Redis server is not a valid host name"};
   return Target{std::string(host), static_cast<std::uint16_t>(port), {}};
 }
 

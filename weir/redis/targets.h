@@ -1,4 +1,4 @@
-// What servers say about servers: hosts and ports in replies, and replies value by value.
+// Parses hosts and ports in replies, and iterates over the values of a reply.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@
 
 namespace weir::redis {
 
-// The host and the port as servers give them in replies. An empty host means the one that was asked: a server that
-// does not know its own address says so. Error: a port or a host that cannot be one.
+// Makes a target from the host and port in a reply. An empty host means the server that was queried, because it does
+// not know its own address. Fails for an invalid host or port.
 Result<Target> make_target(std::string_view host, std::int64_t port, const Target& asked);
 Result<Target> make_target(std::string_view host, std::string_view port, const Target& asked);
 
-// "host:port" as in MOVED: everything before the last ':' is the host, brackets or not.
+// Parses "host:port" as in MOVED: everything before the last ':' is the host, with or without brackets.
 Result<Target> parse_target(std::string_view text, const Target& asked);
 
 using Values = std::span<const resp::Reply::Value>;
 
-// The values of a reply's aggregate, one by one, each with what is below it.
+// Iterates over the elements of an aggregate, each with its nested values.
 class Elements {
  public:
-  // REQUIRES: `values` begins with an aggregate and holds all of it.
+  // REQUIRES: `values` starts with an aggregate and contains all of it.
   explicit Elements(Values values) noexcept : rest_(values.subspan(1, values.front().skip - 1)) {}
 
-  // The next value with everything below it; empty when there is none.
+  // Returns the next element with its nested values; empty at the end.
   Values next() noexcept {
     if (rest_.empty()) return {};
     const Values value = rest_.first(rest_.front().skip);

@@ -1,5 +1,4 @@
-// Which Redis holds a key. The one part of the store that single, replication, sentinel and cluster modes do
-// differently.
+// Which Redis holds a key. Only this part of the store differs between single, replication, sentinel and cluster modes.
 #pragma once
 
 #include <functional>
@@ -17,35 +16,36 @@ class Topology {
  public:
   virtual ~Topology() = default;
 
-  // Keys of one slot are charged by one script.
+  // Keys with the same slot are charged by one script call.
   virtual int slot_of(std::string_view key) const noexcept = 0;
-  // Slots may live on different nodes; otherwise every key has the same slot.
+  // True if slots are spread over nodes; otherwise every key has the same slot.
   virtual bool is_sharded() const noexcept { return false; }
-  // Where the slot lives; null: nobody knows, now.
+  // Returns the node of a slot; null if it is currently unknown.
   virtual RedisNode* node_of(int slot) = 0;
-  // Every node that holds keys, each once; empty: nobody knows, now.
+  // Returns every node that holds keys, each once; empty if they are currently unknown.
   virtual std::vector<RedisNode*> masters() = 0;
 
-  // A node refused a command. Where to send it instead; null: nowhere, the asker gets the refusal. Called for every
-  // refusal but no_script, whether the command may be sent again or not, so that the topology learns.
-  struct Next {
+  // A node refused a command. Returns where to send it instead; without a node, the caller gets the refusal. Called for
+  // every refusal except no_script, whether or not the command may be sent again, so that the topology can update
+  // itself.
+  struct Redirect {
     RedisNode* node = nullptr;
     bool asking = false;
   };
-  virtual Next refused(RedisNode& node, const Refused& refused) = 0;
+  virtual Redirect refused(RedisNode& node, const Refused& refused) = 0;
 
-  // A link of a node has come up or gone down.
+  // A link of a node came up or went down.
   virtual void changed(RedisNode& node) { (void)node; }
-  // Questions can be answered, as far as is known: what /readyz?deep=true and weir_store_up tell.
+  // True if requests can be answered, as far as known. Reported by /readyz?deep=true and weir_store_up.
   virtual bool is_up() const noexcept = 0;
 };
 
-// Makes nodes for a topology; the store hears their replies. A node must live as long as the store, or be destroyed
-// outside of its own calls.
+// Creates nodes for a topology; the store receives their replies. A node must live as long as the store or be destroyed
+// outside its own callbacks.
 using MakeNode = std::function<std::unique_ptr<RedisNode>(const Target& target)>;
 using MakeTopology = std::function<std::unique_ptr<Topology>(Loop& loop, MakeNode make_node)>;
 
-// One Redis for everything.
+// Single mode: one Redis for all keys.
 class SingleTopology final : public Topology {
  public:
   SingleTopology(const MakeNode& make_node, const Target& target) : node_(make_node(target)) { node_->start(); }
@@ -53,7 +53,7 @@ class SingleTopology final : public Topology {
   int slot_of(std::string_view) const noexcept override { return 0; }
   RedisNode* node_of(int) override { return node_.get(); }
   std::vector<RedisNode*> masters() override { return {node_.get()}; }
-  Next refused(RedisNode&, const Refused&) override { return {}; }
+  Redirect refused(RedisNode&, const Refused&) override { return {}; }
   bool is_up() const noexcept override { return node_->is_up(); }
 
  private:

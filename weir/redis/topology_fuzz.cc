@@ -1,4 +1,4 @@
-// Whatever a server, a sentinel or a cluster says about who serves what: an error, or something that can be used.
+// Any reply of a server, a sentinel or a cluster gives an error or a usable topology.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -19,7 +19,7 @@ bool TopologyProbe::ask() {
 
 void TopologyProbe::replied(RedisLink&, Tag, const resp::Reply& reply) {
   asked_ = false;
-  owner_.heard(*this, reply);
+  owner_.replied(*this, reply);
 }
 
 void TopologyProbe::lost(RedisLink&, Tag, Lost) {
@@ -27,7 +27,7 @@ void TopologyProbe::lost(RedisLink&, Tag, Lost) {
 }
 
 void TopologyProbe::pushed(RedisLink&, const resp::Reply& push) {
-  owner_.told(*this, push);
+  owner_.pushed(*this, push);
 }
 
 void TopologyProbe::changed(RedisLink& link, std::string_view why) {

@@ -1,7 +1,7 @@
-// Asks one server one question about who serves what, over a connection of its own: as soon as it is connected, and
-// again whenever told.
+// Sends one command about the topology to one server, over its own connection: when it connects, and whenever ask() is
+// called.
 //
-// Thread safety: none; it belongs to its loop.
+// Thread safety: none; use it on its loop's thread.
 #pragma once
 
 #include <functional>
@@ -20,11 +20,11 @@ class TopologyProbe final : private RedisLink::Owner {
   class Owner {
    public:
     virtual ~Owner() = default;
-    // An answer, an error reply among them. May not destroy the probe.
-    virtual void heard(const TopologyProbe& probe, const resp::Reply& reply) = 0;
-    // The server spoke unasked.
-    virtual void told(const TopologyProbe& probe, const resp::Reply& push) { (void)probe, (void)push; }
-    // It cannot be asked, for a reason that is new.
+    // The server replied, possibly with an error. Must not destroy the probe.
+    virtual void replied(const TopologyProbe& probe, const resp::Reply& reply) = 0;
+    // The server sent a push message.
+    virtual void pushed(const TopologyProbe& probe, const resp::Reply& push) { (void)probe, (void)push; }
+    // The server cannot be queried, for a new reason.
     virtual void failed(std::string_view why) = 0;
   };
 
@@ -32,9 +32,9 @@ class TopologyProbe final : private RedisLink::Owner {
   TopologyProbe(Loop& loop, Owner& owner, RedisLink::Options options, std::vector<std::string_view> command);
 
   const Target& target() const noexcept { return link_.target(); }
-  // The last try to connect has failed.
+  // True if the last attempt to connect failed.
   bool is_failing() const noexcept { return failing_; }
-  // False: not connected, or it has not answered the last time yet.
+  // Sends the command. Returns false if it is not connected or the last command is unanswered.
   bool ask();
 
  private:
@@ -51,7 +51,7 @@ class TopologyProbe final : private RedisLink::Owner {
   bool failing_ = false;
 };
 
-// Told why a server cannot be asked, while none of those that know the masters can be; empty: nobody is told.
-using NobodyKnows = std::function<void(std::string_view why)>;
+// Called with the reason when none of the servers that know the masters can be queried. May be empty.
+using OnDiscoveryFailed = std::function<void(std::string_view why)>;
 
 }  // namespace weir::redis

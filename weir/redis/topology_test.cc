@@ -1,4 +1,4 @@
-// Who serves what, from what servers, sentinels and clusters say.
+// Parsing of the topology from replies of servers, sentinels and clusters.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -28,9 +28,9 @@ std::string array(std::initializer_list<std::string> elements) {
   return text;
 }
 
-// A reply together with the bytes it points to.
-struct Told {
-  explicit Told(std::string said) : bytes(std::move(said)) { EXPECT_EQ(reply.parse(bytes), resp::Parsed::done); }
+// A parsed reply and the bytes it points to.
+struct ParsedReply {
+  explicit ParsedReply(std::string text) : bytes(std::move(text)) { EXPECT_EQ(reply.parse(bytes), resp::Parsed::done); }
   std::string bytes;
   resp::Reply reply;
 };
@@ -40,7 +40,7 @@ std::string range(int first, int last, std::string_view host, int port) {
                 array({bulk("198.51.100.9"), integer(1), bulk("a replica")})});
 }
 
-TEST(Slots, AreThoseOfTheClusterSpecification) {
+TEST(Slots, MatchTheClusterSpecification) {
   // CLUSTER KEYSLOT of a real server.
   EXPECT_EQ(slot_of("123456789"), 0x31c3 % kSlots);
   EXPECT_EQ(slot_of(""), 0);
@@ -48,18 +48,18 @@ TEST(Slots, AreThoseOfTheClusterSpecification) {
   EXPECT_EQ(slot_of("somekey"), 11058);
 }
 
-TEST(Slots, AreThoseOfTheHashTagIfThereIsOne) {
+TEST(Slots, UseTheHashTagIfThereIsOne) {
   EXPECT_EQ(slot_of("weir:{user1000}.following"), slot_of("user1000"));
   EXPECT_EQ(slot_of("{user1000}.followers"), slot_of("user1000"));
-  EXPECT_NE(slot_of("foo{}{bar}"), slot_of("bar")) << "an empty tag is none";
+  EXPECT_NE(slot_of("foo{}{bar}"), slot_of("bar")) << "an empty tag is ignored";
   EXPECT_EQ(slot_of("foo{{bar}}zap"), slot_of("{bar"));
   EXPECT_EQ(slot_of("foo{bar}{zap}"), slot_of("bar"));
   EXPECT_NE(slot_of("foo{bar"), slot_of("bar"));
 }
 
-TEST(Slots, ASlotMapNamesTheMasterOfEachSlot) {
-  const Told told(array({range(0, 5460, "10.0.0.1", 7000), range(5461, 16383, "::1", 7001)}));
-  const auto map = SlotMap::read(told.reply, kAsked);
+TEST(Slots, MapEachSlotToItsMaster) {
+  const ParsedReply parsed(array({range(0, 5460, "10.0.0.1", 7000), range(5461, 16383, "::1", 7001)}));
+  const auto map = SlotMap::read(parsed.reply, kAsked);
   ASSERT_TRUE(map);
   EXPECT_EQ(map->masters().size(), 2u);
   EXPECT_EQ(*map->master(0), (Target{"10.0.0.1", 7000, {}}));
@@ -69,9 +69,9 @@ TEST(Slots, ASlotMapNamesTheMasterOfEachSlot) {
   EXPECT_EQ(map->master(16383)->print(), "[::1]:7001");
 }
 
-TEST(Slots, SlotsThatNobodyServesAreUnknownUntilAMovedTells) {
-  const Told told(array({range(1, 2, "10.0.0.1", 7000)}));
-  auto map = SlotMap::read(told.reply, kAsked);
+TEST(Slots, AreUnknownWithoutAMasterUntilAMovedNamesOne) {
+  const ParsedReply parsed(array({range(1, 2, "10.0.0.1", 7000)}));
+  auto map = SlotMap::read(parsed.reply, kAsked);
   ASSERT_TRUE(map);
   EXPECT_EQ(map->master(0), nullptr);
   EXPECT_EQ(map->master(3), nullptr);
@@ -80,17 +80,17 @@ TEST(Slots, SlotsThatNobodyServesAreUnknownUntilAMovedTells) {
   EXPECT_EQ(map->master(2)->host, "10.0.0.1");
 }
 
-TEST(Slots, AServerWithoutAHostIsTheOneThatWasAsked) {
-  const Told empty(array({range(0, 5, "", 7000)}));
+TEST(Slots, AnEmptyHostMeansTheServerThatWasQueried) {
+  const ParsedReply empty(array({range(0, 5, "", 7000)}));
   EXPECT_EQ(*SlotMap::read(empty.reply, kAsked)->master(5), (Target{"192.0.2.1", 7000, {}}));
-  const Told null(array({array({integer(0), integer(5), array({"$-1\r\n", integer(7000)})})}));
+  const ParsedReply null(array({array({integer(0), integer(5), array({"$-1\r\n", integer(7000)})})}));
   EXPECT_EQ(*SlotMap::read(null.reply, kAsked)->master(5), (Target{"192.0.2.1", 7000, {}}));
 }
 
-TEST(Slots, ARepliesShapeIsChecked) {
-  const auto refused = [](const std::string& said) {
-    const Told told(said);
-    return !SlotMap::read(told.reply, kAsked);
+TEST(Slots, RejectAnUnexpectedReply) {
+  const auto refused = [](const std::string& text) {
+    const ParsedReply parsed(text);
+    return !SlotMap::read(parsed.reply, kAsked);
   };
   EXPECT_FALSE(refused("*0\r\n"));
   EXPECT_TRUE(refused("-ERR This instance has cluster support disabled\r\n"));
@@ -110,7 +110,7 @@ TEST(Slots, ARepliesShapeIsChecked) {
   EXPECT_TRUE(refused(array({range(0, 5, "?", 7000)})));
 }
 
-TEST(Slots, MastersAreBounded) {
+TEST(Slots, LimitTheNumberOfMasters) {
   const auto cluster = [](std::size_t masters) {
     std::string text = "*" + std::to_string(masters) + "\r\n";
     for (std::size_t i = 0; i < masters; ++i) {
@@ -118,26 +118,26 @@ TEST(Slots, MastersAreBounded) {
     }
     return text;
   };
-  const Told full(cluster(bounds::redis_nodes_max));
+  const ParsedReply full(cluster(bounds::redis_nodes_max));
   auto map = SlotMap::read(full.reply, kAsked);
   ASSERT_TRUE(map);
   EXPECT_TRUE(map->moved(0, {"host-5", 7000, {}}));
   EXPECT_FALSE(map->moved(1, {"one-too-many", 7000, {}}));
   EXPECT_EQ(map->master(1)->host, "host-1");
-  const Told beyond(cluster(bounds::redis_nodes_max + 1));
+  const ParsedReply beyond(cluster(bounds::redis_nodes_max + 1));
   EXPECT_FALSE(SlotMap::read(beyond.reply, kAsked));
 }
 
-TEST(Targets, AreReadAsRedisWritesThem) {
+TEST(Targets, AcceptEveryFormThatRedisSends) {
   EXPECT_EQ(*parse_target("127.0.0.1:6381", kAsked), (Target{"127.0.0.1", 6381, {}}));
   EXPECT_EQ(*parse_target("host.example:6381", kAsked), (Target{"host.example", 6381, {}}));
   EXPECT_EQ(*parse_target("::1:6381", kAsked), (Target{"::1", 6381, {}}));
   EXPECT_EQ(*parse_target("[::1]:6381", kAsked), (Target{"::1", 6381, {}}));
   EXPECT_EQ(*parse_target(":6381", kAsked), (Target{"192.0.2.1", 6381, {}}))
-      << "the one that was asked, at another port";
+      << "the server that was queried, at another port";
 }
 
-TEST(Targets, AreReadStrictly) {
+TEST(Targets, RejectInvalidHostsAndPorts) {
   for (const std::string_view text :
        {"", "host", "a:0", "a:65536", "a:", "a:-1", "a:1 b", "a b:1", "?:1", "a/b:1", "a:1\n", "[]:1", "a[:1"}) {
     EXPECT_FALSE(parse_target(text, kAsked)) << text;
@@ -147,55 +147,56 @@ TEST(Targets, AreReadStrictly) {
   EXPECT_FALSE(parse_target("a" + longest + ":1", kAsked));
 }
 
-TEST(Discovery, AServerSaysWhatItIs) {
-  const Told master(
+TEST(Discovery, ReadsTheRoleOfAServer) {
+  const ParsedReply master(
       array({bulk("master"), integer(3129659), array({array({bulk("10.0.0.2"), bulk("1"), bulk("2")})})}));
   EXPECT_EQ(*read_role(master.reply, kAsked), (Role{Role::Kind::master, {}}));
-  const Told replica(array({bulk("slave"), bulk("10.0.0.1"), integer(9000), bulk("connected"), integer(3167038)}));
+  const ParsedReply replica(
+      array({bulk("slave"), bulk("10.0.0.1"), integer(9000), bulk("connected"), integer(3167038)}));
   EXPECT_EQ(*read_role(replica.reply, kAsked), (Role{Role::Kind::replica, {"10.0.0.1", 9000, {}}}));
-  const Told sentinel(array({bulk("sentinel"), array({bulk("mymaster")})}));
+  const ParsedReply sentinel(array({bulk("sentinel"), array({bulk("mymaster")})}));
   EXPECT_EQ(read_role(sentinel.reply, kAsked)->kind, Role::Kind::sentinel);
 }
 
-TEST(Discovery, ARoleOfAnotherShapeIsAnError) {
-  for (const std::string& said : {array({}), array({integer(1)}), array({bulk("slave")}), std::string("+master\r\n"),
+TEST(Discovery, RejectsAnUnexpectedRoleReply) {
+  for (const std::string& text : {array({}), array({integer(1)}), array({bulk("slave")}), std::string("+master\r\n"),
                                   array({bulk("slave"), bulk("a"), bulk("9000")}), array({bulk("king"), integer(1)}),
                                   array({bulk("slave"), bulk("a"), integer(0)})}) {
-    const Told told(said);
-    EXPECT_FALSE(read_role(told.reply, kAsked)) << said;
+    const ParsedReply parsed(text);
+    EXPECT_FALSE(read_role(parsed.reply, kAsked)) << text;
   }
-  const Told refused("-NOAUTH Authentication required.\r\n");
+  const ParsedReply refused("-NOAUTH Authentication required.\r\n");
   EXPECT_EQ(read_role(refused.reply, kAsked).error().detail, "ROLE answered NOAUTH Authentication required.");
 }
 
-TEST(Discovery, ASentinelNamesTheMaster) {
-  const Told told(array({bulk("10.0.0.1"), bulk("6379")}));
-  EXPECT_EQ(*read_master_address(told.reply, kAsked), (Target{"10.0.0.1", 6379, {}}));
-  const Told unknown("*-1\r\n");
+TEST(Discovery, ReadsTheMasterFromASentinel) {
+  const ParsedReply parsed(array({bulk("10.0.0.1"), bulk("6379")}));
+  EXPECT_EQ(*read_master_address(parsed.reply, kAsked), (Target{"10.0.0.1", 6379, {}}));
+  const ParsedReply unknown("*-1\r\n");
   EXPECT_EQ(read_master_address(unknown.reply, kAsked).error().fault, Fault::unknown);
-  for (const std::string& said : {array({bulk("a")}), array({bulk("a"), bulk("x")}), array({bulk("a"), integer(1)}),
+  for (const std::string& text : {array({bulk("a")}), array({bulk("a"), bulk("x")}), array({bulk("a"), integer(1)}),
                                   array({bulk("a"), bulk("1"), bulk("2")}), std::string("-ERR no\r\n")}) {
-    const Told other(said);
-    EXPECT_FALSE(read_master_address(other.reply, kAsked)) << said;
+    const ParsedReply other(text);
+    EXPECT_FALSE(read_master_address(other.reply, kAsked)) << text;
   }
 }
 
-TEST(Discovery, ASentinelTellsOfANewMaster) {
-  const auto heard = [](const std::string& said) {
-    const Told told(said);
-    return read_switch(told.reply, "mymaster", kAsked);
+TEST(Discovery, ReadsASwitchOfTheMaster) {
+  const auto switched_to = [](const std::string& text) {
+    const ParsedReply parsed(text);
+    return read_switch(parsed.reply, "mymaster", kAsked);
   };
   const auto message = [](std::string_view text) {
     return array({bulk("message"), bulk("+switch-master"), bulk(text)});
   };
-  EXPECT_EQ(heard(message("mymaster 10.0.0.1 6379 10.0.0.2 6380")), (Target{"10.0.0.2", 6380, {}}));
-  EXPECT_EQ(heard(">3\r\n" + message("mymaster ::1 6379 ::2 6380").substr(4)), (Target{"::2", 6380, {}}));
-  EXPECT_FALSE(heard(message("another 10.0.0.1 6379 10.0.0.2 6380")));
-  EXPECT_FALSE(heard(message("mymaster 10.0.0.1 6379 10.0.0.2")));
-  EXPECT_FALSE(heard(message("mymaster 10.0.0.1 6379 10.0.0.2 6380 more")));
-  EXPECT_FALSE(heard(message("mymaster 10.0.0.1 6379 10.0.0.2 x")));
-  EXPECT_FALSE(heard(array({bulk("subscribe"), bulk("+switch-master"), integer(1)})));
-  EXPECT_FALSE(heard("+OK\r\n"));
+  EXPECT_EQ(switched_to(message("mymaster 10.0.0.1 6379 10.0.0.2 6380")), (Target{"10.0.0.2", 6380, {}}));
+  EXPECT_EQ(switched_to(">3\r\n" + message("mymaster ::1 6379 ::2 6380").substr(4)), (Target{"::2", 6380, {}}));
+  EXPECT_FALSE(switched_to(message("another 10.0.0.1 6379 10.0.0.2 6380")));
+  EXPECT_FALSE(switched_to(message("mymaster 10.0.0.1 6379 10.0.0.2")));
+  EXPECT_FALSE(switched_to(message("mymaster 10.0.0.1 6379 10.0.0.2 6380 more")));
+  EXPECT_FALSE(switched_to(message("mymaster 10.0.0.1 6379 10.0.0.2 x")));
+  EXPECT_FALSE(switched_to(array({bulk("subscribe"), bulk("+switch-master"), integer(1)})));
+  EXPECT_FALSE(switched_to("+OK\r\n"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Connections of a real server on real sockets, with a store that answers when it is told to.
+// Connections of a real server on real sockets, with a store that answers on command.
 #include "weir/server/connection.h"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Keeps every question until it is told to answer: a store that is elsewhere.
+// A remote store that holds every charge until the test releases it.
 class LateStore final : public Store {
  public:
   void charge(std::span<const Question> batch, Now, Answers& answers) override {
@@ -44,7 +44,7 @@ class LateStore final : public Store {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, 30s, [&] { return held_.size() >= count; });
   }
-  // In the loop's thread: answers what it holds, and from now on at once.
+  // Call it on the loop's thread: answers what it holds, and every later charge at once.
   void answer() {
     const std::lock_guard lock(mutex_);
     prompt_ = true;
@@ -120,8 +120,8 @@ class ConnectionTest : public testing::Test {
     EXPECT_EQ(::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     return socket;
   }
-  // Until the server hangs up.
-  static std::string hear(const Socket& socket) {
+  // Reads until the server closes the connection.
+  static std::string read_all(const Socket& socket) {
     std::string all;
     std::array<char, 65536> piece;
     for (;;) {
@@ -130,7 +130,7 @@ class ConnectionTest : public testing::Test {
       all.append(piece.data(), static_cast<std::size_t>(got));
     }
   }
-  // Whether the number of open connections becomes this.
+  // Waits until the number of open connections is `count`.
   bool open_connections(std::uint64_t count) const {
     for (int i = 0; i < 3000; ++i) {
       if (server_->metrics()[0]->connections[static_cast<std::size_t>(Protocol::resp)].value() == count) return true;
@@ -149,7 +149,7 @@ class ConnectionTest : public testing::Test {
   std::thread thread_;
 };
 
-TEST_F(ConnectionTest, APeerThatIsGoneIsNotWaitedForThoughAnswersAreOwed) {
+TEST_F(ConnectionTest, ClosesAConnectionWhosePeerIsGoneEvenIfAnswersAreOwed) {
   make();
   run();
   const Socket other = connect();
@@ -158,7 +158,7 @@ TEST_F(ConnectionTest, APeerThatIsGoneIsNotWaitedForThoughAnswersAreOwed) {
     say(gone, "CL.THROTTLE k 1 1 1\r\n");
     shutdown(gone.fd(), SHUT_WR);
     ASSERT_TRUE(store_->wait_for(1));
-    // When another one is answered, the end of this one has been read.
+    // Once another connection is answered, this one's EOF has been read.
     for (int i = 0; i < 3; ++i) {
       say(other, "PING\r\n");
       std::array<char, 7> pong;
@@ -171,7 +171,7 @@ TEST_F(ConnectionTest, APeerThatIsGoneIsNotWaitedForThoughAnswersAreOwed) {
   EXPECT_TRUE(open_connections(1));
 }
 
-// One connection on a loop of its own, whose turns a test ends as it likes.
+// One connection on its own loop, whose turns the test ends.
 class LoneConnectionTest : public testing::Test {
  protected:
   LoneConnectionTest() {
@@ -183,7 +183,7 @@ class LoneConnectionTest : public testing::Test {
   }
 
   void open() {
-    connection_ = std::make_unique<Connection>(1, turn_, std::move(served_), nullptr,
+    connection_ = std::make_unique<Connection>(1, shared_, std::move(served_), nullptr,
                                                std::make_unique<RespSession>(options_), Protocol::resp);
   }
   void say(std::string_view bytes) const { connection_test::say(peer_, bytes); }
@@ -192,18 +192,18 @@ class LoneConnectionTest : public testing::Test {
     for (std::size_t i = 0; i < count; ++i) all += command;
     return all;
   }
-  void expect_to_hear(std::string_view replies) const {
-    std::string heard(replies.size(), ' ');
-    EXPECT_EQ(recv(peer_.fd(), heard.data(), heard.size(), MSG_WAITALL), static_cast<ssize_t>(heard.size()));
-    EXPECT_EQ(heard, replies);
+  void expect_to_read_all(std::string_view replies) const {
+    std::string received(replies.size(), ' ');
+    EXPECT_EQ(recv(peer_.fd(), received.data(), received.size(), MSG_WAITALL), static_cast<ssize_t>(received.size()));
+    EXPECT_EQ(received, replies);
   }
-  // As the server ends a turn.
-  void settle() {
-    if (std::exchange(turn_.dirty, {}).empty() || connection_->settle()) return;
+  // Ends a turn like the server does.
+  void end_turn() {
+    if (std::exchange(shared_.dirty, {}).empty() || connection_->finish_turn()) return;
     connection_ = nullptr;
     loop_->stop();
   }
-  // Until the connection has ended: by itself, or because its time is over.
+  // Runs until the connection has ended or the test times out.
   std::thread serve() {
     loop_->at(clock_.time() + 10s, [this] {
       ended_by_itself_ = false;
@@ -221,68 +221,68 @@ class LoneConnectionTest : public testing::Test {
   LoopMetrics metrics_;
   Pipeline pipeline_{configuration_, known_, store_, metrics_, clock_};
   std::unique_ptr<Loop> loop_ = std::move(*Loop::make(clock_));
-  Turn turn_{*loop_, pipeline_, metrics_, {}, {}, {}, {}};
+  ConnectionShared shared_{*loop_, pipeline_, metrics_, {}, {}, {}, {}};
   Socket served_;
   Socket peer_;
   std::unique_ptr<Connection> connection_;
   bool ended_by_itself_ = true;
 };
 
-// A timer may write an answer and the next one look for slow peers, before the turn's end has sent anything.
-TEST_F(LoneConnectionTest, AnAnswerOfThisTurnIsNotTakenForOneThatThePeerDoesNotTake) {
+// A timer may write an answer, and the next one check for slow peers, before the end of the turn has sent anything.
+TEST_F(LoneConnectionTest, DoesNotTimeOutAnAnswerThatWasJustWritten) {
   open();
   say("PING\r\n");
   connection_->ready(EPOLLIN);
   connection_->check_deadline(clock_.time() + 1h, 0s);
-  EXPECT_TRUE(connection_->settle());
-  expect_to_hear("+PONG\r\n");
+  EXPECT_TRUE(connection_->finish_turn());
+  expect_to_read_all("+PONG\r\n");
 }
 
-// The kernel tells of what has arrived once. All of it is there before the connection, so that nothing reminds it
-// later. 150 kB are three reads.
-TEST_F(LoneConnectionTest, WhatIsThereIsReadToItsEndThoughNothingMoreArrives) {
+// The kernel reports arrivals once. All bytes arrive before the connection is created, so there is no later event. 150
+// kB take three reads.
+TEST_F(LoneConnectionTest, ReadsAllBytesEvenIfNoFurtherEventArrives) {
   say(repeated("PING\r\n", 25'000));
   open();
-  loop_->on_end_of_turn([this] { settle(); });
+  loop_->on_end_of_turn([this] { end_turn(); });
   std::thread serving = serve();
-  expect_to_hear(repeated("+PONG\r\n", 25'000));
+  expect_to_read_all(repeated("+PONG\r\n", 25'000));
   shutdown(peer_.fd(), SHUT_WR);
   serving.join();
   EXPECT_TRUE(ended_by_itself_);
 }
 
-TEST_F(LoneConnectionTest, TheEndIsSeenThoughItCameWithTheLastBytes) {
+TEST_F(LoneConnectionTest, NoticesEofThatArrivesWithTheLastBytes) {
   say("PING\r\n");
   shutdown(peer_.fd(), SHUT_WR);
   open();
-  loop_->on_end_of_turn([this] { settle(); });
+  loop_->on_end_of_turn([this] { end_turn(); });
   std::thread serving = serve();
-  expect_to_hear("+PONG\r\n");
+  expect_to_read_all("+PONG\r\n");
   serving.join();
   EXPECT_TRUE(ended_by_itself_);
 }
 
-// More is owed than may be when the PING arrives, and no longer when the turn ends.
-TEST_F(LoneConnectionTest, WhatArrivesWhileNothingMayBeReadIsReadAfterwards) {
+// Too many answers are owed when the PING arrives, but not any more when the turn ends.
+TEST_F(LoneConnectionTest, ReadsBytesThatArrivedWhileReadingWasPaused) {
   constexpr std::size_t kCommands = bounds::owed_max + 1;
   open();
   say(repeated("DEL k\r\n", kCommands));
   bool pinged = false;
   loop_->on_end_of_turn([&] {
     pipeline_.flush(loop_->now());
-    if (!std::exchange(pinged, true)) return say("PING\r\n");  // not settled: reading is still watched
+    if (!std::exchange(pinged, true)) return say("PING\r\n");  // the turn has not ended: reading is still enabled
     store_.answer();
-    settle();
+    end_turn();
   });
   std::thread serving = serve();
   const std::string late = "-UNAVAILABLE late\r\n";
-  expect_to_hear(repeated(late, kCommands) + "+PONG\r\n");
+  expect_to_read_all(repeated(late, kCommands) + "+PONG\r\n");
   shutdown(peer_.fd(), SHUT_WR);
   serving.join();
   EXPECT_TRUE(ended_by_itself_);
 }
 
-TEST_F(ConnectionTest, APeerThatOnlyStoppedSendingGetsWhatItIsOwed) {
+TEST_F(ConnectionTest, AnswersAPeerThatOnlyClosedItsSendingSide) {
   make();
   run();
   const Socket half = connect();
@@ -290,12 +290,12 @@ TEST_F(ConnectionTest, APeerThatOnlyStoppedSendingGetsWhatItIsOwed) {
   shutdown(half.fd(), SHUT_WR);
   ASSERT_TRUE(store_->wait_for(1));
   answer();
-  EXPECT_NE(hear(half), "");
+  EXPECT_NE(read_all(half), "");
 }
 
-TEST_F(ConnectionTest, CommandsThatWereReadBeforeTheDrainAreAnswered) {
+TEST_F(ConnectionTest, AnswersCommandsThatWereReadBeforeTheDrain) {
   make();
-  // More than may be owed, all of it there before the server looks: it holds the rest back.
+  // More commands than may be owed, all sent before the server reads: it holds the rest back.
   const std::size_t count = bounds::owed_max + 2 * bounds::queries_per_turn_max;
   Socket socket = connect();
   std::string commands;
@@ -306,13 +306,13 @@ TEST_F(ConnectionTest, CommandsThatWereReadBeforeTheDrainAreAnswered) {
   ASSERT_TRUE(store_->wait_for(bounds::owed_max));
   server_->stop(30s);
   answer();
-  const std::string replies = hear(socket);
+  const std::string replies = read_all(socket);
   EXPECT_EQ(static_cast<std::size_t>(std::count(replies.begin(), replies.end(), '\n')), count);
   socket = Socket();
   thread_.join();
 }
 
-// A client's TLS over a socket.
+// A TLS client over a socket.
 class SecureConnectionTest : public ConnectionTest {
  protected:
   void make_secure() {
@@ -320,7 +320,7 @@ class SecureConnectionTest : public ConnectionTest {
     make(std::move(*TlsServer::make(std::move(options))));
     run();
   }
-  // Says the words once it may, and listens until it has heard enough or the server hangs up.
+  // Sends the text after the handshake, then reads until it has enough or the server closes.
   static std::string talk(const Socket& socket, TlsChannel& channel, std::string_view words, std::size_t enough) {
     std::string out;
     std::string plain;
@@ -349,22 +349,22 @@ class SecureConnectionTest : public ConnectionTest {
   CertificateFolder folder_;
 };
 
-TEST_F(SecureConnectionTest, SpeaksInsideTls) {
+TEST_F(SecureConnectionTest, ServesOverTls) {
   make_secure();
   const Socket socket = connect();
   const auto client = channel();
   EXPECT_EQ(talk(socket, *client, "PING\r\n", 7), "+PONG\r\n");
-  // A goodbye is answered with one.
+  // The server answers close_notify with its own.
   std::string out;
   client->close(out);
   say(socket, out);
   std::string plain;
-  EXPECT_TRUE(client->receive(hear(socket), plain, out));
+  EXPECT_TRUE(client->receive(read_all(socket), plain, out));
   EXPECT_TRUE(client->peer_closed());
   EXPECT_TRUE(open_connections(0));
 }
 
-TEST_F(SecureConnectionTest, CarriesMoreThanTheKernelTakesAtOnce) {
+TEST_F(SecureConnectionTest, SendsMoreThanTheKernelAcceptsAtOnce) {
   make_secure();
   const Socket socket = connect();
   const auto client = channel();
@@ -378,7 +378,7 @@ TEST_F(SecureConnectionTest, CarriesMoreThanTheKernelTakesAtOnce) {
   EXPECT_EQ(talk(socket, *client, commands, replies.size()), replies);
 }
 
-TEST_F(SecureConnectionTest, WhatIsNotTlsIsHungUpOnAndOthersGoOn) {
+TEST_F(SecureConnectionTest, ClosesAConnectionThatDoesNotSpeakTls) {
   make_secure();
   const Socket good = connect();
   const auto client = channel();
@@ -387,26 +387,26 @@ TEST_F(SecureConnectionTest, WhatIsNotTlsIsHungUpOnAndOthersGoOn) {
     const Socket bad = connect();
     say(bad, words);
     shutdown(bad.fd(), SHUT_WR);
-    EXPECT_EQ(hear(bad).find("PONG"), std::string::npos);
+    EXPECT_EQ(read_all(bad).find("PONG"), std::string::npos);
   }
   EXPECT_TRUE(open_connections(1));
 }
 
-TEST_F(SecureConnectionTest, AnUnfinishedHandshakeDoesNotKeepTheServerFromEnding) {
+TEST_F(SecureConnectionTest, UnfinishedHandshakeDoesNotDelayShutdown) {
   make_secure();
   Socket silent = connect();
   Socket half = connect();
   say(half, "\x16\x03\x01");
   EXPECT_TRUE(open_connections(2));
   server_->stop(30s);
-  EXPECT_EQ(hear(silent), "");
-  EXPECT_EQ(hear(half), "");
+  EXPECT_EQ(read_all(silent), "");
+  EXPECT_EQ(read_all(half), "");
   silent = Socket();
   half = Socket();
   thread_.join();
 }
 
-TEST_F(SecureConnectionTest, AHandshakeHasItsTimeAndNoMore) {
+TEST_F(SecureConnectionTest, ClosesAConnectionWhoseHandshakeTimesOut) {
   TlsServer::Options options{{folder_.write("server", authority_.issue("DNS:weir.test"))}, {}, {}};
   const auto tls = std::move(*TlsServer::make(std::move(options)));
   const ManualClock clock{Time{100s}};
@@ -414,16 +414,16 @@ TEST_F(SecureConnectionTest, AHandshakeHasItsTimeAndNoMore) {
   LateStore store;
   LoopMetrics metrics;
   Pipeline pipeline(configuration_, known_, store, metrics, clock);
-  Turn turn{*loop, pipeline, metrics, {}, {}, {}, {}};
+  ConnectionShared shared{*loop, pipeline, metrics, {}, {}, {}, {}};
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
   const Socket peer(pair[1]);
-  Connection connection(1, turn, Socket(pair[0]), tls->accept(), std::make_unique<RespSession>(options_),
+  Connection connection(1, shared, Socket(pair[0]), tls->accept(), std::make_unique<RespSession>(options_),
                         Protocol::resp);
   connection.check_deadline(Time{100s} + bounds::tls_handshake_time_max, 0s);
-  EXPECT_TRUE(connection.settle());
+  EXPECT_TRUE(connection.finish_turn());
   connection.check_deadline(Time{100s} + bounds::tls_handshake_time_max + 1ns, 0s);
-  EXPECT_FALSE(connection.settle());
+  EXPECT_FALSE(connection.finish_turn());
 }
 
 }  // namespace

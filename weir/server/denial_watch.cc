@@ -12,7 +12,7 @@
 namespace weir {
 namespace {
 
-// Keeps the counts of a limit's own rule apart from those of `access.block`.
+// Separates the counts of a limit's own rule from those of `access.block`.
 constexpr std::uint64_t kOwnRule = 0x9e37'79b9'7f4a'7c15;
 
 AccessEntry id_of(const Label& label) {
@@ -22,7 +22,7 @@ AccessEntry id_of(const Label& label) {
   return entry;
 }
 
-// Whom a decision is about, as the deny list knows the client.
+// Returns a deny entry for the client of a decision.
 AccessEntry client_of(const NamedLimit& limit, const Label& label) {
   AccessEntry entry;
   if (!limit.hashed && label.key == "ip") {
@@ -32,7 +32,7 @@ AccessEntry client_of(const NamedLimit& limit, const Label& label) {
   return entry.ip || !entry.apikey.empty() ? entry : id_of(label);
 }
 
-// Counted under the kind of client rather than the limit where the client is the same for every limit of that kind.
+// Addresses and API keys are the same client for every limit, so they are counted by kind instead of by limit.
 BucketName name_of(const Label& label) noexcept {
   return {label.key == "ip" || label.key == "apikey" ? label.key : label.limit, label.id};
 }
@@ -50,7 +50,7 @@ DenialWatch::DenialWatch(KnownKeeper& keeper) : keeper_(keeper), hash_{random_ha
 void DenialWatch::denied(const Policy& policy, const Answer& answer) {
   if (!policy.blocks() || answer.access != Access::limited || answer.verdict.degraded) return;
   const Decisions& all = answer.verdict.all;
-  // One request is one denial of a client, however many limits deny it.
+  // One request counts as one denial per client, however many limits deny it.
   InlineList<BucketName, bounds::charges_max> seen;
   const auto first = [&](const BucketName& name) {
     if (std::find(seen.begin(), seen.end(), name) != seen.end()) return false;
@@ -59,7 +59,7 @@ void DenialWatch::denied(const Policy& policy, const Answer& answer) {
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Label& label = answer.labels[i];
-    // A cost that can never pass is a mistake of the caller, and who is blocked by an override needs no second block.
+    // A cost that can never pass is the caller's mistake, and a client with a blocking override needs no second block.
     if (all[i].allowed || all[i].retry_after == kNever || label.shadow) continue;
     const NamedLimit* const limit = policy.find(label.limit);
     if (limit == nullptr || label.key == "global") continue;
@@ -67,7 +67,7 @@ void DenialWatch::denied(const Policy& policy, const Answer& answer) {
       count(name_of(label), 0, policy.block(), label, answer, client_of(*limit, label));
     }
     const BucketName own{label.limit, label.id};
-    // A limit with a rate and a quota has two decisions, which count once.
+    // A limit with a rate and a quota makes two decisions, which count once.
     const bool second = i > 0 && answer.labels[i - 1].limit == label.limit && answer.labels[i - 1].id == label.id &&
                         !all[i - 1].allowed;
     if (limit->block.any() && !second) count(own, kOwnRule, limit->block, label, answer, id_of(label));
@@ -89,23 +89,23 @@ void DenialWatch::count(const BucketName& name, std::uint64_t salt, const BlockR
 }
 
 bool DenialWatch::count(std::uint64_t hash, const BlockRule& rule, Duration interval, Time now, std::int64_t& total) {
-  const Duration part{(rule.within.count() - 1) / static_cast<std::int64_t>(kParts) + 1};
+  const Duration slice{(rule.within.count() - 1) / static_cast<std::int64_t>(kSlices) + 1};
   Stripe& stripe = stripes_[hash % kStripes];
   const std::lock_guard lock(stripe.mutex);
-  Slot& slot = place(stripe, hash, now);
-  total = add(slot, part, now);
-  if (!met(rule, interval, total)) return false;
-  slot = {};
+  DenialCounter& counter = find_or_evict(stripe, hash, now);
+  total = add(counter, slice, now);
+  if (!is_met(rule, interval, total)) return false;
+  counter = {};
   return true;
 }
 
-DenialWatch::Slot& DenialWatch::place(Stripe& stripe, std::uint64_t hash, Time now) {
-  if (stripe.slots.empty()) stripe.slots.resize(kSets * kWays);
-  Slot* const ways = &stripe.slots[hash / kStripes % kSets * kWays];
-  Slot* oldest = ways;
+DenialWatch::DenialCounter& DenialWatch::find_or_evict(Stripe& stripe, std::uint64_t hash, Time now) {
+  if (stripe.counters.empty()) stripe.counters.resize(kSets * kWays);
+  DenialCounter* const ways = &stripe.counters[hash / kStripes % kSets * kWays];
+  DenialCounter* oldest = ways;
   for (std::size_t i = 0; i < kWays; ++i) {
     if (ways[i].hash == hash) return ways[i];
-    const auto end = [](const Slot& slot) { return slot.hash == 0 ? Time::min() : slot.end(); };
+    const auto end = [](const DenialCounter& counter) { return counter.hash == 0 ? Time::min() : counter.end(); };
     if (end(ways[i]) < end(*oldest)) oldest = &ways[i];
   }
   if (oldest->hash != 0 && oldest->end() > now) forgotten_.fetch_add(1, std::memory_order_relaxed);
@@ -115,27 +115,27 @@ DenialWatch::Slot& DenialWatch::place(Stripe& stripe, std::uint64_t hash, Time n
   return *oldest;
 }
 
-std::int64_t DenialWatch::add(Slot& slot, Duration part, Time now) noexcept {
-  // Long ago, or under another rule: from the beginning.
-  if (slot.part != part || now >= slot.end()) {
-    slot.first = now;
-    slot.part = part;
-    slot.newest = 0;
-    slot.counts = {};
+std::int64_t DenialWatch::add(DenialCounter& counter, Duration slice, Time now) noexcept {
+  // Expired, or counted under another rule: start over.
+  if (counter.slice != slice || now >= counter.end()) {
+    counter.first = now;
+    counter.slice = slice;
+    counter.newest = 0;
+    counter.counts = {};
   }
-  // Another loop's reading may be a little older than the last.
-  const std::int64_t number = std::max((now - slot.first) / part, slot.newest);
-  while (slot.newest < number) slot.counts[static_cast<std::size_t>(++slot.newest) % kParts] = 0;
-  std::uint32_t& count = slot.counts[static_cast<std::size_t>(number) % kParts];
+  // Another loop's clock reading may be slightly older.
+  const std::int64_t number = std::max((now - counter.first) / slice, counter.newest);
+  while (counter.newest < number) counter.counts[static_cast<std::size_t>(++counter.newest) % kSlices] = 0;
+  std::uint32_t& count = counter.counts[static_cast<std::size_t>(number) % kSlices];
   if (count < std::numeric_limits<std::uint32_t>::max()) ++count;
   std::int64_t total = 0;
-  for (const std::uint32_t each : slot.counts) total += each;
+  for (const std::uint32_t each : counter.counts) total += each;
   return total;
 }
 
-bool DenialWatch::met(const BlockRule& rule, Duration interval, std::int64_t total) noexcept {
+bool DenialWatch::is_met(const BlockRule& rule, Duration interval, std::int64_t total) noexcept {
   if (rule.after > 0 && total >= rule.after) return true;
-  // A quota gives nothing by the time.
+  // A quota has no rate.
   if (rule.times <= 0 || interval <= Duration::zero()) return false;
   const std::int64_t given = rule.within / interval;
   std::int64_t most = 0;

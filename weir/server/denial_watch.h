@@ -1,17 +1,17 @@
-// Counts the denials of each client and has the keeper block those that meet `access.block` of the policy, or `block`
-// of a limit. For `access.block` a client is whom the limit counts: an address, an API key, or an id of the limit.
-// `block` of a limit counts, and blocks, an id of that limit.
+// Counts each client's denials and has the keeper block clients that meet `access.block` of the policy or `block` of a
+// limit. For `access.block` the client is what the limit counts: an address, an API key, or an id of the limit. `block`
+// of a limit counts and blocks an id of that limit.
 //
-// A denial is one request that an enforcing limit denied for now, decided with the store: shadow denials, degraded
-// answers and costs that can never pass do not count. The count slides in eighths of `within`: it holds
-// the denials of the last seven to eight eighths, so that nobody is blocked for fewer than `after` in that time. With
-// `times` a client is blocked too when it asked for more than so many times what its limit gives in that time: what it
-// was denied and what the limit gave at most, taken together.
+// A denial is one request that an enforcing limit denied temporarily, decided with the store: shadow denials, degraded
+// answers and costs that can never pass do not count. The count slides in eighths of `within`: it covers the last seven
+// to eight eighths, so that no client is blocked for fewer than `after` denials in that time. With `times`, a client is
+// also blocked when it requested more than `times` what its limit provides in that time: denied requests plus the most
+// the limit could have allowed.
 //
-// The table is fixed: when all places for a client's hash are taken, the one denied longest ago is forgotten, and
-// counted if its time was not over.
+// The table has a fixed size: when all counters for a client's hash are in use, the one that was denied longest ago is
+// evicted, and the eviction is counted if its time was not over.
 //
-// Thread safety: all of it. Loops meet only where clients share a stripe, and only on denials.
+// Thread-safe. Loops contend only on denials of clients in the same stripe.
 #pragma once
 
 #include <array>
@@ -33,8 +33,8 @@
 
 namespace weir {
 
-// The log line of an automatic block: "client blocked: client=ip:203.0.113.9 limit=per-ip denials=100 within=1m
-// for=10m". `denials` is what `rule` counted, the last of them `label`'s.
+// Returns the log line of an automatic block: "client blocked: client=ip:203.0.113.9 limit=per-ip denials=100 within=1m
+// for=10m". `denials` is the count for `rule`; `label` is the last denial.
 std::string block_line(const Label& label, std::string_view hash_key, std::int64_t denials, const BlockRule& rule);
 
 class DenialWatch {
@@ -42,40 +42,40 @@ class DenialWatch {
   // The keeper must outlive it.
   explicit DenialWatch(KnownKeeper& keeper);
 
-  // From any loop. REQUIRES: a verdict that denied, made under this policy.
+  // Counts a denial. Called on any loop. REQUIRES: a verdict that denied, made under this policy.
   void denied(const Policy& policy, const Answer& answer);
 
-  // Clients whose denials were forgotten early, for want of room.
+  // Counters that were evicted early because the table was full.
   std::uint64_t forgotten() const noexcept { return forgotten_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr std::size_t kParts = 8;
+  static constexpr std::size_t kSlices = 8;
   static constexpr std::size_t kWays = 4;
   static constexpr std::size_t kStripes = 64;
   static constexpr std::size_t kSets = bounds::denial_counters_max / kStripes / kWays;
 
-  struct Slot {
-    std::uint64_t hash = 0;                      // 0: free
-    Time first{};                                // of its first denial, where part 0 begins
-    Duration part{};                             // how long a part is
-    std::int64_t newest = 0;                     // the part of its last denial
-    std::array<std::uint32_t, kParts> counts{};  // of the parts up to the newest, by number modulo kParts
+  struct DenialCounter {
+    std::uint64_t hash = 0;                       // 0: free
+    Time first{};                                 // of its first denial, where slice 0 starts
+    Duration slice{};                             // the length of a slice
+    std::int64_t newest = 0;                      // the slice of its last denial
+    std::array<std::uint32_t, kSlices> counts{};  // of the slices up to the newest, by number modulo kSlices
 
-    Time end() const noexcept { return first + part * (newest + static_cast<std::int64_t>(kParts)); }
+    Time end() const noexcept { return first + slice * (newest + static_cast<std::int64_t>(kSlices)); }
   };
   struct Stripe {
     std::mutex mutex;
-    std::vector<Slot> slots;  // made when first needed
+    std::vector<DenialCounter> counters;  // allocated on first use
   };
 
-  // One denial under one rule: blocks `entry` if the rule is met.
+  // Counts one denial under one rule and blocks `entry` if the rule is met.
   void count(const BucketName& name, std::uint64_t salt, const BlockRule& rule, const Label& label,
              const Answer& answer, AccessEntry entry);
-  // How many denials this one makes, and whether the rule is met; then the count begins anew.
+  // Returns whether the rule is met, and resets the counter then. `total` is the number of denials, including this one.
   bool count(std::uint64_t hash, const BlockRule& rule, Duration interval, Time now, std::int64_t& total);
-  Slot& place(Stripe& stripe, std::uint64_t hash, Time now);
-  static std::int64_t add(Slot& slot, Duration part, Time now) noexcept;
-  static bool met(const BlockRule& rule, Duration interval, std::int64_t total) noexcept;
+  DenialCounter& find_or_evict(Stripe& stripe, std::uint64_t hash, Time now);
+  static std::int64_t add(DenialCounter& counter, Duration slice, Time now) noexcept;
+  static bool is_met(const BlockRule& rule, Duration interval, std::int64_t total) noexcept;
 
   KnownKeeper& keeper_;
   BucketNameHash hash_;

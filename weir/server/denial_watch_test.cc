@@ -74,7 +74,7 @@ class DenialWatchTest : public testing::Test {
   DenialWatch watch_{keeper_};
 };
 
-TEST_F(DenialWatchTest, BlocksAfterSoManyDenialsForAWhile) {
+TEST_F(DenialWatchTest, BlocksAClientAfterTheConfiguredNumberOfDenials) {
   use("{after: 3, within: 1m, for: 10m}");
   deny();
   deny();
@@ -90,7 +90,7 @@ TEST_F(DenialWatchTest, BlocksAfterSoManyDenialsForAWhile) {
   EXPECT_TRUE(blocked().empty());
 }
 
-TEST_F(DenialWatchTest, CountsOnlyWhatLiesWithin) {
+TEST_F(DenialWatchTest, CountsOnlyDenialsWithinTheWindow) {
   use("{after: 3, within: 8s, for: 10m}");
   deny();
   deny();
@@ -100,10 +100,10 @@ TEST_F(DenialWatchTest, CountsOnlyWhatLiesWithin) {
   wait(7s);
   deny();
   deny();
-  EXPECT_EQ(blocked().size(), 1u) << "the time slides";
+  EXPECT_EQ(blocked().size(), 1u) << "the window slides";
 }
 
-TEST_F(DenialWatchTest, TellsClientsApartAndStartsAnewAfterABlock) {
+TEST_F(DenialWatchTest, CountsEachClientSeparatelyAndRestartsAfterABlock) {
   use("{after: 2, within: 1m, for: 1s}");
   deny("192.0.2.1");
   deny("192.0.2.2");
@@ -115,15 +115,15 @@ TEST_F(DenialWatchTest, TellsClientsApartAndStartsAnewAfterABlock) {
   EXPECT_TRUE(blocked().empty());
 }
 
-TEST_F(DenialWatchTest, TimesItsRateCountsWhatTheLimitGaveToo) {
+TEST_F(DenialWatchTest, TimesAlsoCountsWhatTheLimitAllowed) {
   use("{within: 10s, for: 1m, times: 3}");
   for (int i = 0; i < 20; ++i) deny();
-  EXPECT_TRUE(blocked().empty()) << "20 denied and at most 10 given are 3 times its rate, not more";
+  EXPECT_TRUE(blocked().empty()) << "20 denied and at most 10 allowed are 3 times its rate, not more";
   deny();
   EXPECT_EQ(blocked().size(), 1u);
 }
 
-TEST_F(DenialWatchTest, OneRequestIsOneDenialHoweverManyLimitsSaySo) {
+TEST_F(DenialWatchTest, CountsOneDenialPerRequestHoweverManyLimitsDenyIt) {
   use("{after: 2, within: 1m, for: 1m}");
   deny({label("per-ip", "192.0.2.1", "ip"), label("strict", "192.0.2.1", "ip")});
   EXPECT_TRUE(blocked().empty());
@@ -131,7 +131,7 @@ TEST_F(DenialWatchTest, OneRequestIsOneDenialHoweverManyLimitsSaySo) {
   EXPECT_EQ(blocked().size(), 1u) << "the client is the same for every limit that counts addresses";
 }
 
-TEST_F(DenialWatchTest, BlocksWhomTheLimitCounts) {
+TEST_F(DenialWatchTest, BlocksTheClientThatTheLimitCounts) {
   use("{after: 1, within: 1m, for: 1m}");
   deny({label("per-key", "K", "apikey")});
   deny({label("secret", std::string(64, 'a'), "apikey")});
@@ -139,14 +139,14 @@ TEST_F(DenialWatchTest, BlocksWhomTheLimitCounts) {
   deny({label("everyone", "global", "global")});
   deny({label("per-ip", "2001:db8::/64", "ip")});
   const std::vector<AccessEntry> all = blocked();
-  ASSERT_EQ(all.size(), 4u) << "a bucket that all share is nobody's";
+  ASSERT_EQ(all.size(), 4u) << "a global bucket has no client";
   EXPECT_EQ(all[0].apikey, "K");
   EXPECT_EQ(all[1].ip->print(), "2001:db8::/64");
   EXPECT_EQ(all[2].limit + ":" + all[2].id, "orders:7");
   EXPECT_EQ(all[3].limit, "secret") << "its key is not known";
 }
 
-TEST_F(DenialWatchTest, ShadowsAndWhatCanNeverPassCountNothing) {
+TEST_F(DenialWatchTest, IgnoresShadowDenialsAndImpossibleCosts) {
   use("{after: 1, within: 1m, for: 1m}");
   Label shadow = label("per-ip", "192.0.2.1", "ip");
   shadow.shadow = true;
@@ -155,26 +155,26 @@ TEST_F(DenialWatchTest, ShadowsAndWhatCanNeverPassCountNothing) {
   EXPECT_TRUE(blocked().empty());
 }
 
-TEST_F(DenialWatchTest, WithoutARuleNobodyIsBlocked) {
+TEST_F(DenialWatchTest, BlocksNoOneWithoutARule) {
   use("{within: 1m}");
   for (int i = 0; i < 1000; ++i) deny();
   EXPECT_TRUE(blocked().empty());
 }
 
-TEST_F(DenialWatchTest, AFullTableForgetsAndCounts) {
+TEST_F(DenialWatchTest, FullTableEvictsAndCounts) {
   use("{after: 2, within: 1m, for: 1m}");
   for (std::size_t i = 0; i < bounds::denial_counters_max; ++i) deny({label("orders", std::to_string(i), "")});
-  EXPECT_GT(watch_.forgotten(), 0u) << "hashes do not fill every place evenly";
+  EXPECT_GT(watch_.forgotten(), 0u) << "hashes do not fill the table evenly";
   const std::uint64_t before = watch_.forgotten();
   for (std::size_t i = 0; i < bounds::denial_counters_max; ++i) deny({label("orders", "x" + std::to_string(i), "")});
   EXPECT_GT(watch_.forgotten(), before + bounds::denial_counters_max / 2);
   wait(2min);
   const std::uint64_t settled = watch_.forgotten();
   for (std::size_t i = 0; i < 100; ++i) deny({label("orders", "y" + std::to_string(i), "")});
-  EXPECT_EQ(watch_.forgotten(), settled) << "those whose time was over are not missed";
+  EXPECT_EQ(watch_.forgotten(), settled) << "evicting an expired counter is not counted";
 }
 
-TEST_F(DenialWatchTest, ALimitsOwnBlockCountsOnlyItsDenialsAndBlocksItsId) {
+TEST_F(DenialWatchTest, BlockOfALimitCountsOnlyItsDenialsAndBlocksItsId) {
   use("{}");
   for (int i = 0; i < 5; ++i) deny({label("orders", "7", "")});
   deny({label("logins", "7", ""), label("orders", "7", "")});
@@ -191,7 +191,7 @@ TEST_F(DenialWatchTest, ALimitsOwnBlockCountsOnlyItsDenialsAndBlocksItsId) {
   EXPECT_EQ(keeper_.blocks_made(), (std::map<std::string, std::uint64_t>{{"logins", 1}}));
 }
 
-TEST_F(DenialWatchTest, ALimitsOwnBlockOfAnAddressIsOfThatLimitsId) {
+TEST_F(DenialWatchTest, BlockOfALimitBlocksAnAddressOnlyForThatLimit) {
   use("{}");
   for (int i = 0; i < 2; ++i) deny({label("pages", "192.0.2.1", "ip")});
   ASSERT_EQ(blocked().size(), 1u);
@@ -199,13 +199,13 @@ TEST_F(DenialWatchTest, ALimitsOwnBlockOfAnAddressIsOfThatLimitsId) {
   EXPECT_FALSE(blocked()[0].ip.has_value());
 }
 
-TEST_F(DenialWatchTest, ARateAndAQuotaOfOneLimitAreOneDenial) {
+TEST_F(DenialWatchTest, CountsARateAndAQuotaOfOneLimitAsOneDenial) {
   use("{}");
   for (int i = 0; i < 2; ++i) deny({label("logins", "7", ""), label("logins", "7", "")});
   EXPECT_TRUE(blocked().empty());
 }
 
-TEST_F(DenialWatchTest, ALimitsOwnBlockAndTheOneOfAccessBothCount) {
+TEST_F(DenialWatchTest, BlockOfALimitAndBlockOfAccessBothCount) {
   use("{after: 4, within: 1m, for: 1h}");
   for (int i = 0; i < 2; ++i) deny({label("pages", "192.0.2.1", "ip")});
   EXPECT_EQ(blocked().size(), 1u);
@@ -228,7 +228,7 @@ TEST_F(DenialWatchTest, ShadowDenialsDegradedAnswersAndImpossibleCostsDoNotCount
   EXPECT_EQ(messages_, "");
 }
 
-TEST_F(DenialWatchTest, ABlockIsLoggedOnceThoughRequestsUnderWayAskForItAgain) {
+TEST_F(DenialWatchTest, LogsABlockOnceEvenIfRequestsInFlightRequestItAgain) {
   use("{after: 1, within: 1m, for: 1h}");
   for (int i = 0; i < 5; ++i) deny("192.0.2.1");
   EXPECT_EQ(blocked().size(), 1u);

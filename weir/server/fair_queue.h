@@ -1,9 +1,9 @@
-// Questions on their way to a store elsewhere, one lane per connection. What the store has no room for waits, and lanes
-// are served by deficit round robin: bounds::buckets_per_turn buckets a turn, so that a connection with thousands of
-// questions gets no more than one with a few. A lane with nothing in flight goes first: whoever asks one question at a
-// time does not wait behind those who flood.
+// Queues questions for a remote store, one lane per connection. Questions that the store has no room for wait; lanes
+// are served by deficit round robin, bounds::buckets_per_turn buckets per turn, so that a connection with thousands of
+// questions gets no more than one with a few. A lane with nothing in flight goes first, so that a client that sends one
+// question at a time does not wait behind a flood.
 //
-// Everything is intrusive: nothing is allocated. No clock, no I/O. Thread safety: none.
+// All lists are intrusive: it allocates nothing. No clock, no I/O. Thread safety: none.
 #pragma once
 
 #include <cstddef>
@@ -17,51 +17,51 @@ namespace weir {
 
 class Lane;
 
-// One question of a lane, from FairQueue::add() until remove().
+// A question in a lane, from FairQueue::add() until remove().
 struct LaneQuestion {
   enum class State : unsigned char { apart, waiting, in_flight };
 
   std::size_t buckets = 1;  // at most bounds::buckets_per_turn
   bool gives_back = false;  // a refund or a reset
-  Time send_by{};           // until then it may wait; no earlier than that of the questions added before it
+  Time send_by{};           // it may wait until then; not earlier than that of questions added before it
   State state = State::apart;
-  Lane* lane = nullptr;  // null: in none
+  Lane* lane = nullptr;  // null: not in a lane
 
  private:
   friend class Lane;
   friend class FairQueue;
 
-  LaneQuestion* previous_ = nullptr;  // of the lane, in any state
+  LaneQuestion* previous_ = nullptr;  // within the lane, in any state
   LaneQuestion* next_ = nullptr;
-  LaneQuestion* behind_ = nullptr;  // of the lane, waiting
-  LaneQuestion* older_ = nullptr;   // of all lanes, waiting
+  LaneQuestion* behind_ = nullptr;  // within the lane, waiting
+  LaneQuestion* older_ = nullptr;   // over all lanes, waiting
   LaneQuestion* newer_ = nullptr;
 };
 
-// One connection's questions. Must not be destroyed while it has any.
+// The questions of one connection. Must not be destroyed while it has any.
 class Lane {
  public:
   std::size_t waiting() const noexcept { return waiting_; }
-  // Some question that was added and not removed; null: there is none.
+  // Returns any question in the lane, or null.
   LaneQuestion* any() const noexcept { return first_; }
-  // The first that waits; null: none does.
+  // Returns the first waiting question, or null.
   LaneQuestion* first_waiting() const noexcept { return head_; }
-  // Refunds and resets among those that were added.
+  // Number of refunds and resets in the lane.
   std::size_t giving_back() const noexcept { return giving_back_; }
 
  private:
   friend class FairQueue;
 
   LaneQuestion* first_ = nullptr;
-  LaneQuestion* head_ = nullptr;  // of those that wait
+  LaneQuestion* head_ = nullptr;  // of the waiting questions
   LaneQuestion* tail_ = nullptr;
   std::size_t waiting_ = 0;
   std::size_t in_flight_ = 0;  // buckets
   std::size_t giving_back_ = 0;
-  std::size_t deficit_ = 0;  // buckets that may be sent in this turn
+  std::size_t deficit_ = 0;  // buckets it may still send in this turn
   bool has_turn_ = false;
   bool goes_first_ = false;
-  Lane* previous_ = nullptr;  // among lanes with something waiting
+  Lane* previous_ = nullptr;  // among lanes with waiting questions
   Lane* next_ = nullptr;
 };
 
@@ -80,13 +80,13 @@ class FairQueue {
     if (question.gives_back) ++lane.giving_back_;
   }
 
-  // It is sent at once.
+  // Marks the question as in flight, without waiting.
   void send(LaneQuestion& question) noexcept {
     question.state = LaneQuestion::State::in_flight;
     question.lane->in_flight_ += question.buckets;
   }
 
-  // It waits, behind the others of its lane.
+  // Queues the question at the end of its lane.
   void wait(LaneQuestion& question) noexcept {
     Lane& lane = *question.lane;
     question.state = LaneQuestion::State::waiting;
@@ -100,7 +100,7 @@ class FairQueue {
     newest_ = &question;
   }
 
-  // Whose turn it is; null: nothing waits.
+  // Returns the next question to send, or null if none waits.
   LaneQuestion* next() noexcept {
     for (;;) {
       Lane* const lane = first_.head != nullptr ? first_.head : round_.head;
@@ -114,7 +114,7 @@ class FairQueue {
       }
     }
   }
-  // next() is sent.
+  // Marks the question returned by next() as in flight.
   void take(LaneQuestion& question) noexcept {
     Lane& lane = *question.lane;
     WEIR_ASSERT(lane.deficit_ >= question.buckets);
@@ -122,28 +122,28 @@ class FairQueue {
     stop_waiting(question);
     send(question);
   }
-  // The lane of next() gives its turn to the others.
+  // Ends the turn of the lane of next().
   void pass_over(LaneQuestion& question) noexcept {
     Lane& lane = *question.lane;
     leave(lane);
     enter(lane, false);
   }
 
-  // What has waited longest, in any lane, which is the first of its lane; null: nothing waits.
+  // Returns the question of any lane that has waited longest, which is the first of its lane; null if none waits.
   LaneQuestion* oldest() const noexcept { return oldest_; }
 
-  // It was answered, or will not be. REQUIRES of one that waits: it is the first of its lane.
+  // Removes a question that was answered or given up. REQUIRES: a waiting question is the first of its lane.
   void remove(LaneQuestion& question) noexcept {
     Lane& lane = *question.lane;
     if (question.state == LaneQuestion::State::waiting) stop_waiting(question);
-    if (question.state == LaneQuestion::State::in_flight) land(lane, question.buckets);
+    if (question.state == LaneQuestion::State::in_flight) finish_flight(lane, question.buckets);
     (question.previous_ == nullptr ? lane.first_ : question.previous_->next_) = question.next_;
     if (question.next_ != nullptr) question.next_->previous_ = question.previous_;
     if (question.gives_back) --lane.giving_back_;
     question.lane = nullptr;
   }
 
-  // It waits no more, and is not sent. REQUIRES: it is the first of its lane that waits.
+  // Stops the wait without sending. REQUIRES: it is the first waiting question of its lane.
   void stop_waiting(LaneQuestion& question) noexcept {
     Lane& lane = *question.lane;
     WEIR_ASSERT(lane.head_ == &question);
@@ -182,14 +182,14 @@ class FairQueue {
     (lane.next_ == nullptr ? ring.tail : lane.next_->previous_) = lane.previous_;
   }
 
-  void land(Lane& lane, std::size_t buckets) noexcept {
+  void finish_flight(Lane& lane, std::size_t buckets) noexcept {
     lane.in_flight_ -= buckets;
     if (lane.in_flight_ != 0 || lane.waiting_ == 0 || lane.goes_first_) return;
     leave(lane);
     enter(lane, true);
   }
 
-  Ring first_;  // lanes that had nothing in flight when they began to wait, or since
+  Ring first_;  // lanes that had nothing in flight at some time since they started to wait
   Ring round_;  // the others
   LaneQuestion* oldest_ = nullptr;
   LaneQuestion* newest_ = nullptr;

@@ -29,13 +29,13 @@ class FairQueueTest : public testing::Test {
   FairQueue queue_;
 };
 
-TEST_F(FairQueueTest, ServesNobodyWhenNothingWaits) {
+TEST_F(FairQueueTest, ReturnsNothingWhenNothingWaits) {
   EXPECT_TRUE(queue_.empty());
   EXPECT_EQ(queue_.next(), nullptr);
   EXPECT_EQ(queue_.oldest(), nullptr);
 }
 
-TEST_F(FairQueueTest, ATurnIsSixteenBucketsWhateverTheQuestionsHave) {
+TEST_F(FairQueueTest, ATurnIsSixteenBucketsWhateverTheSizeOfTheQuestions) {
   Lane ones;
   Lane fives;
   for (int i = 0; i < 400; ++i) ask(ones);
@@ -58,10 +58,11 @@ TEST_F(FairQueueTest, ALaneWithNothingInFlightGoesFirst) {
   ask(polite);
   std::vector<Lane*> served;
   for (int i = 0; i < 17; ++i) served.push_back(serve());
-  EXPECT_EQ(std::count(served.begin(), served.end(), &polite), 1) << "it has one in flight and waits for its turn";
+  EXPECT_EQ(std::count(served.begin(), served.end(), &polite), 1)
+      << "it has a question in flight and waits for its turn";
 }
 
-TEST_F(FairQueueTest, WhatLandsMakesALaneGoFirstAgain) {
+TEST_F(FairQueueTest, LaneGoesFirstAgainWhenItsQuestionsAreAnswered) {
   Lane flood;
   Lane polite;
   for (int i = 0; i < 100; ++i) ask(flood);
@@ -74,7 +75,7 @@ TEST_F(FairQueueTest, WhatLandsMakesALaneGoFirstAgain) {
   EXPECT_EQ(serve(), &polite);
 }
 
-TEST_F(FairQueueTest, TheOldestIsTheFirstOfItsLane) {
+TEST_F(FairQueueTest, OldestQuestionIsTheFirstOfItsLane) {
   Lane one;
   Lane other;
   LaneQuestion& first = ask(one);
@@ -90,7 +91,7 @@ TEST_F(FairQueueTest, TheOldestIsTheFirstOfItsLane) {
   EXPECT_TRUE(queue_.empty());
 }
 
-TEST_F(FairQueueTest, ALanePassedOverLosesItsTurnToTheOthers) {
+TEST_F(FairQueueTest, LanePassedOverLosesItsTurn) {
   Lane one;
   Lane other;
   ask(one);
@@ -100,8 +101,8 @@ TEST_F(FairQueueTest, ALanePassedOverLosesItsTurnToTheOthers) {
   EXPECT_EQ(serve(), &one);
 }
 
-// Sixty-four connections, every other of which never has more than 16 questions unanswered, the rest up to 4096; a
-// store that takes 800 buckets at once and answers them in the order sent.
+// 64 connections: half of them have at most 16 unanswered questions, the rest up to 4096. The store accepts 800 buckets
+// at once and answers in order.
 TEST_F(FairQueueTest, FloodersWithDepth16And4096GetEqualShares) {
   constexpr std::size_t kInFlight = 800;
   std::vector<Lane> lanes(64);

@@ -1,4 +1,4 @@
-// What clients get from a store that is slower than they are. Time is the test's own, in steps of a millisecond.
+// How clients are served by a store that is slower than they are. Time is simulated, in steps of a millisecond.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kTimeout = 250ms;
 
-// Answers one bucket after another, so many microseconds each, and has a flight window as Redis does.
+// Answers one bucket after another, at a fixed time per bucket, and has a flight window like Redis.
 class BusyStore final : public Store {
  public:
   explicit BusyStore(const Clock& clock) : clock_(clock) {}
@@ -63,7 +63,7 @@ class BusyStore final : public Store {
     answers.answer(question.ticket, Error{Fault::unavailable, "silent"});
   }
 
-  // Answers what it can by now.
+  // Answers what is done by now.
   void work() {
     const Time now = clock_.time();
     while (!stopped_ && !in_flight_.empty()) {
@@ -73,10 +73,10 @@ class BusyStore final : public Store {
       free_at_ = done;
       heard_ = now;
       in_flight_.pop_front();
-      window_.landed(sent.buckets, now);
+      window_.answered(sent.buckets, now);
       if (!sent.given_up) answers_->answer(sent.question.ticket, Verdict{});
     }
-    // As a link does: given up, and still the store's to work off.
+    // Like a link: the caller has given up, but the store still works on it.
     for (Sent& sent : in_flight_) {
       if (now - sent.question.asked < kTimeout || std::exchange(sent.given_up, true)) continue;
       answers_->answer(sent.question.ticket, Error{Fault::timeout, "late"});
@@ -108,13 +108,13 @@ class BusyStore final : public Store {
   std::size_t charged_ = 0;
 };
 
-// Asks without end, so many questions at a time.
+// Keeps a fixed number of questions unanswered.
 class Client final : public Asker {
  public:
   Client(const Clock& clock, std::size_t depth) : clock_(clock), depth_(depth) {}
 
   void ask(Pipeline& pipeline) {
-    // Bounded, for a store that fails at once.
+    // Bounded, because a store may fail immediately.
     for (std::size_t i = 0; i < 2 * bounds::waiting_max && asked_.size() < depth_ && !must_wait(); ++i) {
       ask(pipeline, Mode::spend);
     }
@@ -199,7 +199,7 @@ class OverloadTest : public testing::Test {
   std::vector<std::unique_ptr<Client>> clients_;
 };
 
-TEST_F(OverloadTest, APoliteClientIsAnsweredSoonBesideAnyNumberOfFlooders) {
+TEST_F(OverloadTest, AnswersAPoliteClientQuicklyDuringAFlood) {
   for (const int flooders : {4, 12, 48}) {
     Client& polite = connect(1);
     for (int i = 0; i < flooders; ++i) connect(4096);
@@ -213,7 +213,7 @@ TEST_F(OverloadTest, APoliteClientIsAnsweredSoonBesideAnyNumberOfFlooders) {
   EXPECT_GE(sum(&Client::decided), 6 * 1s / 18us * 95 / 100) << "the store is never idle";
 }
 
-TEST_F(OverloadTest, EveryQuestionIsAnsweredWithinTheTimeoutAndOverloadedOnesChargeNothing) {
+TEST_F(OverloadTest, AnswersWithinTheTimeoutAndOverloadedAnswersChargeNothing) {
   store_.take_for_each(2ms);
   for (int i = 0; i < 16; ++i) connect(4096);
   run(3s);
@@ -224,7 +224,7 @@ TEST_F(OverloadTest, EveryQuestionIsAnsweredWithinTheTimeoutAndOverloadedOnesCha
   for (const auto& client : clients_) EXPECT_LE(client->slowest, kTimeout + 10ms);
   run(1s);
   const auto in_flight = store_.charged() - static_cast<std::size_t>(sum(&Client::decided));
-  EXPECT_LE(in_flight, bounds::flight_window_min) << "nothing but what was decided, and is in flight, was charged";
+  EXPECT_LE(in_flight, bounds::flight_window_min) << "only decided questions and those in flight were charged";
 }
 
 TEST_F(OverloadTest, FloodersWithDepth16And4096GetEqualShares) {
@@ -236,7 +236,7 @@ TEST_F(OverloadTest, FloodersWithDepth16And4096GetEqualShares) {
   for (const auto& client : clients_) EXPECT_NEAR(client->decided, share, share / 5);
 }
 
-TEST_F(OverloadTest, AStoreThatSlowsDownTenfoldIsNoFailure) {
+TEST_F(OverloadTest, KeepsDecidingWhenTheStoreSlowsDownTenfold) {
   Client& polite = connect(1);
   for (int i = 0; i < 16; ++i) connect(4096);
   run(1s);
@@ -249,7 +249,7 @@ TEST_F(OverloadTest, AStoreThatSlowsDownTenfoldIsNoFailure) {
   EXPECT_LE(polite.percentile(99), kTimeout / 4);
 }
 
-TEST_F(OverloadTest, AStoreThatStopsDuringAFloodFailsForAllWithinTheTimeout) {
+TEST_F(OverloadTest, FailsWithinTheTimeoutWhenTheStoreStopsDuringAFlood) {
   for (int i = 0; i < 4; ++i) connect(4096);
   run(1s);
   for (const auto& client : clients_) client->slowest = {};
@@ -257,12 +257,12 @@ TEST_F(OverloadTest, AStoreThatStopsDuringAFloodFailsForAllWithinTheTimeout) {
   run(kTimeout + 20ms);
   const int overloaded = sum(&Client::overloaded);
   run(100ms);
-  EXPECT_EQ(sum(&Client::overloaded), overloaded) << "a silent store is not busy";
+  EXPECT_EQ(sum(&Client::overloaded), overloaded) << "a silent store is not an overloaded one";
   EXPECT_GT(sum(&Client::failed), 0);
   for (const auto& client : clients_) EXPECT_LE(client->slowest, kTimeout + 10ms);
 }
 
-TEST_F(OverloadTest, ADenialAtHandWaitsForNobody) {
+TEST_F(OverloadTest, AnswersACachedDenialAtOnce) {
   for (int i = 0; i < 4; ++i) connect(4096);
   run(100ms);
   store_.remember_denials();
@@ -271,7 +271,7 @@ TEST_F(OverloadTest, ADenialAtHandWaitsForNobody) {
   EXPECT_EQ(other.denied, 1);
 }
 
-TEST_F(OverloadTest, ACheckPipelinedBehindARefundIsNotAnsweredFromTheDenialCache) {
+TEST_F(OverloadTest, DoesNotAnswerFromTheDenialCacheAfterAPipelinedRefund) {
   for (int i = 0; i < 4; ++i) connect(4096);
   run(100ms);
   store_.remember_denials();
@@ -285,7 +285,7 @@ TEST_F(OverloadTest, ACheckPipelinedBehindARefundIsNotAnsweredFromTheDenialCache
   EXPECT_EQ(other.denied, 0);
 }
 
-TEST_F(OverloadTest, AConnectionWith64WaitingQuestionsAsksNoMore) {
+TEST_F(OverloadTest, PausesAConnectionWith64WaitingQuestions) {
   Client& client = connect(0);
   while (client.unanswered() < bounds::flight_window_first) client.ask(pipeline_, Mode::spend);
   for (std::size_t i = 1; i < bounds::waiting_max; ++i) client.ask(pipeline_, Mode::spend);
@@ -297,16 +297,16 @@ TEST_F(OverloadTest, AConnectionWith64WaitingQuestionsAsksNoMore) {
   EXPECT_EQ(client.unanswered(), 0u);
 }
 
-TEST_F(OverloadTest, TheTimeToGiveUpIsTheOldestQuestions) {
+TEST_F(OverloadTest, WakesUpForTheOldestQuestion) {
   Client& client = connect(0);
   EXPECT_EQ(pipeline_.wake_at(), Time::max());
   while (client.unanswered() < bounds::flight_window_first) client.ask(pipeline_, Mode::spend);
-  EXPECT_EQ(pipeline_.wake_at(), Time::max()) << "in flight: the store's to answer";
+  EXPECT_EQ(pipeline_.wake_at(), Time::max()) << "in flight: the store answers it";
   client.ask(pipeline_, Mode::spend);
   EXPECT_EQ(pipeline_.wake_at(), clock_.time() + kTimeout * 3 / 4);
 }
 
-TEST_F(OverloadTest, WhatAGoneConnectionStillWaitedForIsNotChargedExceptWhatItGaveBack) {
+TEST_F(OverloadTest, DropsWaitingQuestionsOfAClosedConnectionExceptRefunds) {
   for (int i = 0; i < 4; ++i) connect(4096);
   run(100ms);
   auto gone = std::make_unique<Client>(clock_, 0);

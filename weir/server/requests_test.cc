@@ -1,4 +1,4 @@
-// Requests through policy, pipeline and table: who is counted, in which order, and who answers.
+// Requests through policy, pipeline and table: which buckets are charged, in which order, and which one answers.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -45,7 +45,7 @@ class RequestsTest : public testing::Test, private Asker {
     query.attributes = attributes;
     return ask(query);
   }
-  // Who asks, by which session, mail address, address and token.
+  // The client's session, email, address and token.
   Seen sign_in(const std::string& session, const std::string& email, const std::string& ip, const std::string& token) {
     const std::string cookies = "idx=" + session + "; access_token=" + token;
     return ask_request(
@@ -88,9 +88,9 @@ routes:
   - {name: signin, match: {path: /signin}, limits: [session, email, per-ip, token, everyone], charge: in-order}
 )";
 
-TEST_F(RequestsTest, EachBucketLimitsInItsTurn) {
+TEST_F(RequestsTest, EachBucketLimitsInOrder) {
   use(kFive);
-  // Who changes what is counted first is stopped by the next: 4, 5, 6, 7 and 8 tokens.
+  // A client that changes the first identifier is stopped by the next bucket: 4, 5, 6, 7 and 8 tokens.
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(sign_in("s1", "e1", "1.1.1.1", "t1").allowed);
   EXPECT_EQ(sign_in("s1", "e1", "1.1.1.1", "t1").limit, "session");
   EXPECT_TRUE(sign_in("s2", "e1", "1.1.1.1", "t1").allowed);
@@ -105,10 +105,10 @@ TEST_F(RequestsTest, EachBucketLimitsInItsTurn) {
   EXPECT_EQ(last_.route, "signin");
 }
 
-TEST_F(RequestsTest, AClientStoppedByAnEarlierBucketLeavesTheLaterOnesUntouched) {
+TEST_F(RequestsTest, DenialByAnEarlierBucketDoesNotChargeLaterOnes) {
   use(kFive);
   for (int i = 0; i < 100; ++i) sign_in("s1", "e1", "1.1.1.1", "t1");
-  // Four passed; whatever the other 96 wanted, everybody else finds four of eight.
+  // Four passed. The other 96 charged nothing: other clients still find four of eight tokens.
   for (int i = 0; i < 4; ++i) {
     const std::string n = std::to_string(i);
     EXPECT_TRUE(sign_in("a" + n, "a" + n, "2.2.2." + n, "a" + n).allowed);
@@ -116,7 +116,7 @@ TEST_F(RequestsTest, AClientStoppedByAnEarlierBucketLeavesTheLaterOnesUntouched)
   EXPECT_EQ(sign_in("b", "b", "3.3.3.3", "b").limit, "everyone");
 }
 
-TEST_F(RequestsTest, TheExampleOfTwoBuckets) {
+TEST_F(RequestsTest, MatchesTheDocumentedExampleOfTwoBuckets) {
   use(R"(
 limits:
   ip: {key: ip, capacity: 2, addTokenMs: 500}
@@ -134,7 +134,7 @@ routes: [{name: signin, match: {path: /signin}, limits: [ip, global], charge: in
   EXPECT_EQ(ask(query).remaining, 3);
 }
 
-TEST_F(RequestsTest, AllAddressesOfOnePrefixAreOneClient) {
+TEST_F(RequestsTest, CountsAllAddressesOfAPrefixAsOneClient) {
   use("limits: {per-ip: {key: ip, burst: 100, count: 1, period: 1h}}");
   int allowed = 0;
   for (unsigned i = 0; i < 1u << 16; ++i) {
@@ -148,7 +148,7 @@ TEST_F(RequestsTest, AllAddressesOfOnePrefixAreOneClient) {
   EXPECT_EQ(allowed, 100);
 }
 
-TEST_F(RequestsTest, AClientThatPollsFasterThanItMayStillGetsItsRate) {
+TEST_F(RequestsTest, ClientThatPollsTooFastStillGetsItsRate) {
   use("limits: {per-ip: {key: ip, burst: 5, count: 10, period: 1s}}");
   int allowed = 0;
   for (int i = 0; i < 60'000; ++i) {
@@ -158,7 +158,7 @@ TEST_F(RequestsTest, AClientThatPollsFasterThanItMayStillGetsItsRate) {
   EXPECT_EQ(allowed, 5 + 599) << "a minute at ten a second, and the burst";
 }
 
-TEST_F(RequestsTest, TheListsAreAskedBeforeAnyRoute) {
+TEST_F(RequestsTest, ChecksAccessListsBeforeRoutes) {
   use(R"(
 limits: {per-ip: {key: ip, burst: 1, count: 1, period: 1h}}
 routes: [{name: health, match: {path: /healthz}, limits: none}, {name: rest, match: {}, limits: [per-ip]}]
@@ -177,7 +177,7 @@ access:
     EXPECT_TRUE(ask_request({{"ip", "10.1.0.1"}}).allowed);
     EXPECT_TRUE(ask_request({{"ip", "1.1.1.1"}, {"header:authorization", "ApiKey friend"}}).allowed);
   }
-  EXPECT_EQ(table_->stats().buckets, 0u) << "who is on the allow list takes no token";
+  EXPECT_EQ(table_->stats().buckets, 0u) << "a client on the allow list takes no token";
   EXPECT_TRUE(ask_request({{"ip", "1.1.1.1"}}).allowed);
   EXPECT_FALSE(ask_request({{"ip", "1.1.1.1"}}).allowed);
 }

@@ -14,24 +14,25 @@
 namespace weir {
 namespace {
 
-// How often deadlines are looked at: peers may take that much longer than they should.
+// How often deadlines are checked, so how late a timeout can be noticed.
 constexpr Duration kDeadlineEvery = std::chrono::seconds{1};
-// More connections than this are looked at in slices: a second has this many.
-constexpr std::size_t kLooksAtOnce = 512;
+// More connections than this are checked in slices, kSlices per second.
+constexpr std::size_t kChecksAtOnce = 512;
 constexpr int kSlices = 20;
-// How long a listener rests when there are no descriptors left.
+// Pause of a listener when no descriptors are left.
 constexpr Duration kAcceptPause = std::chrono::milliseconds{100};
-// Connections accepted in one turn from one listener.
+// Connections accepted from one listener in one turn.
 constexpr int kAcceptMax = 64;
-// A connection makes room for another after this much silence: the request of one that has just come may be on its way.
+// A connection must be silent this long before it is closed for a new one: the first request of a new connection may be
+// on its way.
 constexpr Duration kSilenceMin = std::chrono::milliseconds{100};
-// Connections looked at in search of an idle one, and how often the log says that there is no room.
-constexpr int kIdleLooksMax = 64;
-constexpr Duration kFullEvery = std::chrono::minutes{1};
+// Connections checked to find an idle one, and how often a full endpoint is logged.
+constexpr int kIdleChecksMax = 64;
+constexpr Duration kFullLogEvery = std::chrono::minutes{1};
 
 }  // namespace
 
-// One loop with its thread.
+// One loop and its thread.
 class Server::Worker {
  public:
   Worker(Server& server, std::unique_ptr<Loop> loop, std::unique_ptr<Store> store,
@@ -45,10 +46,10 @@ class Server::Worker {
     loop_->on_end_of_turn([this] { end_turn(); });
   }
 
-  // `file`: of a UNIX socket that this process has bound, shared by all loops; otherwise null.
+  // `file` is the file of a UNIX socket that this process has bound, shared by all loops, or null.
   Result<void> listen(Socket socket, std::shared_ptr<SocketFile> file, const Endpoint& endpoint, bool shared) {
-    rooms_.push_back(std::make_unique<Room>(endpoint.sessions(*loop_, pipeline_), endpoint));
-    listeners_.push_back(std::make_unique<Listener>(*this, std::move(socket), *rooms_.back(), endpoint));
+    groups_.push_back(std::make_unique<Group>(endpoint.sessions(*loop_, pipeline_), endpoint));
+    listeners_.push_back(std::make_unique<Listener>(*this, std::move(socket), *groups_.back(), endpoint));
     Listener& listener = *listeners_.back();
     listener.file = std::move(file);
     listener.events = shared ? EPOLLIN | EPOLLEXCLUSIVE : EPOLLIN;
@@ -61,33 +62,33 @@ class Server::Worker {
     connections_.clear();
   }
 
-  // Any thread. Operators and probes are served until finish().
+  // Thread-safe. Admin connections are served until finish().
   void drain(Duration timeout) {
     loop_->post([this, timeout] {
       draining_ = true;
-      // Of a UNIX socket a successor could not take the path while this one listens.
-      close_listeners([](const Listener& one) { return one.room.protocol != Protocol::admin || one.file != nullptr; });
-      for (const auto& [id, guest] : connections_) {
-        if (guest.room->protocol != Protocol::admin) guest.connection->drain();
+      // A successor cannot bind the path of a UNIX socket while this process listens on it.
+      close_listeners([](const Listener& one) { return one.group.protocol != Protocol::admin || one.file != nullptr; });
+      for (const auto& [id, open] : connections_) {
+        if (open.group->protocol != Protocol::admin) open.connection->drain();
       }
       loop_->at(loop_->now().time + timeout, [this] { loop_->stop(); });
     });
   }
-  // Any thread: every loop has drained.
+  // Called when every loop has drained. Thread-safe.
   void finish() {
     loop_->post([this] {
       finishing_ = true;
       close_listeners([](const Listener&) { return true; });
-      for (const auto& [id, guest] : connections_) guest.connection->drain();
+      for (const auto& [id, open] : connections_) open.connection->drain();
     });
   }
   const LoopMetrics& metrics() const noexcept { return metrics_; }
 
  private:
-  // What the connections of one listener have in common. Outlives the listener, which goes when draining begins.
-  struct Room {
-    Room(Sessions made, const Endpoint& endpoint)
-        : sessions(std::move(made)),
+  // The connections of one listener and what they share. Outlives the listener, which closes when draining starts.
+  struct Group {
+    Group(Sessions make_sessions, const Endpoint& endpoint)
+        : sessions(std::move(make_sessions)),
           protocol(endpoint.protocol),
           idle_timeout(endpoint.idle_timeout),
           address(endpoint.address.print()) {}
@@ -96,94 +97,95 @@ class Server::Worker {
     Protocol protocol;
     Duration idle_timeout;
     std::string address;
-    std::list<std::uint64_t> quietest_first{};  // ids of all connections, by when they last did something
+    std::list<std::uint64_t> by_activity{};  // ids of all connections, longest idle first
   };
-  struct Guest {
+  struct OpenConnection {
     std::unique_ptr<Connection> connection;
-    Room* room = nullptr;
-    std::list<std::uint64_t>::iterator place;
-    std::list<Guest*>::iterator turn;  // in round_
+    Group* group = nullptr;
+    std::list<std::uint64_t>::iterator activity_position;  // in Group::by_activity
+    std::list<OpenConnection*>::iterator check_position;   // in check_order_
   };
-  using Guests = std::unordered_map<std::uint64_t, Guest>;
+  using OpenConnections = std::unordered_map<std::uint64_t, OpenConnection>;
 
   struct Listener final : Loop::Handler {
-    Listener(Worker& owner, Socket listening, Room& inside, const Endpoint& endpoint)
-        : worker(owner), socket(std::move(listening)), room(inside), tls(endpoint.tls.get()) {}
+    Listener(Worker& owner, Socket listening, Group& of, const Endpoint& endpoint)
+        : worker(owner), socket(std::move(listening)), group(of), tls(endpoint.tls.get()) {}
     void ready(std::uint32_t) override { worker.accept(*this); }
 
     Worker& worker;
     Socket socket;
-    std::shared_ptr<SocketFile> file;  // after the socket: the last loop removes it while the socket is open
-    Room& room;
+    std::shared_ptr<SocketFile>
+        file;  // declared after the socket, so that the last loop removes the file while its socket is open
+    Group& group;
     TlsServer* tls;
     std::uint32_t events = EPOLLIN;
-    bool complained = false;
-    bool unwatched = false;  // and it was said
+    bool pause_logged = false;
+    bool resume_failure_logged = false;
   };
 
   void accept(Listener& listener) {
     for (int i = 0; i < kAcceptMax; ++i) {
       auto accepted = accept_from(listener.socket);
       if (!accepted) {
-        if (make_place(most_crowded())) continue;
-        rest(listener, accepted.error());
+        if (make_room(largest_group())) continue;
+        pause_accepting(listener, accepted.error());
         return;
       }
       if (!accepted->socket) return;
-      listener.complained = false;
-      Room& room = listener.room;
-      if (!has_place(room)) continue;  // closed at once: the others go on
+      listener.pause_logged = false;
+      Group& group = listener.group;
+      if (!has_room(group)) continue;  // closes the new connection
       const std::uint64_t id = next_id_++;
       auto channel = listener.tls != nullptr ? listener.tls->accept() : nullptr;
-      pipeline_.refresh();  // a new session begins with what is in force now
-      Guest& guest = connections_[id];
-      guest.connection = std::make_unique<Connection>(id, turn_, std::move(accepted->socket), std::move(channel),
-                                                      room.sessions(accepted->peer), room.protocol);
-      guest.room = &room;
-      guest.place = room.quietest_first.insert(room.quietest_first.end(), id);
-      guest.turn = round_.insert(round_.end(), &guest);
+      pipeline_.refresh();  // a new session starts with the configuration in force
+      OpenConnection& open = connections_[id];
+      open.connection = std::make_unique<Connection>(id, shared_, std::move(accepted->socket), std::move(channel),
+                                                     group.sessions(accepted->peer), group.protocol);
+      open.group = &group;
+      open.activity_position = group.by_activity.insert(group.by_activity.end(), id);
+      open.check_position = check_order_.insert(check_order_.end(), &open);
       server_.connections_.fetch_add(1, std::memory_order_relaxed);
     }
   }
 
-  // Whether there is, or could be made, room for one more.
-  bool has_place(Room& room) {
-    if (room.quietest_first.size() >= server_.options_.endpoint_connections_max) return make_place(room);
+  // Returns whether there is room for one more connection, closing an idle one if necessary.
+  bool has_room(Group& group) {
+    if (group.by_activity.size() >= server_.options_.endpoint_connections_max) return make_room(group);
     if (server_.connections_.load(std::memory_order_relaxed) < server_.options_.connections_max) return true;
-    return make_place(most_crowded());
+    return make_room(largest_group());
   }
 
-  Room& most_crowded() {
-    const auto size = [](const auto& room) { return room->quietest_first.size(); };
-    return **std::ranges::max_element(rooms_, {}, size);
+  Group& largest_group() {
+    const auto size = [](const auto& group) { return group->by_activity.size(); };
+    return **std::ranges::max_element(groups_, {}, size);
   }
 
-  // Ends the connection that has been idle for the longest time. False: none has been for long enough.
-  bool make_place(Room& room) {
+  // Closes the longest idle connection. Returns false if none has been idle long enough.
+  bool make_room(Group& group) {
     const Time now = loop_->now().time;
-    if (now - full_said_ >= kFullEvery) {
-      full_said_ = now;
-      server_.options_.log("no room for more connections on " + room.address + ", where " +
-                           std::to_string(room.quietest_first.size()) +
-                           " are open on one event loop: the longest idle ones are closed");
+    if (now - full_logged_at_ >= kFullLogEvery) {
+      full_logged_at_ = now;
+      server_.options_.log(
+          "connection limit reached on " + group.address +
+          ", closing the longest idle connections: open_on_loop=" + std::to_string(group.by_activity.size()));
     }
-    int looks = 0;
-    for (const std::uint64_t id : room.quietest_first) {
+    int checks = 0;
+    for (const std::uint64_t id : group.by_activity) {
       const auto found = connections_.find(id);
       const Connection& connection = *found->second.connection;
-      if (++looks > kIdleLooksMax || now - connection.last_active() < kSilenceMin) return false;
+      if (++checks > kIdleChecksMax || now - connection.last_active() < kSilenceMin) return false;
       if (!connection.idle()) continue;
-      end(found);
+      close(found);
       return true;
     }
     return false;
   }
 
-  void end(Guests::iterator guest) {
-    guest->second.room->quietest_first.erase(guest->second.place);
-    if (next_look_ == guest->second.turn) ++next_look_;
-    round_.erase(guest->second.turn);
-    connections_.erase(guest);
+  void close(OpenConnections::iterator open) {
+    open->second.group->by_activity.erase(open->second.activity_position);
+    if (next_check_ == open->second.check_position) ++next_check_;
+    check_order_.erase(open->second.check_position);
+    connections_.erase(open);
     server_.connections_.fetch_sub(1, std::memory_order_relaxed);
   }
 
@@ -191,51 +193,53 @@ class Server::Worker {
   void close_listeners(Closes closes) {
     std::erase_if(listeners_, [&](const std::unique_ptr<Listener>& listener) {
       if (!closes(*listener)) return false;
-      accept(*listener);  // those who are connected already are answered too
+      accept(*listener);  // connections already in the backlog are served too
       loop_->forget(listener->socket.fd(), *listener);
       return true;
     });
   }
 
-  // Out of descriptors: those who are connected go on, newcomers wait in the kernel's queue.
-  void rest(Listener& listener, const Error& error) {
-    if (!listener.complained) server_.options_.log(error.detail + "; new connections wait");
-    listener.complained = true;
+  // Out of descriptors: existing connections continue, new ones wait in the kernel's queue.
+  void pause_accepting(Listener& listener, const Error& error) {
+    if (!listener.pause_logged)
+      server_.options_.log("paused accepting connections on " + listener.group.address + ": " + error.detail);
+    listener.pause_logged = true;
     loop_->forget(listener.socket.fd(), listener);
     loop_->at(loop_->now().time + kAcceptPause, [this, &listener] {
       const bool open = std::ranges::any_of(listeners_, [&](const auto& other) { return other.get() == &listener; });
       if (!open) return;
       const auto watching = loop_->watch(listener.socket.fd(), listener.events, listener);
       if (watching) {
-        listener.unwatched = false;
+        listener.resume_failure_logged = false;
         return;
       }
-      if (!listener.unwatched)
-        server_.options_.log("a listener rests longer than it should: " + watching.error().detail);
-      listener.unwatched = true;
-      rest(listener, watching.error());
+      if (!listener.resume_failure_logged)
+        server_.options_.log("cannot resume accepting connections on " + listener.group.address + ": " +
+                             watching.error().detail);
+      listener.resume_failure_logged = true;
+      pause_accepting(listener, watching.error());
     });
   }
 
   void end_turn() {
     pipeline_.flush(loop_->now());
-    // Settling may touch a connection again: it has its next chance in this same pass, a bounded number of times.
-    for (int pass = 0; pass < 4 && !turn_.dirty.empty(); ++pass) {
-      settling_.clear();
-      settling_.swap(turn_.dirty);
-      for (const std::uint64_t id : settling_) {
+    // finish_turn() may mark a connection dirty again, so it gets another pass, a bounded number of times.
+    for (int pass = 0; pass < 4 && !shared_.dirty.empty(); ++pass) {
+      finishing_turn_.clear();
+      finishing_turn_.swap(shared_.dirty);
+      for (const std::uint64_t id : finishing_turn_) {
         const auto found = connections_.find(id);
         if (found == connections_.end()) continue;
-        if (!found->second.connection->settle()) {
-          end(found);
+        if (!found->second.connection->finish_turn()) {
+          close(found);
           continue;
         }
-        std::list<std::uint64_t>& order = found->second.room->quietest_first;
-        order.splice(order.end(), order, found->second.place);
+        std::list<std::uint64_t>& order = found->second.group->by_activity;
+        order.splice(order.end(), order, found->second.activity_position);
       }
       pipeline_.flush(loop_->reading());
     }
-    if (!turn_.dirty.empty()) loop_->post([] {});
+    if (!shared_.dirty.empty()) loop_->post([] {});
     wake_for(pipeline_.wake_at());
     if (draining_ && !std::exchange(drain_counted_, true)) ++server_.draining_loops_;
     if (draining_ && !drained_ && is_drained()) {
@@ -247,28 +251,28 @@ class Server::Worker {
 
   bool is_drained() const {
     return std::ranges::all_of(
-        rooms_, [](const auto& room) { return room->protocol == Protocol::admin || room->quietest_first.empty(); });
+        groups_, [](const auto& group) { return group->protocol == Protocol::admin || group->by_activity.empty(); });
   }
 
-  // A turn at that time, whatever happens until then: its end flushes the pipeline.
+  // Makes sure that a turn runs at that time: its end flushes the pipeline.
   void wake_for(Time when) {
-    if (when >= wakes_at_) return;
-    loop_->cancel(waking_);
-    wakes_at_ = when;
-    waking_ = loop_->at(when, [this] {
-      waking_ = 0;
-      wakes_at_ = Time::max();
+    if (when >= wake_time_) return;
+    loop_->cancel(wake_timer_);
+    wake_time_ = when;
+    wake_timer_ = loop_->at(when, [this] {
+      wake_timer_ = 0;
+      wake_time_ = Time::max();
     });
   }
 
   void check_deadlines() {
     const Time now = loop_->now().time;
-    const bool few = round_.size() <= kLooksAtOnce;
-    for (std::size_t left = few ? round_.size() : std::max(kLooksAtOnce, round_.size() / kSlices + 1); left > 0;
-         --left) {
-      if (next_look_ == round_.end()) next_look_ = round_.begin();
-      const Guest& guest = **next_look_++;
-      guest.connection->check_deadline(now, guest.room->idle_timeout);
+    const bool few = check_order_.size() <= kChecksAtOnce;
+    for (std::size_t left = few ? check_order_.size() : std::max(kChecksAtOnce, check_order_.size() / kSlices + 1);
+         left > 0; --left) {
+      if (next_check_ == check_order_.end()) next_check_ = check_order_.begin();
+      const OpenConnection& open = **next_check_++;
+      open.connection->check_deadline(now, open.group->idle_timeout);
     }
     loop_->at(now + (few ? kDeadlineEvery : kDeadlineEvery / kSlices), [this] { check_deadlines(); });
   }
@@ -278,21 +282,21 @@ class Server::Worker {
   std::unique_ptr<Store> store_;
   LoopMetrics metrics_;
   Pipeline pipeline_;
-  Turn turn_{*loop_, pipeline_, metrics_, {}, {}, {}, {}};
-  std::vector<std::unique_ptr<Room>> rooms_;
+  ConnectionShared shared_{*loop_, pipeline_, metrics_, {}, {}, {}, {}};
+  std::vector<std::unique_ptr<Group>> groups_;
   std::vector<std::unique_ptr<Listener>> listeners_;
-  Guests connections_;
-  std::list<Guest*> round_;  // all of them, in the order in which their deadlines are looked at
-  std::list<Guest*>::iterator next_look_ = round_.end();
+  OpenConnections connections_;
+  std::list<OpenConnection*> check_order_;  // all connections, in the order in which their deadlines are checked
+  std::list<OpenConnection*>::iterator next_check_ = check_order_.end();
   std::uint64_t next_id_ = 1;
-  std::vector<std::uint64_t> settling_;  // of end_turn(), kept for its memory
-  Time full_said_ = loop_->now().time - kFullEvery;
-  Loop::TimerId waking_ = 0;
-  Time wakes_at_ = Time::max();
+  std::vector<std::uint64_t> finishing_turn_;  // used by end_turn(); a member to reuse its memory
+  Time full_logged_at_ = loop_->now().time - kFullLogEvery;
+  Loop::TimerId wake_timer_ = 0;
+  Time wake_time_ = Time::max();
   bool draining_ = false;
   bool drain_counted_ = false;
-  bool drained_ = false;    // and the server knows
-  bool finishing_ = false;  // operators' connections drain too
+  bool drained_ = false;    // reported to the server
+  bool finishing_ = false;  // admin connections drain too
 };
 
 Server::Server(Options options, std::vector<Endpoint> endpoints, const Clock& clock)
@@ -326,18 +330,18 @@ Result<void> Server::listen(const Published<config::Loaded>& configuration, cons
     Socket first;
     std::shared_ptr<SocketFile> file;
     for (std::size_t i = 0; i < workers_.size(); ++i) {
-      // One UNIX socket, or one that we were given, is watched by every loop; a TCP port has a socket for each.
+      // A UNIX socket or an inherited socket is shared by all loops; a TCP port has one socket per loop.
       const bool shared = address.is_unix() || endpoint.inherited_fd >= 0;
       Socket socket;
       if (shared && i > 0) {
         socket = Socket(fcntl(first.fd(), F_DUPFD_CLOEXEC, 0));
       } else if (endpoint.inherited_fd >= 0) {
         socket = Socket(endpoint.inherited_fd);
-        // systemd hands them over blocking, and one accept too many would stop the loop.
+        // systemd passes blocking sockets; an accept() without a pending connection would block the loop.
         const int flags = fcntl(socket.fd(), F_GETFL);
         if (flags < 0 || fcntl(socket.fd(), F_SETFL, flags | O_NONBLOCK) != 0 ||
             fcntl(socket.fd(), F_SETFD, FD_CLOEXEC) != 0) {
-          return Error{Fault::invalid, "LISTEN_FDS promises a socket that is not there"};
+          return Error{Fault::invalid, "LISTEN_FDS names a descriptor that is not open"};
         }
       } else {
         auto listening = listen_on(address);
@@ -381,9 +385,9 @@ void Server::stop(Duration drain_timeout) noexcept {
   for (const auto& worker : workers_) worker->drain(drain_timeout);
 }
 
-void Server::look_at_certificates(Time now) {
+void Server::reload_changed_certificates(Time now) {
   for (const Endpoint& endpoint : endpoints_) {
-    if (endpoint.tls != nullptr) endpoint.tls->look(now);
+    if (endpoint.tls != nullptr) endpoint.tls->reload_if_changed(now);
   }
 }
 
@@ -391,7 +395,7 @@ void Server::reload_certificates() {
   for (const Endpoint& endpoint : endpoints_) {
     if (endpoint.tls == nullptr) continue;
     if (const auto read = endpoint.tls->reload(); !read)
-      options_.log(read.error().detail + "; the certificate in use stays in use");
+      options_.log("TLS certificate not reloaded, keeping the previous one: " + read.error().detail);
   }
 }
 

@@ -1,5 +1,5 @@
-// The decision server: one event loop per thread, every loop with its own listening sockets, connections, pipeline and
-// counters. Loops share the table behind their stores, the policy, what is known, and nothing else.
+// The decision server: one event loop per thread. Each loop has its own listening sockets, connections, pipeline and
+// counters. Loops share only the table behind their stores, the policy and the run-time state (Known).
 #pragma once
 
 #include <atomic>
@@ -30,22 +30,22 @@
 
 namespace weir {
 
-// Makes the sessions of one loop's connections on one address; `peer` is the other side's. It owns what these sessions
-// share, and outlives them.
+// Creates the sessions of one endpoint's connections on one loop; `peer` is the client's address. Owns what these
+// sessions share and outlives them.
 using Sessions = std::function<std::unique_ptr<Session>(std::string_view peer)>;
 
-// One address to listen on and what is spoken there.
+// One address to listen on and its protocol.
 struct Endpoint {
   Address address;
   Protocol protocol = Protocol::http;
-  // Called once for every loop, before it runs. What it returns is called in that loop's thread. What the sessions
-  // need of the configuration they are told by Pipeline::on_configuration().
+  // Called once per loop, before the loop runs. The result is called on that loop's thread. Sessions learn of a new
+  // configuration through Pipeline::on_configuration().
   std::function<Sessions(Loop& loop, Pipeline& pipeline)> sessions;
-  // Null where the endpoint speaks in the clear.
+  // Null means no TLS.
   std::shared_ptr<TlsServer> tls;
-  // A socket that systemd opened for us; otherwise -1.
+  // A socket passed by systemd, or -1.
   int inherited_fd = -1;
-  // A connection that is idle for longer is closed; zero: none is. See Connection::idle().
+  // Closes connections that are idle for longer (see Connection::idle()). Zero means never.
   Duration idle_timeout{};
 };
 
@@ -53,48 +53,50 @@ class Server {
  public:
   struct Options {
     unsigned threads = 1;
-    // Makes the store of one loop, which may answer on that loop; before the loop runs.
+    // Creates the store of one loop before the loop runs. The store answers on that loop.
     std::function<std::unique_ptr<Store>(Loop&)> store;
-    // Told of every denial, to block those who are denied often; null: nobody is. Must outlive the server.
+    // Counts denials to block clients that are denied often. May be null. Must outlive the server.
     DenialWatch* watch = nullptr;
-    // Told what an operator should know, one sentence each.
+    // Writes one log message.
     std::function<void(std::string_view)> log;
-    // Gets denials, at debug; must outlive the server. Null: nobody does.
+    // Logs denials at level debug. May be null. Must outlive the server.
     Log* requests = nullptr;
-    // Told every decision; must outlive the server. Null: nobody is.
+    // Records every decision. May be null. Must outlive the server.
     Events* events = nullptr;
-    // Connections of one endpoint on one loop, and of the whole server. When one of the two is reached, the connection
-    // that is idle for the longest time makes room for a newcomer: in the same endpoint, or in the one with the most
-    // connections. Where none is idle the newcomer is refused. So nobody can fill one endpoint and shut out another.
+    // Limits on the connections of one endpoint on one loop, and of the whole server. When a limit is reached, the
+    // longest idle connection is closed for a new one: in the same endpoint, or in the endpoint with the most
+    // connections. If none is idle, the new connection is refused. So a full endpoint does not lock out the others.
     std::size_t endpoint_connections_max = bounds::connections_max;
     std::size_t connections_max = SIZE_MAX;
-    // The server before this one is draining and serves operators until it ends: its admin ports are shared with it.
+    // True if this server replaces one that is draining and still serves its admin endpoints: shares the admin ports
+    // with it.
     bool takes_over = false;
   };
 
-  // The configuration in force, what is known, and the clock must outlive the server. What is published there is in
-  // force for every request that is read afterwards.
+  // Configuration, Known and clock must outlive the server. A published value applies to every request that is read
+  // afterwards.
   static Result<std::unique_ptr<Server>> make(Options options, std::vector<Endpoint> endpoints,
                                               const Published<config::Loaded>& configuration,
                                               const Published<Known>& known, const Clock& clock);
   ~Server();
 
-  // Where it listens, with the ports that 0 became, in the order of the endpoints.
+  // The addresses it listens on, with real ports instead of 0, in the order of the endpoints.
   const std::vector<Address>& addresses() const noexcept { return addresses_; }
   std::vector<const LoopMetrics*> metrics() const;
 
-  // Serves until stop(), then drains: no new connections, questions already read are answered, idle connections close.
-  // Admin endpoints on TCP serve until everybody else is done, so that probes and metrics tell of the drain.
+  // Serves until stop(), then drains: accepts no connections, answers requests that were read, closes idle connections.
+  // Admin endpoints on TCP keep serving until all others are done, so that probes and metrics show the drain.
   void run();
-  // From any thread. True once every loop has stopped accepting connections and has answered what it had read.
+  // True once every loop has stopped accepting connections and has answered what it had read. Thread-safe.
   bool is_draining() const noexcept { return draining_loops_.load() == workers_.size(); }
-  // From any thread, but not from a signal handler. Draining takes no longer than `drain_timeout`; a second call with a
-  // shorter one shortens it.
+  // Starts the drain, which takes at most `drain_timeout`; a second call with a shorter one shortens it. Thread-safe,
+  // but not async-signal-safe.
   void stop(Duration drain_timeout) noexcept;
-  // Often, in a thread that may wait for a disk: certificates whose files have changed are for new connections.
-  void look_at_certificates(Time now);
-  // From a thread that may wait for a disk: reads the certificates of all endpoints now. Those that cannot be used are
-  // logged and change nothing.
+  // Reloads certificates whose files have changed, for new connections. Call it often, on a thread that may block on
+  // disk I/O.
+  void reload_changed_certificates(Time now);
+  // Reloads the certificates of all endpoints. Logs those that cannot be used and keeps the previous ones. Call it on a
+  // thread that may block on disk I/O.
   void reload_certificates();
 
  private:
@@ -110,7 +112,7 @@ class Server {
   std::vector<Address> addresses_;
   std::atomic<std::size_t> draining_loops_{0};
   std::vector<std::unique_ptr<Worker>> workers_;
-  // Relaxed everywhere: a count, nothing is published through it.
+  // Relaxed everywhere: a counter, through which nothing is published.
   std::atomic<std::size_t> connections_{0};
   std::atomic<std::size_t> drained_{0};  // loops
 };

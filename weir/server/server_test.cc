@@ -1,4 +1,4 @@
-// Connections that come, stay silent and are too many: a real server on real sockets with small bounds.
+// Idle connections and connection limits: a real server on real sockets with small limits.
 #include "weir/server/server.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Never answers: a client of it is owed an answer for good.
+// Never answers, so its clients are always owed an answer.
 class SilentStore final : public Store {
  public:
   void charge(std::span<const Question>, Now, Answers&) override {}
@@ -35,7 +35,7 @@ class ServerTest : public testing::Test {
     thread_.join();
   }
 
-  // Two endpoints that speak RESP.
+  // Two RESP endpoints.
   void run(std::size_t endpoint_connections_max, std::size_t connections_max, Duration idle_timeout) {
     std::vector<Endpoint> endpoints(2);
     for (Endpoint& endpoint : endpoints) {
@@ -78,12 +78,12 @@ class ServerTest : public testing::Test {
     std::array<char, 7> pong;
     return say(socket, "PING\r\n") && recv(socket.fd(), pong.data(), pong.size(), MSG_WAITALL) == 7;
   }
-  // Waits until the server hangs up.
+  // Waits until the server closes the connection.
   static bool is_closed(const Socket& socket) {
     char byte = 0;
     return recv(socket.fd(), &byte, 1, 0) <= 0 && errno != EAGAIN;
   }
-  // Lets time pass, and the loop look at its deadlines.
+  // Advances the clock and lets the loop check its deadlines.
   void pass(Duration time) {
     clock_.advance(time);
     for (int turn = 0; turn < 2; ++turn) {
@@ -103,7 +103,7 @@ class ServerTest : public testing::Test {
   std::thread thread_;
 };
 
-TEST_F(ServerTest, AConnectionThatSendsNothingIsClosedAfterTheIdleTimeout) {
+TEST_F(ServerTest, ClosesASilentConnectionAfterTheIdleTimeout) {
   run(10, 10, 120s);
   const Socket silent = connect_and_ping();
   pass(120s);
@@ -114,31 +114,31 @@ TEST_F(ServerTest, AConnectionThatSendsNothingIsClosedAfterTheIdleTimeout) {
   EXPECT_TRUE(pings(other));
 }
 
-TEST_F(ServerTest, WithoutAnIdleTimeoutAConnectionMayBeSilentForGood) {
+TEST_F(ServerTest, NeverClosesASilentConnectionWithoutAnIdleTimeout) {
   run(10, 10, 0s);
   const Socket silent = connect_and_ping();
   pass(24h);
   EXPECT_TRUE(pings(silent));
 }
 
-TEST_F(ServerTest, WhoIsOwedAnAnswerIsNotIdle) {
+TEST_F(ServerTest, ConnectionThatIsOwedAnAnswerIsNotIdle) {
   run(1, 10, 120s);
   const Socket waiting = connect_and_ping();
   ASSERT_TRUE(say(waiting, "CL.THROTTLE k 1 1 1\r\nPING\r\n"));
-  ASSERT_TRUE(pings(connect_and_ping(1)));  // by then the question has been read
+  ASSERT_TRUE(pings(connect_and_ping(1)));  // after this the first request has been read
   pass(10min);
-  // The endpoint is full and nobody in it can make room: the newcomer is refused.
+  // The endpoint is full and no connection in it is idle: the new one is refused.
   EXPECT_TRUE(is_closed(connect()));
   EXPECT_EQ(server_->metrics()[0]->connections[static_cast<std::size_t>(Protocol::resp)].value(), 1u);
 }
 
-TEST_F(ServerTest, AFullListenerClosesTheConnectionThatIsIdleForTheLongestTime) {
+TEST_F(ServerTest, FullListenerClosesTheLongestIdleConnection) {
   run(2, 10, 0s);
   const Socket first = connect_and_ping();
   pass(1s);
   const Socket second = connect_and_ping();
   pass(1s);
-  ASSERT_TRUE(pings(first));  // at the edge nobody has to go
+  ASSERT_TRUE(pings(first));  // exactly at the limit none is closed
   pass(1s);
   const Socket third = connect_and_ping();
   EXPECT_TRUE(is_closed(second));
@@ -146,14 +146,14 @@ TEST_F(ServerTest, AFullListenerClosesTheConnectionThatIsIdleForTheLongestTime) 
   EXPECT_TRUE(pings(third));
 }
 
-TEST_F(ServerTest, ARequestOfOneThatHasJustComeIsNotLostToTheNextNewcomer) {
+TEST_F(ServerTest, DoesNotCloseANewConnectionForTheNextOne) {
   run(1, 10, 0s);
   const Socket first = connect_and_ping();
   EXPECT_TRUE(is_closed(connect()));
   EXPECT_TRUE(pings(first));
 }
 
-TEST_F(ServerTest, SilentConnectionsOnOnePortDoNotShutOutAnother) {
+TEST_F(ServerTest, SilentConnectionsOnOnePortDoNotLockOutAnother) {
   run(10, 3, 0s);
   const Socket lone = connect_and_ping(1);
   pass(1s);
@@ -161,11 +161,11 @@ TEST_F(ServerTest, SilentConnectionsOnOnePortDoNotShutOutAnother) {
   pass(1s);
   const Socket second = connect_and_ping();
   pass(1s);
-  const Socket newcomer = connect_and_ping(1);
+  const Socket next = connect_and_ping(1);
   EXPECT_TRUE(is_closed(first));
-  EXPECT_TRUE(pings(lone));  // longer idle, but where there is less of a crowd
+  EXPECT_TRUE(pings(lone));  // idle for longer, but its endpoint has fewer connections
   EXPECT_TRUE(pings(second));
-  EXPECT_TRUE(pings(newcomer));
+  EXPECT_TRUE(pings(next));
 }
 
 }  // namespace

@@ -14,33 +14,33 @@ constexpr bool is_letter_or_digit(unsigned c) noexcept {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Which bytes may stand where.
-enum Place : unsigned char { in_token = 1, in_value = 2, in_target = 4, in_host = 8 };
+// The character classes of bytes.
+enum CharClass : unsigned char { in_token = 1, in_value = 2, in_target = 4, in_host = 8 };
 
-constexpr std::array<unsigned char, 256> kPlaces = [] {
-  std::array<unsigned char, 256> places{};
+constexpr std::array<unsigned char, 256> kCharClasses = [] {
+  std::array<unsigned char, 256> classes{};
   for (unsigned c = 0; c < 256; ++c) {
     const auto one_of = [&](std::string_view set) { return set.find(static_cast<char>(c)) != set.npos; };
     const bool visible = c > 0x20 && c < 0x7F;
-    unsigned char place = 0;
-    if (is_letter_or_digit(c) || one_of("!#$%&'*+-.^_`|~")) place |= in_token;  // RFC 9110 §5.6.2
-    if (visible || c == ' ' || c == '\t' || c >= 0x80) place |= in_value;       // RFC 9110 §5.5
-    // Wider than RFC 3986 by what browsers send unescaped in a query; no fragment, nothing that ends a quotation.
-    if (visible && !one_of("#\"<>\\")) place |= in_target;
-    if (is_letter_or_digit(c) || one_of("-._~!$&'()*+,;=:[]%")) place |= in_host;  // RFC 3986 §3.2.2
-    places[c] = place;
+    unsigned char allowed = 0;
+    if (is_letter_or_digit(c) || one_of("!#$%&'*+-.^_`|~")) allowed |= in_token;  // RFC 9110 §5.6.2
+    if (visible || c == ' ' || c == '\t' || c >= 0x80) allowed |= in_value;       // RFC 9110 §5.5
+    // Also accepts what browsers send unescaped in a query (beyond RFC 3986); no fragment, no quotes or angle brackets.
+    if (visible && !one_of("#\"<>\\")) allowed |= in_target;
+    if (is_letter_or_digit(c) || one_of("-._~!$&'()*+,;=:[]%")) allowed |= in_host;  // RFC 3986 §3.2.2
+    classes[c] = allowed;
   }
-  return places;
+  return classes;
 }();
 
-// Nearly always true, so it looks at all bytes without a branch for each.
-constexpr bool all_are(std::string_view text, Place place) noexcept {
-  unsigned in_all = place;
-  for (const char c : text) in_all &= kPlaces[static_cast<unsigned char>(c)];
+// Nearly always true, so it checks all bytes without a branch per byte.
+constexpr bool all_are(std::string_view text, CharClass allowed) noexcept {
+  unsigned in_all = allowed;
+  for (const char c : text) in_all &= kCharClasses[static_cast<unsigned char>(c)];
   return in_all != 0;
 }
 
-// all_are(text, in_value), as comparisons that the compiler does for many bytes at once: values are most of a head.
+// The same as all_are(text, in_value), written so that the compiler vectorizes it: values are most of a head.
 constexpr bool is_value(std::string_view text) noexcept {
   unsigned char bad = 0;
   for (const char c : text) {
@@ -58,7 +58,7 @@ static_assert([] {
   return true;
 }());
 
-// The part before `mark`, which leaves `text` with what is behind it.
+// Returns the part before `mark` and removes it, with the mark, from `text`.
 constexpr std::string_view take_until(std::string_view& text, char mark) noexcept {
   const std::size_t end = std::min(text.find(mark), text.size());
   const std::string_view part = text.substr(0, end);
@@ -81,7 +81,7 @@ Line take_line(std::string_view bytes, std::size_t from) noexcept {
   return {text.substr(0, text.size() - 1), true, {}};
 }
 
-// What the fields that frame a message said, until the head is whole.
+// The framing fields seen so far.
 struct FramingFields {
   bool has_length = false;
   bool has_encoding = false;
@@ -119,7 +119,7 @@ HttpProblem FramingFields::read(HttpHeader header) noexcept {
       if (!same_word(header.name, "transfer-encoding")) return {};
       if (has_encoding) return {400, "Transfer-Encoding is given twice"};
       has_encoding = true;
-      if (!same_word(header.value, "chunked")) return {501, "the only Transfer-Encoding understood here is chunked"};
+      if (!same_word(header.value, "chunked")) return {501, "the only supported Transfer-Encoding is chunked"};
       return {};
     default:
       return {};
@@ -127,7 +127,7 @@ HttpProblem FramingFields::read(HttpHeader header) noexcept {
 }
 
 HttpProblem FramingFields::decide(HttpFraming& framing) const noexcept {
-  if (has_length && has_encoding) return {400, "Content-Length and Transfer-Encoding exclude each other"};
+  if (has_length && has_encoding) return {400, "Content-Length and Transfer-Encoding must not be combined"};
   if (has_encoding && !framing.http11) return {400, "HTTP/1.0 has no Transfer-Encoding"};
   framing.keep_alive = !close && (framing.http11 || keep_alive);
   framing.length = length;
@@ -146,9 +146,9 @@ HttpProblem split_field(std::string_view line, HttpHeader& header) noexcept {
   return {};
 }
 
-// The fields and the blank line behind them. `each` sees a header and may object.
+// Parses the fields and the blank line after them. `each` sees every header and may refuse it.
 template <class Each>
-HeadStep parse_fields(std::string_view bytes, std::size_t from, HttpHeaders& headers, Each each) {
+HeadResult parse_fields(std::string_view bytes, std::size_t from, HttpHeaders& headers, Each each) {
   const bool cut = bytes.size() >= bounds::http_head_bytes_max;
   bytes = bytes.substr(0, bounds::http_head_bytes_max);
   headers.clear();
@@ -168,8 +168,8 @@ HeadStep parse_fields(std::string_view bytes, std::size_t from, HttpHeaders& hea
   return {};
 }
 
-// The first line of a message, or why there is none. Too long is told before anything else, so that a line in pieces
-// gets the same answer as a whole one.
+// Returns the first line of a message, or why there is none. Checks the length first, so that a line in pieces gets the
+// same answer as a whole one.
 Line take_first_line(std::string_view bytes, std::size_t from, HttpProblem too_long) noexcept {
   const Line line = take_line(bytes.substr(0, from + bounds::http_request_line_bytes_max + 2), from);
   if (!line.complete && bytes.size() >= from + bounds::http_request_line_bytes_max + 2) return {{}, true, too_long};
@@ -217,7 +217,7 @@ HttpProblem parse_request_line(std::string_view line, RequestHead& out) noexcept
   out.target = take_until(line, ' ');
   if (out.method.empty() || !all_are(out.method, in_token)) return {400, "the request's method is not a token"};
   if (!parse_version(line, out.framing.http11)) {
-    if (looks_like_a_version(line)) return {505, "only HTTP/1.1 and HTTP/1.0 are understood here"};
+    if (looks_like_a_version(line)) return {505, "only HTTP/1.1 and HTTP/1.0 are supported"};
     return {400, "the request line is not a method, a target and a version with one space between them"};
   }
   return split_target(out);
@@ -253,7 +253,7 @@ struct RequestFields {
   }
 
   HttpProblem expect(std::string_view value) noexcept {
-    if (!same_word(value, "100-continue")) return {417, "the only expectation understood here is 100-continue"};
+    if (!same_word(value, "100-continue")) return {417, "the only supported expectation is 100-continue"};
     out.expects_continue = true;
     return {};
   }
@@ -268,7 +268,7 @@ const HttpHeader* HttpHeaders::find(std::string_view name) const noexcept {
   return nullptr;
 }
 
-HeadStep parse_request_head(std::string_view bytes, RequestHead& out) {
+HeadResult parse_request_head(std::string_view bytes, RequestHead& out) {
   if (bytes.empty()) return {};
   // What does not even begin like a request (a TLS hello, say) is answered before there is a line.
   if (bytes[0] != '\r' && !all_are(bytes.substr(0, 1), in_token)) return {0, {400, "this is not an HTTP request"}};
@@ -281,7 +281,7 @@ HeadStep parse_request_head(std::string_view bytes, RequestHead& out) {
   if (const HttpProblem problem = parse_request_line(line.text, out)) return {0, problem};
 
   RequestFields fields{out, {}, false};
-  const HeadStep step = parse_fields(bytes, start + line.text.size() + 2, out.headers, std::ref(fields));
+  const HeadResult step = parse_fields(bytes, start + line.text.size() + 2, out.headers, std::ref(fields));
   if (step.size == 0) return step;
   if (const HttpProblem problem = fields.framing.decide(out.framing)) return {0, problem};
   if (out.framing.http11 && !fields.has_host) return {0, {400, "the request has no Host"}};
@@ -295,7 +295,7 @@ bool is_begun_request(std::string_view bytes) noexcept {
   return !std::string_view("\r\n").starts_with(bytes);
 }
 
-HeadStep parse_response_head(std::string_view bytes, bool to_head, ResponseHead& out) {
+HeadResult parse_response_head(std::string_view bytes, bool to_head, ResponseHead& out) {
   const Line line = take_first_line(bytes, 0, {502, "the status line is longer than 63 KiB"});
   if (!line.complete || line.problem) return {0, line.problem};
   out.framing = {};
@@ -310,7 +310,7 @@ HeadStep parse_response_head(std::string_view bytes, bool to_head, ResponseHead&
 
   FramingFields fields;
   const auto each = [&](HttpHeader header) { return fields.read(header); };
-  const HeadStep step = parse_fields(bytes, line.text.size() + 2, out.headers, each);
+  const HeadResult step = parse_fields(bytes, line.text.size() + 2, out.headers, each);
   if (step.size == 0) return step;
   if (const HttpProblem problem = fields.decide(out.framing)) return {0, problem};
   // RFC 9112 §6.3: which responses have content, and when its end is the connection's.

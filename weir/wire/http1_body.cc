@@ -6,7 +6,7 @@
 namespace weir {
 namespace {
 
-constexpr HttpProblem kTooLarge{413, "the content is larger than this server takes"};
+constexpr HttpProblem kTooLarge{413, "the content is larger than the server accepts"};
 
 struct ChunkLine {
   std::string_view text;  // without its CRLF
@@ -38,45 +38,45 @@ HttpBody::HttpBody(const HttpFraming& framing, std::uint64_t bytes_max) noexcept
     case HttpContent::none:
       break;
     case HttpContent::length:
-      if (left_ > 0) state_ = State::length;
+      if (left_ > 0) state_ = BodyState::length;
       break;
     case HttpContent::chunked:
-      state_ = State::chunk_size;
+      state_ = BodyState::chunk_size;
       break;
     case HttpContent::until_close:
-      state_ = State::until_close;
+      state_ = BodyState::until_close;
       break;
   }
 }
 
-HttpBody::Step HttpBody::next(std::string_view bytes) noexcept {
+HttpBody::BodyPiece HttpBody::next(std::string_view bytes) noexcept {
   switch (state_) {
-    case State::done:
+    case BodyState::done:
       return {};
-    case State::length:
+    case BodyState::length:
       if (left_ > bytes_left_) return {0, {}, kTooLarge};
-      return take(bytes, State::done);
-    case State::chunk:
-      return take(bytes, State::chunk_end);
-    case State::until_close:
+      return take(bytes, BodyState::done);
+    case BodyState::chunk:
+      return take(bytes, BodyState::chunk_end);
+    case BodyState::until_close:
       if (bytes.size() > bytes_left_) return {0, {}, kTooLarge};
       bytes_left_ -= bytes.size();
       return {bytes.size(), bytes, {}};
-    case State::chunk_size:
+    case BodyState::chunk_size:
       return read_chunk_size(bytes);
-    case State::chunk_end:
+    case BodyState::chunk_end:
       if (!std::string_view("\r\n").starts_with(bytes.substr(0, 2)))
-        return {0, {}, {400, "a chunk has no CRLF behind it"}};
+        return {0, {}, {400, "a chunk does not end with CRLF"}};
       if (bytes.size() < 2) return {};
-      state_ = State::chunk_size;
+      state_ = BodyState::chunk_size;
       return {2, {}, {}};
-    case State::trailer:
+    case BodyState::trailer:
       return read_trailer(bytes);
   }
   return {};
 }
 
-HttpBody::Step HttpBody::take(std::string_view bytes, State then) noexcept {
+HttpBody::BodyPiece HttpBody::take(std::string_view bytes, BodyState then) noexcept {
   const std::string_view piece =
       bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size())));
   left_ -= piece.size();
@@ -84,7 +84,7 @@ HttpBody::Step HttpBody::take(std::string_view bytes, State then) noexcept {
   return {piece.size(), piece, {}};
 }
 
-HttpBody::Step HttpBody::read_chunk_size(std::string_view bytes) noexcept {
+HttpBody::BodyPiece HttpBody::read_chunk_size(std::string_view bytes) noexcept {
   const ChunkLine line = take_line(bytes);
   if (!line.complete || line.problem) return {0, {}, line.problem};
   std::uint64_t size = 0;
@@ -101,15 +101,15 @@ HttpBody::Step HttpBody::read_chunk_size(std::string_view bytes) noexcept {
   if (size > bytes_left_) return {0, {}, kTooLarge};
   bytes_left_ -= size;
   left_ = size;
-  state_ = size == 0 ? State::trailer : State::chunk;
+  state_ = size == 0 ? BodyState::trailer : BodyState::chunk;
   return {line.text.size() + 2, {}, {}};
 }
 
-HttpBody::Step HttpBody::read_trailer(std::string_view bytes) noexcept {
+HttpBody::BodyPiece HttpBody::read_trailer(std::string_view bytes) noexcept {
   const ChunkLine line = take_line(bytes);
   if (!line.complete || line.problem) return {0, {}, line.problem};
   if (line.text.empty()) {
-    state_ = State::done;
+    state_ = BodyState::done;
     return {2, {}, {}};
   }
   const std::size_t colon = line.text.find(':');

@@ -1,5 +1,5 @@
 // The content of an HTTP/1 message, piece by piece: by length, in chunks (RFC 9112 §7.1), or until the peer closes.
-// Pieces are views into the bytes given, so a relay copies nothing.
+// Pieces are views into the input.
 #pragma once
 
 #include <cstddef>
@@ -12,35 +12,35 @@ namespace weir {
 
 class HttpBody {
  public:
-  // Without content: done.
+  // No content: done() is true.
   HttpBody() = default;
-  // Content beyond `bytes_max` is a problem with status 413.
+  // Content larger than `bytes_max` is a problem with status 413.
   HttpBody(const HttpFraming& framing, std::uint64_t bytes_max) noexcept;
 
-  struct Step {
+  struct BodyPiece {
     std::size_t consumed = 0;
-    std::string_view content;  // a piece of it; may be empty while something was consumed
+    std::string_view content;  // may be empty although bytes were consumed
     HttpProblem problem;
   };
-  // One step; call again with what is left until done() or until nothing is consumed. What is not consumed is to be
-  // given again with more behind it; it is never more than a line of bounds::http_chunk_line_bytes_max.
-  Step next(std::string_view bytes) noexcept;
+  // Reads one piece. Call it again with the rest until done() or nothing is consumed. Pass unconsumed bytes again with
+  // more after them; they are never more than a line of bounds::http_chunk_line_bytes_max.
+  BodyPiece next(std::string_view bytes) noexcept;
 
-  bool done() const noexcept { return state_ == State::done; }
-  // The peer closed: was that the end of the content, or is something missing?
-  bool complete_at_close() const noexcept { return done() || state_ == State::until_close; }
+  bool done() const noexcept { return state_ == BodyState::done; }
+  // Returns whether the content is complete if the peer closes now.
+  bool complete_at_close() const noexcept { return done() || state_ == BodyState::until_close; }
 
  private:
-  enum class State : unsigned char { done, length, until_close, chunk_size, chunk, chunk_end, trailer };
+  enum class BodyState : unsigned char { done, length, until_close, chunk_size, chunk, chunk_end, trailer };
 
-  Step take(std::string_view bytes, State then) noexcept;
-  Step read_chunk_size(std::string_view bytes) noexcept;
-  Step read_trailer(std::string_view bytes) noexcept;
+  BodyPiece take(std::string_view bytes, BodyState then) noexcept;
+  BodyPiece read_chunk_size(std::string_view bytes) noexcept;
+  BodyPiece read_trailer(std::string_view bytes) noexcept;
 
-  State state_ = State::done;
-  std::uint32_t spare_ = 0;       // what extensions and trailers may still take
-  std::uint64_t left_ = 0;        // of the length, or of the chunk
-  std::uint64_t bytes_left_ = 0;  // until the bound
+  BodyState state_ = BodyState::done;
+  std::uint32_t spare_ = 0;       // bytes left for extensions and trailers
+  std::uint64_t left_ = 0;        // bytes left of the length or of the chunk
+  std::uint64_t bytes_left_ = 0;  // bytes left until bytes_max
 };
 
 }  // namespace weir

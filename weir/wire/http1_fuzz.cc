@@ -1,5 +1,5 @@
-// Any bytes as requests and as responses: no crash, no read past the end, and the same messages and the same problem
-// however the bytes are split.
+// Any bytes as requests and as responses: no crash, no read past the end, and the same messages and problem however the
+// bytes are split.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// Small enough that the fuzzer reaches it.
+// Small enough for the fuzzer to reach.
 constexpr std::size_t kContentMax = 64;
 
 void tell(const weir::HttpHeaders& headers, std::string& seen) {
@@ -20,7 +20,7 @@ void tell(const weir::HttpHeaders& headers, std::string& seen) {
     seen.append(header.name).append("=").append(header.value).append(";");
 }
 
-// Everything that was read, in words. A fresh block per call, so that a kept view is seen by the sanitizer.
+// Returns everything that was read, as text. Uses a new block per call, so that the sanitizer detects stale views.
 std::string requests(std::string_view bytes, std::size_t piece) {
   weir::RequestHead head;
   weir::RequestReader reader(head, kContentMax);

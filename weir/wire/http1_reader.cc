@@ -6,7 +6,7 @@
 
 namespace weir {
 
-RequestReader::Step RequestReader::next(std::string_view bytes) {
+RequestReader::ReadResult RequestReader::next(std::string_view bytes) {
   return gathering_ ? gather(bytes, 0) : read_head(bytes);
 }
 
@@ -16,14 +16,14 @@ void RequestReader::forget() noexcept {
   gathered_ = {};
 }
 
-RequestReader::Step RequestReader::fail(HttpProblem problem) noexcept {
+RequestReader::ReadResult RequestReader::fail(HttpProblem problem) noexcept {
   problem_ = problem;
   return {Event::problem, 0};
 }
 
-RequestReader::Step RequestReader::read_head(std::string_view bytes) {
-  // Parsing starts over when a line has come, of which there are about a hundred, and when a bound is reached: a peer
-  // that sends single bytes costs no more than their search.
+RequestReader::ReadResult RequestReader::read_head(std::string_view bytes) {
+  // Parses again only when a line is complete, of which there are about a hundred, or a limit is reached: a peer that
+  // sends single bytes costs no more than the search for line ends.
   const std::size_t start = bytes.starts_with("\r\n") ? 2 : 0;
   const auto line = [&] { return bytes.find('\n', std::max(searched_, start)) != bytes.npos; };
   const bool long_line = !has_line_ && bytes.size() >= start + bounds::http_request_line_bytes_max + 2;
@@ -31,7 +31,7 @@ RequestReader::Step RequestReader::read_head(std::string_view bytes) {
     searched_ = bytes.size();
     return {};
   }
-  const HeadStep step = parse_request_head(bytes, head_);
+  const HeadResult step = parse_request_head(bytes, head_);
   if (step.problem) return fail(step.problem);
   if (step.size == 0) {
     has_line_ = has_line_ || line();
@@ -47,7 +47,7 @@ RequestReader::Step RequestReader::read_head(std::string_view bytes) {
     return {Event::request, step.size};
   }
   if (framing.content == HttpContent::length) {
-    if (framing.length > content_bytes_max_) return fail({413, "the content is larger than this server takes"});
+    if (framing.length > content_bytes_max_) return fail({413, "the content is larger than the server accepts"});
     const auto length = static_cast<std::size_t>(framing.length);
     if (!head_.expects_continue && bytes.size() - step.size >= length) {
       content_ = bytes.substr(step.size, length);
@@ -62,25 +62,25 @@ RequestReader::Step RequestReader::read_head(std::string_view bytes) {
   return gather(bytes, step.size);
 }
 
-RequestReader::Step RequestReader::gather(std::string_view bytes, std::size_t used) {
+RequestReader::ReadResult RequestReader::gather(std::string_view bytes, std::size_t used) {
   while (!body_.done()) {
-    const HttpBody::Step step = body_.next(bytes.substr(used));
+    const HttpBody::BodyPiece step = body_.next(bytes.substr(used));
     if (step.problem) return fail(step.problem);
     if (step.consumed == 0) return {Event::more, used};
     gathered_ += step.content;
     used += step.consumed;
   }
   gathering_ = false;
-  const HeadStep again = parse_request_head(head_text_, head_);
+  const HeadResult again = parse_request_head(head_text_, head_);
   WEIR_ASSERT(again.size == head_text_.size());
   content_ = gathered_;
   return {Event::request, used};
 }
 
-ResponseReader::Step ResponseReader::next(std::string_view bytes) {
+ResponseReader::ReadResult ResponseReader::next(std::string_view bytes) {
   std::size_t used = 0;
   while (!in_content_) {
-    const HeadStep step = parse_response_head(bytes.substr(used), to_head_, head_);
+    const HeadResult step = parse_response_head(bytes.substr(used), to_head_, head_);
     problem_ = step.problem;
     if (step.problem) return {Event::problem, used};
     if (step.size == 0) return {Event::more, used};
@@ -88,12 +88,12 @@ ResponseReader::Step ResponseReader::next(std::string_view bytes) {
     used += step.size;
     if (head_.status < 200 && head_.status != 101) continue;
     in_content_ = true;
-    head_text_ = text;  // and the views with it
+    head_text_ = text;  // and the views that point into it
     (void)parse_response_head(head_text_, to_head_, head_);
     body_ = HttpBody(head_.framing, content_bytes_max_);
   }
   while (!body_.done()) {
-    const HttpBody::Step step = body_.next(bytes.substr(used));
+    const HttpBody::BodyPiece step = body_.next(bytes.substr(used));
     problem_ = step.problem;
     if (step.problem) return {Event::problem, used};
     if (step.consumed == 0) return {Event::more, used};
@@ -105,7 +105,7 @@ ResponseReader::Step ResponseReader::next(std::string_view bytes) {
 
 ResponseReader::Event ResponseReader::close() noexcept {
   if (in_content_ && body_.complete_at_close()) return Event::response;
-  problem_ = {502, "the connection ended before the response did"};
+  problem_ = {502, "the connection ended before the response was complete"};
   return Event::problem;
 }
 

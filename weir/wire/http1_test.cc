@@ -17,7 +17,7 @@ namespace {
 using namespace std::literals;
 
 struct Parsed {
-  HeadStep step;
+  HeadResult step;
   std::unique_ptr<RequestHead> head = std::make_unique<RequestHead>();
 };
 
@@ -27,7 +27,7 @@ Parsed parse(std::string_view bytes) {
   return parsed;
 }
 
-TEST(HttpHead, TellsWhatARequestSays) {
+TEST(HttpHead, ParsesARequest) {
   const std::string text =
       "POST /v1/check?explain=true HTTP/1.1\r\nHost: example.com:8080\r\ncontent-TYPE:\tapplication/json \r\n"
       "Content-Length: 12\r\nAccept: */*\r\nX-Empty:\r\n\r\n{\"rest\": 1}\n";
@@ -49,7 +49,7 @@ TEST(HttpHead, TellsWhatARequestSays) {
   EXPECT_EQ(parsed.head->headers.find("x-none"), nullptr);
 }
 
-TEST(HttpHead, UnderstandsEveryFormOfTarget) {
+TEST(HttpHead, ParsesEveryFormOfTarget) {
   const auto path = [](std::string_view line) {
     const std::string text = std::string(line) + " HTTP/1.1\r\nHost: h\r\n\r\n";
     const Parsed parsed = parse(text);
@@ -62,7 +62,7 @@ TEST(HttpHead, UnderstandsEveryFormOfTarget) {
   EXPECT_EQ(path("OPTIONS *"), "*|");
 }
 
-TEST(HttpHead, KnowsWhenTheConnectionStays) {
+TEST(HttpHead, DecidesWhetherTheConnectionIsKeptAlive) {
   const auto stays = [](std::string_view version, std::string_view fields) {
     const std::string text = "GET / " + std::string(version) + "\r\nHost: h\r\n" + std::string(fields) + "\r\n";
     const Parsed parsed = parse(text);
@@ -78,7 +78,7 @@ TEST(HttpHead, KnowsWhenTheConnectionStays) {
   EXPECT_FALSE(stays("HTTP/1.0", "Connection: keep-alive, close\r\n"));
 }
 
-TEST(HttpHead, ExpectsContinueOnlyWhereThereIsSomethingToContinue) {
+TEST(HttpHead, ExpectsContinueOnlyIfThereIsContent) {
   const auto expects = [](std::string_view version, std::string_view fields) {
     const std::string text =
         "POST / " + std::string(version) + "\r\nHost: h\r\nExpect: 100-Continue\r\n" + std::string(fields) + "\r\n";
@@ -100,7 +100,7 @@ struct Refusal {
 constexpr std::string_view kLineSentence =
     "the request line is not a method, a target and a version with one space between them";
 
-TEST(HttpHead, RefusesWhatTwoReadersCouldReadDifferently) {
+TEST(HttpHead, RefusesAmbiguousRequests) {
   const std::vector<Refusal> refusals = {
       {"GET /\r\n", 400, kLineSentence},  // HTTP/0.9
       {"GET / HTTP/1.1\nHost: h\r\n\r\n", 400, "a line ends with LF alone; lines end with CRLF"},
@@ -125,19 +125,18 @@ TEST(HttpHead, RefusesWhatTwoReadersCouldReadDifferently) {
       {"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 0x1\r\n\r\n", 400, "Content-Length is not a whole number"},
       {"GET / HTTP/1.1\r\nHost: h\r\nContent-Length:\r\n\r\n", 400, "Content-Length is not a whole number"},
       {"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400,
-       "Content-Length and Transfer-Encoding exclude each other"},
+       "Content-Length and Transfer-Encoding must not be combined"},
       {"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "HTTP/1.0 has no Transfer-Encoding"},
       {"GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501,
-       "the only Transfer-Encoding understood here is chunked"},
+       "the only supported Transfer-Encoding is chunked"},
       {"GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked\r\n\r\n", 501,
-       "the only Transfer-Encoding understood here is chunked"},
+       "the only supported Transfer-Encoding is chunked"},
       {"GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 400,
        "Transfer-Encoding is given twice"},
-      {"GET / HTTP/1.1\r\nHost: h\r\nExpect: the-worst\r\n\r\n", 417,
-       "the only expectation understood here is 100-continue"},
-      {"GET / HTTP/2.0\r\nHost: h\r\n\r\n", 505, "only HTTP/1.1 and HTTP/1.0 are understood here"},
-      {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "only HTTP/1.1 and HTTP/1.0 are understood here"},
-      {"GET / HTTP/1.2\r\nHost: h\r\n\r\n", 505, "only HTTP/1.1 and HTTP/1.0 are understood here"},
+      {"GET / HTTP/1.1\r\nHost: h\r\nExpect: the-worst\r\n\r\n", 417, "the only supported expectation is 100-continue"},
+      {"GET / HTTP/2.0\r\nHost: h\r\n\r\n", 505, "only HTTP/1.1 and HTTP/1.0 are supported"},
+      {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "only HTTP/1.1 and HTTP/1.0 are supported"},
+      {"GET / HTTP/1.2\r\nHost: h\r\n\r\n", 505, "only HTTP/1.1 and HTTP/1.0 are supported"},
       {"GET / http/1.1\r\nHost: h\r\n\r\n", 400, kLineSentence},
       {"GET  / HTTP/1.1\r\nHost: h\r\n\r\n", 400, kLineSentence},
       {"GET /  HTTP/1.1\r\nHost: h\r\n\r\n", 400, kLineSentence},
@@ -169,13 +168,13 @@ TEST(HttpHead, SkipsOneEmptyLineBeforeARequest) {
   EXPECT_EQ(parse("\r\nGET / HTTP/1.0\r\n\r\n").step.size, 20u);
 }
 
-TEST(HttpHead, TakesALengthThatDoesNotFitForTheLargest) {
+TEST(HttpHead, ClampsALengthThatDoesNotFit) {
   const Parsed parsed = parse("GET / HTTP/1.0\r\nContent-Length: 99999999999999999999999\r\n\r\n");
   EXPECT_GT(parsed.step.size, 0u);
   EXPECT_EQ(parsed.head->framing.length, UINT64_MAX);
 }
 
-TEST(HttpHead, BoundsTheRequestLine) {
+TEST(HttpHead, LimitsTheRequestLine) {
   const auto line = [](std::size_t size) {
     std::string text = "GET /";
     return text.append(size - text.size() - 9, 'a') + " HTTP/1.0\r\n\r\n";
@@ -186,7 +185,7 @@ TEST(HttpHead, BoundsTheRequestLine) {
   EXPECT_EQ(parse(std::string(bounds::http_request_line_bytes_max + 2, 'a')).step.problem.status, 431);
 }
 
-TEST(HttpHead, BoundsTheHead) {
+TEST(HttpHead, LimitsTheHead) {
   const auto head = [](std::size_t size) {
     std::string text = "GET / HTTP/1.0\r\nA: ";
     return text.append(size - text.size() - 4, 'a') + "\r\n\r\n";
@@ -195,17 +194,17 @@ TEST(HttpHead, BoundsTheHead) {
   EXPECT_EQ(parse(head(bounds::http_head_bytes_max + 1)).step.problem.status, 431);
 }
 
-TEST(HttpHead, BoundsTheNumberOfHeaders) {
+TEST(HttpHead, LimitsTheNumberOfHeaders) {
   std::string text = "GET / HTTP/1.0\r\n";
   for (std::size_t i = 0; i < bounds::http_headers_max; ++i) text += "A: b\r\n";
   EXPECT_GT(parse(text + "\r\n").step.size, 0u);
   EXPECT_EQ(parse(text + "A: b\r\n\r\n").step.problem.status, 431);
 }
 
-TEST(HttpResponseHead, KnowsHowTheContentEnds) {
+TEST(HttpResponseHead, DeterminesHowTheContentEnds) {
   const auto content = [](std::string_view text, bool to_head = false) {
     ResponseHead head;
-    const HeadStep step = parse_response_head(text, to_head, head);
+    const HeadResult step = parse_response_head(text, to_head, head);
     EXPECT_EQ(step.size, text.size());
     return head.framing.content;
   };
@@ -238,7 +237,7 @@ Decoded decode(std::string_view bytes, HttpContent content, std::uint64_t length
   Decoded decoded;
   for (std::size_t end = std::min(piece, bytes.size());; end = std::min(end + piece, bytes.size())) {
     for (;;) {
-      const HttpBody::Step step = body.next(bytes.substr(decoded.used, end - decoded.used));
+      const HttpBody::BodyPiece step = body.next(bytes.substr(decoded.used, end - decoded.used));
       decoded.status = step.problem.status;
       if (step.problem) return decoded;
       if (step.consumed == 0) break;
@@ -250,7 +249,7 @@ Decoded decode(std::string_view bytes, HttpContent content, std::uint64_t length
   }
 }
 
-TEST(HttpBody, PutsChunksTogetherHoweverTheyAreSplit) {
+TEST(HttpBody, JoinsChunksHoweverTheyAreSplit) {
   const std::string text = "4\r\nwiki\r\n00A;name=value\r\n0123456789\r\n0\r\nTrailer: yes\r\n\r\nnext";
   for (std::size_t piece = 1; piece <= text.size(); ++piece) {
     const Decoded decoded = decode(text, HttpContent::chunked, 0, 14, piece);
@@ -272,7 +271,7 @@ TEST(HttpBody, RefusesMalformedChunks) {
   EXPECT_EQ(decode("ffffffffffffffff\r\n", HttpContent::chunked, 0, 100, 100).status, 413);
 }
 
-TEST(HttpBody, BoundsChunkLinesExtensionsAndTrailers) {
+TEST(HttpBody, LimitsChunkLinesExtensionsAndTrailers) {
   const auto status = [](const std::string& text) {
     return decode(text, HttpContent::chunked, 0, 1 << 20, text.size()).status;
   };
@@ -294,7 +293,7 @@ TEST(HttpBody, BoundsChunkLinesExtensionsAndTrailers) {
   EXPECT_EQ(status("0\r\n" + trailers + "a:b\r\n\r\n"), 400);
 }
 
-TEST(HttpBody, CountsALengthAndKnowsItsBound) {
+TEST(HttpBody, EnforcesTheContentLimit) {
   EXPECT_EQ(decode("abcdef", HttpContent::length, 4, 4, 3).content, "abcd");
   EXPECT_EQ(decode("abcdef", HttpContent::length, 5, 4, 3).status, 413);
   EXPECT_TRUE(decode("abcdef", HttpContent::length, 0, 4, 3).done);
@@ -302,7 +301,7 @@ TEST(HttpBody, CountsALengthAndKnowsItsBound) {
   EXPECT_EQ(decode("abcde", HttpContent::until_close, 0, 4, 3).status, 413);
 }
 
-TEST(RequestReader, GivesTheSameRequestsHoweverTheyAreSplit) {
+TEST(RequestReader, ReadsTheSameRequestsHoweverTheyAreSplit) {
   const std::string text =
       "GET /a HTTP/1.1\r\nHost: h\r\n\r\nPOST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nxyz"
       "\r\nPOST /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n2\r\nyz\r\n0\r\n\r\n"
@@ -314,8 +313,8 @@ TEST(RequestReader, GivesTheSameRequestsHoweverTheyAreSplit) {
     std::size_t used = 0;
     for (std::size_t end = std::min(piece, text.size());; end = std::min(end + piece, text.size())) {
       for (;;) {
-        const std::string bytes = text.substr(used, end - used);  // at another place each time
-        const RequestReader::Step step = reader.next(bytes);
+        const std::string bytes = text.substr(used, end - used);  // at a different address each time
+        const RequestReader::ReadResult step = reader.next(bytes);
         used += step.consumed;
         ASSERT_NE(step.event, RequestReader::Event::problem);
         if (step.event == RequestReader::Event::more) break;
@@ -333,7 +332,7 @@ TEST(RequestReader, GivesTheSameRequestsHoweverTheyAreSplit) {
   }
 }
 
-TEST(RequestReader, RefusesContentBeyondItsBoundBeforeItComes) {
+TEST(RequestReader, RefusesTooMuchContentBeforeItArrives) {
   RequestHead head;
   RequestReader reader(head, 10);
   EXPECT_EQ(reader.next("POST / HTTP/1.0\r\nContent-Length: 11\r\n\r\n").event, RequestReader::Event::problem);
@@ -349,7 +348,7 @@ TEST(ResponseReader, ReadsWhatTheWriterWrites) {
   for (std::size_t cut = 0; cut <= text.size(); ++cut) {
     ResponseReader reader;
     const std::string first = text.substr(0, cut);
-    ResponseReader::Step step = reader.next(first);
+    ResponseReader::ReadResult step = reader.next(first);
     if (step.event == ResponseReader::Event::more) step = reader.next(text.substr(step.consumed));
     ASSERT_EQ(step.event, ResponseReader::Event::response) << cut;
     EXPECT_EQ(reader.head().status, 429);
@@ -358,7 +357,7 @@ TEST(ResponseReader, ReadsWhatTheWriterWrites) {
   }
 }
 
-TEST(ResponseReader, SkipsInterimResponsesAndKnowsTheEndOfTheConnection) {
+TEST(ResponseReader, SkipsInterimResponsesAndHandlesAClosedConnection) {
   ResponseReader reader;
   const std::string_view text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 200 OK\r\n\r\nall of it";
   EXPECT_EQ(reader.next(text).event, ResponseReader::Event::more);
@@ -370,7 +369,7 @@ TEST(ResponseReader, SkipsInterimResponsesAndKnowsTheEndOfTheConnection) {
   EXPECT_EQ(reader.close(), ResponseReader::Event::problem);
 }
 
-TEST(HttpWrite, LeavesTheContentOutForHeadAndNothingFor204) {
+TEST(HttpWrite, OmitsTheContentForHeadAnd204) {
   std::string text;
   write_response({200, "text/plain", "", "ok", true, false}, text);
   EXPECT_EQ(text, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\n");
@@ -379,7 +378,7 @@ TEST(HttpWrite, LeavesTheContentOutForHeadAndNothingFor204) {
   EXPECT_EQ(text, "HTTP/1.1 204 No Content\r\nAllow: GET\r\nConnection: keep-alive\r\n\r\n");
 }
 
-TEST(HttpWrite, WritesDatesAsRfc9110Does) {
+TEST(HttpWrite, WritesDatesInTheFormatOfRfc9110) {
   const auto date = [](std::int64_t seconds) {
     std::string text;
     write_date_field(std::chrono::sys_seconds{std::chrono::seconds{seconds}}, text);

@@ -60,7 +60,7 @@ void write_date_field(std::chrono::sys_seconds when, std::string& out) {
   const auto day = std::chrono::floor<std::chrono::days>(when);
   const std::chrono::year_month_day date{day};
   const std::chrono::hh_mm_ss time{when - day};
-  // The leading 1 keeps the zeros in front; it becomes what stands before the number.
+  // The leading 1 keeps leading zeros; `before` then replaces it.
   const auto two_digits = [&](char before, std::int64_t number) {
     const std::size_t place = out.size();
     append_integer(100 + number, out);
@@ -80,7 +80,7 @@ void write_date_field(std::chrono::sys_seconds when, std::string& out) {
 
 void write_response(const HttpResponse& response, std::string& out) {
   TextWriter writer(out);
-  // JSON ends with a newline, so that a terminal's prompt starts on a line of its own.
+  // JSON ends with a newline, so that a terminal's prompt starts on its own line.
   const bool newline = !response.content.empty() && response.content_type.ends_with("json");
   const std::size_t content_bytes = response.content.size() + (newline ? 1 : 0);
   writer.expect(response.fields.size() + content_bytes);
@@ -105,7 +105,7 @@ void write_request(const HttpRequest& request, std::string& out) {
   out.append(request.method).append(1, ' ').append(request.target).append(" HTTP/1.1\r\n");
   write_field("Host", request.host, out);
   if (!request.content_type.empty()) write_field("Content-Type", request.content_type, out);
-  // A method that usually has content says so even when there is none (RFC 9110 §8.6).
+  // A method that usually has content sends the length even if it is 0 (RFC 9110 §8.6).
   if (!request.content.empty() || request.method == "POST" || request.method == "PUT") {
     out += "Content-Length: ";
     append_integer(static_cast<std::int64_t>(request.content.size()), out);

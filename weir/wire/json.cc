@@ -68,7 +68,7 @@ Error broken(std::size_t offset, std::string_view sentence) {
   return Error{Fault::invalid, "byte " + std::to_string(offset + 1) + ": " + std::string(sentence)};
 }
 
-// simdjson finds these in its first pass, before there is a place to point at; the place is searched only now.
+// simdjson reports these errors in its first pass without a position, so this searches for it.
 Error first_pass_error(simdjson::error_code code, std::string_view text) {
   bool in_string = false;
   std::size_t quote = 0;
@@ -140,13 +140,13 @@ std::optional<JsonValue> JsonValue::find(std::string_view key) const noexcept {
 
 struct JsonReader::Memory {
   ondemand::parser parser;
-  std::string text;  // the text and simdjson's padding; tokens point into it, strings into the parser
+  std::string text;  // the text and simdjson's padding; tokens point into it, strings point into the parser
   std::vector<JsonValue::Node> nodes;
-  std::vector<std::pair<std::string_view, std::uint32_t>> keys;  // of one object, and where each begins
+  std::vector<std::pair<std::string_view, std::uint32_t>> keys;  // of one object, with their offsets
 };
 
-// One walk over one text. simdjson's on-demand walk checks only what it is asked about, so this asks about every value,
-// and tokens other than strings are compared with the grammar here.
+// Parses one text. simdjson's on-demand parser validates only what is accessed, so this accesses every value, and
+// checks tokens other than strings against the grammar here.
 class JsonReader::Parse {
  public:
   Parse(Memory& memory, std::size_t size) noexcept : memory_(memory), size_(size) {}
@@ -167,7 +167,7 @@ class JsonReader::Parse {
       if (document.get_string().get(string)) return broken(first(), kBadEscape);
       add(JsonKind::string, string, first());
     } else {
-      // Simdjson would let a number run into what follows it; here it is the whole text.
+      // simdjson would ignore text after a number; here the number must be the whole text.
       return token(type, without_trailing_space(text().substr(first())));
     }
     const char* rest = nullptr;
@@ -270,7 +270,7 @@ class JsonReader::Parse {
     return {};
   }
 
-  // Sorted, so that an object of a hundred thousand keys costs no more than reading it; a few are compared as they are.
+  // Sorts the keys, so that an object with a hundred thousand keys is not quadratic; a few are compared directly.
   Result<void> no_key_twice(std::size_t object) {
     constexpr std::size_t kFew = 8;
     auto& keys = memory_.keys;
@@ -298,14 +298,14 @@ class JsonReader::Parse {
   std::size_t size_;
 };
 
-// The everyday text, {"limit":"orders","id":"alice","cost":2}: objects of strings without escapes, numbers, words and
-// such objects. Read directly, because simdjson's two passes over thirty bytes take four times as long. Anything else,
-// and whatever is wrong, is left to Parse, which gives the same nodes.
+// The fast path for typical texts such as {"limit":"orders","id":"alice","cost":2}: objects of strings without escapes,
+// numbers, literals and such objects. simdjson's two passes over thirty bytes take four times as long. Everything else,
+// and every error, is left to Parse, which produces the same nodes.
 class JsonReader::PlainObject {
  public:
   explicit PlainObject(Memory& memory) noexcept : memory_(memory), text_(memory.text) {}
 
-  // False: another shape; the nodes are to be thrown away.
+  // Returns false for any other text; the nodes must be discarded.
   bool read() {
     skip_space();
     if (!take_object(1)) return false;
@@ -315,7 +315,7 @@ class JsonReader::PlainObject {
 
  private:
   static constexpr std::size_t kDepthMax = 4;
-  static constexpr std::size_t kMembersMax = 16;  // each is compared with all before it
+  static constexpr std::size_t kMembersMax = 16;  // each key is compared with all previous ones
 
   char peek() const noexcept { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool take(char c) noexcept {
@@ -467,7 +467,7 @@ JsonWriter& JsonWriter::string(std::string_view text) {
 JsonWriter& JsonWriter::number(std::int64_t number) {
   char digits[24];
   const auto [end, fault] = std::to_chars(digits, digits + sizeof digits, number);
-  static_cast<void>(fault);  // 24 characters hold every int64
+  static_cast<void>(fault);  // 24 characters are enough for every int64
   return token({digits, static_cast<std::size_t>(end - digits)});
 }
 

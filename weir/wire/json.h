@@ -1,5 +1,6 @@
-// JSON, both directions. Reading: one bounded text in, one immutable value out, numbers as they were written, because
-// 0.005 has no exact binary form and a limiter must not round. Writing: appended to a string, always valid JSON.
+// JSON, both directions. The reader turns one bounded text into an immutable value and keeps numbers as written,
+// because 0.005 has no exact binary form and a limiter must not round. The writer appends to a string and always
+// produces valid JSON.
 #pragma once
 
 #include <cstddef>
@@ -18,17 +19,17 @@ namespace weir {
 
 enum class JsonKind : unsigned char { null, boolean, number, string, array, object };
 
-// "a string", for sentences.
+// Returns the name of a kind for error messages: "a string".
 std::string_view name_of(JsonKind kind) noexcept;
 
-// A view of one value inside a JsonReader's last text. Valid until that reader reads again or dies.
+// A view of one value in a JsonReader's last text. Valid until the reader reads again or is destroyed.
 class JsonValue {
  public:
-  // One value of the text. Nodes lie in the order of the text; an object's keys are nodes before their values.
+  // One value. Nodes are in the order of the text; an object's keys are nodes before their values.
   struct Node {
     std::string_view text;  // a string's characters, unescaped; otherwise the token as written; empty for containers
-    std::uint32_t end;      // index of the first node behind this one and everything inside it
-    std::uint32_t offset;   // where in the text it begins
+    std::uint32_t end;      // index of the first node after this one and its children
+    std::uint32_t offset;   // where it starts in the text
     JsonKind kind;
   };
 
@@ -43,15 +44,15 @@ class JsonValue {
   bool boolean() const noexcept;
   // As written: "0.005", "-1e3". REQUIRES: is(JsonKind::number).
   std::string_view number() const noexcept;
-  // The number as a whole one, if it is written as one and fits. REQUIRES: is(JsonKind::number).
+  // Returns the number if it is written as an integer and fits. REQUIRES: is(JsonKind::number).
   std::optional<std::int64_t> integer() const noexcept;
-  // Unescaped UTF-8; may hold any character, NUL too. REQUIRES: is(JsonKind::string).
+  // Unescaped UTF-8; may contain any character, including NUL. REQUIRES: is(JsonKind::string).
   std::string_view string() const noexcept;
   // REQUIRES: is(JsonKind::array).
   Items items() const noexcept;
-  // In the order written; no key occurs twice. REQUIRES: is(JsonKind::object).
+  // In the order written; keys are unique. REQUIRES: is(JsonKind::object).
   Members members() const noexcept;
-  // Linear. REQUIRES: is(JsonKind::object).
+  // Linear in the members. REQUIRES: is(JsonKind::object).
   std::optional<JsonValue> find(std::string_view key) const noexcept;
 
  private:
@@ -68,7 +69,7 @@ struct JsonValue::Member {
   JsonValue value;
 };
 
-// What a range-for over an array needs.
+// A range over the items of an array.
 class JsonValue::Items {
  public:
   class Iterator {
@@ -93,7 +94,7 @@ class JsonValue::Items {
   JsonValue array_;
 };
 
-// And over an object.
+// A range over the members of an object.
 class JsonValue::Members {
  public:
   class Iterator {
@@ -118,7 +119,7 @@ class JsonValue::Members {
   JsonValue object_;
 };
 
-// Reads one text after another and keeps its memory between them. Belongs to one thread.
+// Reads one text after another and reuses its memory. Thread safety: none.
 class JsonReader {
  public:
   JsonReader();
@@ -126,10 +127,11 @@ class JsonReader {
   JsonReader(JsonReader&&) noexcept;
   JsonReader& operator=(JsonReader&&) noexcept;
 
-  // The whole text is one value (RFC 8259), valid UTF-8, no key twice in an object, at most bounds::json_bytes_max
-  // bytes and bounds::json_depth_max containers deep. The Error says at which byte (counted from 1) and which rule.
+  // Reads a text that is one value (RFC 8259) of valid UTF-8, with unique keys per object, at most
+  // bounds::json_bytes_max bytes and bounds::json_depth_max levels deep. The Error names the byte (counted from 1) and
+  // the rule.
   Result<JsonValue> read(std::string_view text);
-  // The same, without the short way for short texts. Public for tests.
+  // The same without the fast path for short texts. Public for tests.
   Result<JsonValue> read_any(std::string_view text);
 
  private:
@@ -139,7 +141,7 @@ class JsonReader {
   std::unique_ptr<Memory> memory_;
 };
 
-// Appends JSON to a string. Commas and escapes are its business, the order of calls is the caller's.
+// Appends JSON to a string. Writes commas and escapes; the caller is responsible for the order of calls.
 class JsonWriter {
  public:
   explicit JsonWriter(std::string& out) noexcept : out_(out) {}
@@ -149,12 +151,12 @@ class JsonWriter {
   JsonWriter& begin_array() { return open('['); }
   JsonWriter& end_array() { return close(']'); }
   JsonWriter& key(std::string_view key);
-  // Quotes, backslashes and control characters are escaped; a byte that is not part of valid UTF-8 becomes U+FFFD.
+  // Escapes quotes, backslashes and control characters; replaces a byte that is not valid UTF-8 by U+FFFD.
   JsonWriter& string(std::string_view text);
-  // Whether it stands in a string as it is, without an escape or a look at its neighbours.
+  // Returns whether the character can be written in a string without an escape.
   static constexpr bool is_plain(char c) noexcept { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; }
   JsonWriter& number(std::int64_t number);
-  // REQUIRES: `text` is a JSON number, such as print_seconds() makes.
+  // REQUIRES: `text` is a JSON number, for example from print_seconds().
   JsonWriter& number(std::string_view text) { return token(text); }
   JsonWriter& boolean(bool value) { return token(value ? "true" : "false"); }
   JsonWriter& null() { return token("null"); }
@@ -166,7 +168,7 @@ class JsonWriter {
   void separate();
 
   std::string& out_;
-  bool comma_ = false;  // a value stands before this place
+  bool comma_ = false;  // the next value needs a comma before it
 };
 
 }  // namespace weir

@@ -61,12 +61,12 @@ std::string in_quotes(std::string_view text) {
   return out;
 }
 
-TEST(JsonReader, KeepsNumbersAsTheyAreWritten) {
+TEST(JsonReader, KeepsNumbersAsWritten) {
   EXPECT_EQ(written_again("[0.005, 1e-3, -0, 123456789012345678901234567890.10, 1E+400]"),
             "[0.005,1e-3,-0,123456789012345678901234567890.10,1E+400]");
 }
 
-TEST(JsonReader, ReadsWholeNumbersThatFitAndNoOthers) {
+TEST(JsonReader, ReadsOnlyIntegersThatFit) {
   JsonReader reader;
   const auto integer = [&](std::string_view text) { return reader.read(text)->integer(); };
   EXPECT_EQ(integer("9223372036854775807"), INT64_MAX);
@@ -92,8 +92,8 @@ TEST(JsonReader, UnescapesStringsAndKeys) {
   EXPECT_EQ(reader.read(R"("a\u0000b")")->string(), std::string_view("a\0b", 3));
 }
 
-// Short plain objects are read another way: with the same tokens and refusals.
-TEST(JsonReader, TheShortWaySaysWhatTheLongOneDoes) {
+// Short plain objects take the fast path, with the same nodes and errors.
+TEST(JsonReader, FastPathMatchesTheFullParser) {
   JsonReader shorter;
   JsonReader longer;
   const std::string eight = R"("a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8)";
@@ -161,13 +161,13 @@ TEST(JsonReader, ReadsOneTextAfterAnother) {
   }
 }
 
-TEST(JsonReader, RefusesAKeyWrittenTwiceHoweverItIsEscaped) {
+TEST(JsonReader, RefusesADuplicateKeyHoweverItIsEscaped) {
   EXPECT_EQ(refusal(R"({"a":1,"b":2,"a":3})"), "byte 14: the key \"a\" is written twice in one object");
   EXPECT_EQ(refusal(R"([{"x":{"a":1,"\u0061":3}}])"), "byte 14: the key \"a\" is written twice in one object");
   EXPECT_EQ(refusal(R"({"a":{"a":1},"b":{"a":1}})"), "accepted");
 }
 
-TEST(JsonReader, SaysAtWhichByteAndWhichRule) {
+TEST(JsonReader, ReportsTheByteAndTheRule) {
   EXPECT_EQ(refusal(""), "byte 1: there is no value");
   EXPECT_EQ(refusal(" \n "), "byte 1: there is no value");
   EXPECT_EQ(refusal("[1, 01]"), "byte 5: a number is not written as JSON writes it");
@@ -183,7 +183,7 @@ TEST(JsonReader, SaysAtWhichByteAndWhichRule) {
   EXPECT_THAT(refusal(R"({"a":1)"), StartsWith("byte "));
 }
 
-TEST(JsonReader, StopsAtTheDepthAndSizeBounds) {
+TEST(JsonReader, EnforcesTheDepthAndSizeLimits) {
   const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   EXPECT_EQ(refusal(nested(bounds::json_depth_max)), "accepted");
   EXPECT_EQ(refusal(nested(bounds::json_depth_max + 1)), "byte 65: the nesting is deeper than 64 levels");
@@ -194,7 +194,7 @@ TEST(JsonReader, StopsAtTheDepthAndSizeBounds) {
   EXPECT_EQ(refusal(padded(bounds::json_bytes_max + 1)), "the text has 1048577 bytes; at most 1048576 are read");
 }
 
-TEST(JsonWriter, EscapesWhatJsonForbidsAndReplacesWhatIsNotUtf8) {
+TEST(JsonWriter, EscapesForbiddenCharactersAndReplacesInvalidUtf8) {
   EXPECT_EQ(in_quotes("a\"b\\c\n\x01\x7f/"), "\"a\\\"b\\\\c\\u000a\\u0001\\u007f/\"");
   EXPECT_EQ(in_quotes(std::string_view("\0", 1)), "\"\\u0000\"");
   EXPECT_EQ(in_quotes("\u00e9\u20ac\U0001F600"), "\"\u00e9\u20ac\U0001F600\"");
@@ -205,7 +205,7 @@ TEST(JsonWriter, EscapesWhatJsonForbidsAndReplacesWhatIsNotUtf8) {
   EXPECT_EQ(in_quotes("\xf4\x90\x80\x80\xe2\x82"), "\"\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\"");
 }
 
-TEST(JsonWriter, PutsCommasBetweenAndNowhereElse) {
+TEST(JsonWriter, WritesCommasOnlyBetweenValues) {
   std::string out;
   JsonWriter writer(out);
   writer.begin_object().key("a").begin_array().number(1).number("0.5").null().begin_object().end_object().end_array();
@@ -213,7 +213,7 @@ TEST(JsonWriter, PutsCommasBetweenAndNowhereElse) {
   EXPECT_EQ(out, R"({"a":[1,0.5,null,{}],"b":true,"c":""})");
 }
 
-TEST(JsonWriter, WritesAnyBytesAsAStringThatOthersRead) {
+TEST(JsonWriter, WritesAnyBytesAsAValidString) {
   EXPECT_TRUE(rc::check("any bytes", [](const std::string& bytes) {
     const std::string text = in_quotes(bytes);
     const auto theirs = nlohmann::json::parse(text);
@@ -224,10 +224,10 @@ TEST(JsonWriter, WritesAnyBytesAsAStringThatOthersRead) {
   }));
 }
 
-// Everything nlohmann refuses we refuse, and the other way round, but for what we refuse on purpose.
+// Accepts exactly what nlohmann accepts, except for what we refuse on purpose.
 bool agree(const std::string& text) {
   const std::string ours = refusal(text);
-  // The other parser takes a NUL for the end of the text.
+  // The other parser treats a NUL as the end of the text.
   if (text.find('\0') != std::string::npos) return ours != "accepted";
   if (!nlohmann::json::accept(text)) return ours != "accepted";
   if (ours == "accepted") return nlohmann::json::parse(written_again(text)) == nlohmann::json::parse(text);

@@ -11,17 +11,17 @@ namespace weir::resp {
 namespace {
 
 constexpr std::string_view kCrlf = "\r\n";
-constexpr std::size_t kFarTooLarge = std::size_t{1} << 40;  // for any bound
+constexpr std::size_t kFarTooLarge = std::size_t{1} << 40;  // exceeds every limit
 
-// The number of a header, up to and with its CRLF.
+// The length in a header line, up to and including its CRLF.
 struct Length {
   Parsed parsed = Parsed::more;
   std::size_t value = 0;
-  std::size_t end = 0;  // first byte behind it
+  std::size_t end = 0;  // the first byte after it
 };
 
-// No sign, no leading zero, not more than any bound could allow. Decided byte by byte, so that a bad one is known at
-// the same byte however the bytes arrive.
+// No sign, no leading zero, within every limit. Checks byte by byte, so that an invalid length is found at the same
+// byte however the bytes arrive.
 Length take_length(std::string_view bytes, std::size_t at) {
   Length length;
   for (std::size_t i = at; i < bytes.size(); ++i) {
@@ -40,7 +40,7 @@ Length take_length(std::string_view bytes, std::size_t at) {
   return {};
 }
 
-// A number that stands alone, by the same rules.
+// A complete number, with the same rules.
 std::optional<std::size_t> whole_length(std::string_view text) {
   std::size_t value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -49,7 +49,7 @@ std::optional<std::size_t> whole_length(std::string_view text) {
   return value;
 }
 
-constexpr std::size_t kLineBytes = 24;  // hold a type, every int64 and CRLF
+constexpr std::size_t kLineBytes = 24;  // enough for a type, every int64 and CRLF
 
 char* write_line(char type, std::int64_t value, char* to) noexcept {
   *to++ = type;
@@ -84,7 +84,7 @@ constexpr char unescape(char byte) noexcept {
   }
 }
 
-// The text as a header's end allows it: one line.
+// Returns the text with line breaks replaced by spaces.
 void append_line(std::string_view text, std::string& out) {
   for (const char byte : text) out += byte == '\r' || byte == '\n' ? ' ' : byte;
 }
@@ -143,7 +143,7 @@ Parsed Request::parse_inline(std::string_view bytes) {
   return split(line) ? Parsed::done : Parsed::broken;
 }
 
-// Words between spaces. A quote anywhere in a word starts a part in which spaces count, as redis-cli types them.
+// Splits at spaces. Like in redis-cli, a quote anywhere in a word starts a part in which spaces are kept.
 bool Request::split(std::string_view line) {
   std::size_t at = 0;
   while (true) {
@@ -156,7 +156,7 @@ bool Request::split(std::string_view line) {
       continue;
     }
     if (!copied_) {
-      // All that is ever put there comes from this line and is no longer than it, so that views into it stay put.
+      // The unescaped text is never longer than the line, so after this reserve the views into it stay valid.
       copied_ = true;
       unescaped_.clear();
       unescaped_.reserve(line.size());
@@ -175,7 +175,7 @@ bool Request::split(std::string_view line) {
   }
 }
 
-// From the quote at `at` past the one that closes it, which must end the word.
+// Consumes from the quote at `at` to its closing quote, which must end the word.
 bool Request::take_quoted(std::string_view line, std::size_t& at) {
   const char quote = line[at++];
   for (; at < line.size(); ++at) {
@@ -303,12 +303,12 @@ Parsed Reply::parse(std::string_view bytes) {
   return parsed;
 }
 
-// One value with everything below it, from `at` on.
+// Parses one value with its nested values, starting at `at`.
 Parsed Reply::take(std::string_view bytes, std::size_t& at, int depth) {
   if (at == bytes.size()) return Parsed::more;
   const char kind = bytes[at++];
   if (std::string_view("+-:$*_#,(=!%~>|").find(kind) == std::string_view::npos) {
-    return broken("a reply of an unknown type");
+    return broken("unknown reply type");
   }
   std::string_view line;
   if (const Parsed parsed = take_line(bytes, at, line); parsed != Parsed::done) return parsed;
@@ -332,9 +332,9 @@ Parsed Reply::take_line(std::string_view bytes, std::size_t& at, std::string_vie
   const std::string_view window = bytes.substr(0, bounds::resp_reply_bytes_max);
   const std::size_t end = window.find('\r', at);
   if (end == std::string_view::npos || end + 1 == window.size()) {
-    return window.size() < bounds::resp_reply_bytes_max ? Parsed::more : broken("a reply that is too long");
+    return window.size() < bounds::resp_reply_bytes_max ? Parsed::more : broken("the reply is too long");
   }
-  if (bytes[end + 1] != '\n') return broken("a line of a reply that does not end in CRLF");
+  if (bytes[end + 1] != '\n') return broken("a line does not end with CRLF");
   line = bytes.substr(at, end - at);
   at = end + kCrlf.size();
   return Parsed::done;
@@ -343,14 +343,14 @@ Parsed Reply::take_line(std::string_view bytes, std::size_t& at, std::string_vie
 Parsed Reply::take_blob(std::string_view bytes, std::size_t& at, char kind, std::string_view length) {
   if (kind == '$' && length == "-1") return push({});
   const std::optional<std::size_t> size = whole_length(length);
-  if (!size) return broken("a reply of an invalid length");
+  if (!size) return broken("invalid length");
   const std::size_t end = at + *size;
-  if (end + kCrlf.size() > bounds::resp_reply_bytes_max) return broken("a reply that is too long");
+  if (end + kCrlf.size() > bounds::resp_reply_bytes_max) return broken("the reply is too long");
   if (bytes.size() < end + kCrlf.size()) return Parsed::more;
-  if (bytes.substr(end, kCrlf.size()) != kCrlf) return broken("a string of a reply that does not end in CRLF");
+  if (bytes.substr(end, kCrlf.size()) != kCrlf) return broken("a string does not end with CRLF");
   Value value{kind == '$' ? Type::bulk : Type::error, bytes.substr(at, *size)};
   if (kind == '=') {
-    if (value.text.size() < 4 || value.text[3] != ':') return broken("a verbatim string without a format");
+    if (value.text.size() < 4 || value.text[3] != ':') return broken("a verbatim string has no format");
     value.type = Type::verbatim;
     value.text.remove_prefix(4);
   }
@@ -360,19 +360,19 @@ Parsed Reply::take_blob(std::string_view bytes, std::size_t& at, char kind, std:
 
 Parsed Reply::take_elements(std::string_view bytes, std::size_t& at, char kind, std::string_view length, int depth) {
   if (kind == '*' && length == "-1") return push({});
-  if (depth == bounds::resp_reply_depth_max) return broken("a reply that is nested too deeply");
+  if (depth == bounds::resp_reply_depth_max) return broken("the reply is nested too deeply");
   const std::optional<std::size_t> size = whole_length(length);
-  if (!size) return broken("a reply of an invalid length");
+  if (!size) return broken("invalid length");
   const std::size_t count = kind == '%' || kind == '|' ? 2 * *size : *size;
   const std::size_t index = values_.size();
-  if (count > bounds::resp_reply_values_max - index) return broken("a reply of too many values");
+  if (count > bounds::resp_reply_values_max - index) return broken("the reply has too many values");
   const Type type = kind == '*' ? Type::array : kind == '~' ? Type::set : kind == '>' ? Type::push : Type::map;
   if (const Parsed parsed = push({type, {}}); parsed != Parsed::done) return parsed;
   for (std::size_t i = 0; i < count; ++i) {
     if (const Parsed parsed = take(bytes, at, depth + 1); parsed != Parsed::done) return parsed;
   }
   if (kind == '|') {
-    // What follows an attribute is the value it belongs to.
+    // The value after an attribute is the one it belongs to.
     values_.resize(index);
     return take(bytes, at, depth + 1);
   }
@@ -394,28 +394,28 @@ Parsed Reply::take_scalar(char kind, std::string_view line) {
       value.type = Type::integer;
       if (line.starts_with('+')) line.remove_prefix(1);
       const auto [end, failure] = std::from_chars(line.data(), line.data() + line.size(), value.integer);
-      if (failure != std::errc{} || end != line.data() + line.size()) return broken("an integer that is none");
+      if (failure != std::errc{} || end != line.data() + line.size()) return broken("invalid integer");
       break;
     }
     case '(': {
       const std::string_view digits = line.substr(line.starts_with('-') || line.starts_with('+') ? 1 : 0);
       if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos) {
-        return broken("a big number that is none");
+        return broken("invalid big number");
       }
       value = {Type::big_number, line};
       break;
     }
     case '_':
-      if (!line.empty()) return broken("a null with a value");
+      if (!line.empty()) return broken("invalid null");
       break;
     case '#':
-      if (line != "t" && line != "f") return broken("a boolean that is neither true nor false");
+      if (line != "t" && line != "f") return broken("invalid boolean");
       value = {Type::boolean, {}, line == "t" ? 1 : 0};
       break;
     default: {
       value.type = Type::real;
       const auto [end, failure] = std::from_chars(line.data(), line.data() + line.size(), value.real);
-      if (failure != std::errc{} || end != line.data() + line.size()) return broken("a double that is none");
+      if (failure != std::errc{} || end != line.data() + line.size()) return broken("invalid double");
       break;
     }
   }
@@ -423,7 +423,7 @@ Parsed Reply::take_scalar(char kind, std::string_view line) {
 }
 
 Parsed Reply::push(Value value) {
-  if (values_.size() == bounds::resp_reply_values_max) return broken("a reply of too many values");
+  if (values_.size() == bounds::resp_reply_values_max) return broken("the reply has too many values");
   values_.push_back(value);
   return Parsed::done;
 }

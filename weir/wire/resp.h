@@ -1,6 +1,6 @@
-// RESP, the protocol of Redis, versions 2 and 3, in both directions: Request and ReplyWriter are a server's side, Reply
-// and write_command() a client's. No I/O. Parsers look at the front of a buffer; what is not whole yet is given again
-// with more behind it, and the answer depends on the bytes alone, never on how they were cut.
+// RESP, the Redis protocol, versions 2 and 3, both directions: Request and ReplyWriter are the server's side, Reply and
+// write_command() the client's. No I/O. A parser reads the front of a buffer. Pass an incomplete message again with
+// more bytes; the result depends only on the bytes, not on how they were split.
 //
 // Thread safety: none.
 #pragma once
@@ -18,25 +18,25 @@
 namespace weir::resp {
 
 enum class Parsed : unsigned char {
-  more,    // not whole yet
-  done,    // one whole message
-  broken,  // the framing is lost; problem() says why
+  more,    // incomplete
+  done,    // one complete message
+  broken,  // invalid; problem() says why
 };
 
-// A client's command: an array of bulk strings, or an inline command as typed into a terminal. May be kept and used
-// again for the next one; its cost is that of its arguments, however long they are.
+// A client's command: an array of bulk strings, or an inline command as typed into a terminal. Reusable. The cost
+// depends on the number of arguments, not on their length.
 class Request {
  public:
   Parsed parse(std::string_view bytes);
 
-  // After done: the name and what follows it, views into `bytes` or, if copied(), into this object until the next
-  // parse(). Empty for an empty line or array, which asks nothing and gets no answer.
+  // After done: the command name and its arguments, as views into `bytes` or, if copied(), into this object until the
+  // next parse(). Empty for an empty line or array, which gets no reply.
   std::span<const std::string_view> arguments() const noexcept { return {arguments_.data(), count_}; }
   bool copied() const noexcept { return copied_; }
   bool is_inline() const noexcept { return inline_; }
-  // After done: how many bytes it was.
+  // After done: the number of bytes it used.
   std::size_t size() const noexcept { return size_; }
-  // After broken, in the words of Redis: "Protocol error: invalid bulk length".
+  // After broken: Redis's error text, for example "Protocol error: invalid bulk length".
   std::string_view problem() const noexcept { return problem_; }
 
  private:
@@ -58,25 +58,25 @@ class Request {
 
 enum class Version : unsigned char { resp2 = 2, resp3 = 3 };
 
-// Appends replies to a string. What RESP2 lacks is written as its servers do: a map as a flat array, a null as a null
-// bulk string, a boolean as an integer, a double as a bulk string.
+// Appends replies to a string. In RESP2 a map is a flat array, a null a null bulk string, a boolean an integer, a
+// double a bulk string.
 class ReplyWriter {
  public:
   ReplyWriter(std::string& out, Version version) : out_(out), version_(version) {}
 
   Version version() const noexcept { return version_; }
-  void simple(std::string_view text);  // line breaks in it become spaces
+  void simple(std::string_view text);  // line breaks become spaces
   void error(std::string_view text);   // "ERR what is wrong"; line breaks in it become spaces
   void integer(std::int64_t value);
   void bulk(std::string_view text);
   void null();
   void boolean(bool value);
   void real(double value);
-  // The next `count` replies, or pairs of replies, are its elements.
+  // The next `count` replies, or pairs of replies, are the elements.
   void array(std::size_t count);
   void set(std::size_t count);
   void map(std::size_t pairs);
-  // An array of integers, in one piece. REQUIRES: at most kIntegersMax.
+  // Writes an array of integers at once. REQUIRES: at most kIntegersMax.
   static constexpr std::size_t kIntegersMax = 8;
   void integers(std::span<const std::int64_t> values);
 
@@ -88,27 +88,27 @@ class ReplyWriter {
   Version version_;
 };
 
-// A client's command, as an array of bulk strings.
+// Appends a command as an array of bulk strings.
 void write_command(std::span<const std::string_view> arguments, std::string& out);
 
 enum class Type : unsigned char {
   simple,
-  error,  // of either form
+  error,  // simple or bulk
   integer,
   bulk,
-  verbatim,  // its text without the three letters of its format
+  verbatim,  // its text without the format prefix
   big_number,
   null,
   boolean,
   real,
   array,
   set,
-  map,   // its elements are key, value, key, value, …
-  push,  // not an answer: the server speaks unasked
+  map,   // elements alternate: key, value, key, value, …
+  push,  // an out-of-band message, not a reply to a command
 };
 
-// A server's reply, flat: elements follow their aggregate, depth first. Attributes are read and dropped. May be kept
-// and used again for the next one: then it allocates nothing that it has not allocated before.
+// A server's reply as a flat list: elements follow their aggregate, depth first. Attributes are skipped. Reusable: it
+// reuses its memory.
 class Reply {
  public:
   struct Value {
@@ -117,7 +117,7 @@ class Reply {
     std::int64_t integer = 0;  // of an integer; of a boolean 0 or 1
     double real = 0;           // of a real
     std::size_t count = 0;     // elements of an aggregate
-    std::size_t skip = 1;      // values in all, with itself and everything below it
+    std::size_t skip = 1;      // number of values including itself and nested ones
   };
 
   Parsed parse(std::string_view bytes);

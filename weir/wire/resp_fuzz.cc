@@ -1,4 +1,4 @@
-// Any bytes, as commands and as replies: every parser answers, and answers the same however the bytes are cut.
+// Any bytes, as commands and as replies: every parser returns, with the same result however the bytes are split.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 using weir::resp::Parsed;
 
-// What came out: messages as text, then why it stopped.
+// Returns the messages as text, then why parsing stopped.
 using Messages = std::vector<std::string>;
 
 std::string described(const weir::resp::Request& request) {
@@ -34,7 +34,8 @@ std::string described(const weir::resp::Reply& reply) {
   return text;
 }
 
-// Feeds the bytes in pieces of `piece(i)` bytes. Each buffer is a block of its own, so that a read past its end shows.
+// Feeds the bytes in pieces of `piece(i)` bytes. Each buffer is a separate block, so that the sanitizer detects a read
+// past its end.
 template <class Parser, class Piece>
 Messages decode(std::string_view bytes, Piece piece) {
   Messages messages;

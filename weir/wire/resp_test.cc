@@ -52,14 +52,14 @@ TEST(RespRequest, PointsIntoTheBytes) {
   }
 }
 
-TEST(RespRequest, LeavesWhatFollowsForTheNext) {
+TEST(RespRequest, LeavesFollowingBytesForTheNextCommand) {
   const std::string first = command({"PING"});
   Request request;
   ASSERT_EQ(request.parse(first + command({"QUIT"})), Parsed::done);
   EXPECT_EQ(request.size(), first.size());
 }
 
-TEST(RespRequest, WaitsAtEveryByteForTheRest) {
+TEST(RespRequest, WaitsForTheRestAtEveryByte) {
   for (const std::string& whole :
        {command({"CL.THROTTLE", "user:42", "15", "30", "60"}), std::string("ping \"a b\"\r\n")}) {
     Request request;
@@ -70,7 +70,7 @@ TEST(RespRequest, WaitsAtEveryByteForTheRest) {
   }
 }
 
-TEST(RespRequest, AnEmptyLineOrArrayAsksNothing) {
+TEST(RespRequest, EmptyLineOrArrayIsNoCommand) {
   EXPECT_THAT(parse_whole("\r\n"), IsEmpty());
   EXPECT_THAT(parse_whole("  \n"), IsEmpty());
   EXPECT_THAT(parse_whole("*0\r\n"), IsEmpty());
@@ -103,14 +103,14 @@ TEST(RespRequest, RefusesNegativeOverflowingAndMalformedLengths) {
   EXPECT_EQ(problem_of("*1\r\n$4\r\nPINGxx"), "Protocol error: expected CRLF after a bulk string");
 }
 
-TEST(RespRequest, BoundsAnArgument) {
+TEST(RespRequest, LimitsAnArgument) {
   const std::string longest(bounds::resp_argument_bytes_max, 'k');
   EXPECT_THAT(parse_whole(command({"DEL", longest})), ElementsAre("DEL", longest));
   EXPECT_EQ(problem_of("*2\r\n$3\r\nDEL\r\n$" + std::to_string(longest.size() + 1) + "\r\n"),
             "Protocol error: invalid bulk length");
 }
 
-TEST(RespRequest, BoundsTheNumberOfArguments) {
+TEST(RespRequest, LimitsTheNumberOfArguments) {
   std::vector<std::string> most(bounds::resp_arguments_max, "k");
   EXPECT_THAT(parse_whole(command(most)), ::testing::SizeIs(most.size()));
   std::string line;
@@ -121,8 +121,8 @@ TEST(RespRequest, BoundsTheNumberOfArguments) {
   EXPECT_EQ(problem_of(line + "k\n"), "Protocol error: too many arguments in inline request");
 }
 
-TEST(RespRequest, BoundsACommand) {
-  // 15 of the longest, and a last one that fills what is left to the byte.
+TEST(RespRequest, LimitsACommand) {
+  // 15 arguments of maximum length, and a last one that fills the rest exactly.
   std::vector<std::string> words(15, std::string(bounds::resp_argument_bytes_max, 'k'));
   words.emplace_back();
   const std::size_t room = bounds::resp_command_bytes_max - command(words).size();
@@ -133,7 +133,7 @@ TEST(RespRequest, BoundsACommand) {
   EXPECT_EQ(problem_of(command(words)), "Protocol error: too big request");
 }
 
-TEST(RespRequest, BoundsAnInlineCommand) {
+TEST(RespRequest, LimitsAnInlineCommand) {
   const std::string longest(bounds::resp_argument_bytes_max, 'k');
   EXPECT_THAT(parse_whole(longest + "\r\n"), ElementsAre(longest));
   EXPECT_EQ(problem_of(longest + "k\n"), "Protocol error: too big inline request");
@@ -175,12 +175,12 @@ TEST(RespReplyWriter, WritesEveryType) {
             "~1\r\n$0\r\n\r\n%1\r\n$1\r\nk\r\n#f\r\n");
 }
 
-TEST(RespReplyWriter, KeepsLinesWhole) {
+TEST(RespReplyWriter, ReplacesLineBreaks) {
   EXPECT_EQ(written(Version::resp2, [](ReplyWriter& writer) { writer.error("ERR 'a\r\n+OK\r\n'"); }),
             "-ERR 'a  +OK  '\r\n");
 }
 
-TEST(RespReplyWriter, WritesDoublesThatAreNotNumbers) {
+TEST(RespReplyWriter, WritesInfinityAndNan) {
   const auto all = [](ReplyWriter& writer) {
     writer.real(std::numeric_limits<double>::infinity());
     writer.real(-std::numeric_limits<double>::infinity());
@@ -215,14 +215,14 @@ TEST(RespReply, ReadsEveryType) {
   EXPECT_EQ(reply.values()[13].skip, 5u);
 }
 
-TEST(RespReply, DropsAttributes) {
+TEST(RespReply, SkipsAttributes) {
   Reply reply;
   ASSERT_EQ(reply.parse("*2\r\n:1\r\n|1\r\n+ttl\r\n:3600\r\n:2\r\n"), Parsed::done);
   ASSERT_EQ(reply.values().size(), 3u);
   EXPECT_EQ(reply.values()[2].integer, 2);
 }
 
-TEST(RespReply, WaitsAtEveryByteForTheRest) {
+TEST(RespReply, WaitsForTheRestAtEveryByte) {
   const std::string whole = "%1\r\n$1\r\nk\r\n*2\r\n:12\r\n|1\r\n+a\r\n_\r\n,0.5\r\n";
   Reply reply;
   for (std::size_t cut = 0; cut < whole.size(); ++cut)
@@ -230,7 +230,7 @@ TEST(RespReply, WaitsAtEveryByteForTheRest) {
   EXPECT_EQ(reply.parse(whole), Parsed::done);
 }
 
-TEST(RespReply, RefusesWhatIsNoReply) {
+TEST(RespReply, RefusesInvalidReplies) {
   for (const std::string_view bytes : {"x\r\n",         ":\r\n",          ":1x\r\n",   ":99999999999999999999\r\n",
                                        "$-2\r\n",       "$01\r\n",        "$x\r\n",    "$?\r\n",
                                        "$1\r\nabc",     "*-2\r\n",        "%-1\r\n",   "#x\r\n",
@@ -242,7 +242,7 @@ TEST(RespReply, RefusesWhatIsNoReply) {
   }
 }
 
-TEST(RespReply, BoundsDepthValuesAndBytes) {
+TEST(RespReply, LimitsDepthValuesAndBytes) {
   const auto nested = [](int depth) {
     std::string bytes;
     for (int i = 0; i < depth; ++i) bytes += "*1\r\n";

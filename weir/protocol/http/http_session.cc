@@ -88,7 +88,7 @@ bool HttpSession::step(std::string_view bytes, std::size_t& used, Queries& queri
     wait_for(Waiting::nothing, true);
     return false;
   }
-  const RequestReader::Step read = reader_.next(bytes.substr(used));
+  const RequestReader::ReadResult read = reader_.next(bytes.substr(used));
   used += read.consumed;
   switch (read.event) {
     case RequestReader::Event::more:

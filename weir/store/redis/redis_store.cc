@@ -23,7 +23,7 @@ struct RedisStore::Pending {
   std::size_t parts_left = 0;  // of the stage
   bool failed = false;
   bool asks_again = false;  // what was denied a second ago
-  Heard heard;              // of a command that is no question
+  ReplyHandler heard;       // of a command that is no question
   bool anywhere = false;    // and may be sent to another node
   Told told;                // of a script that is no question
 };
@@ -309,7 +309,7 @@ void RedisStore::judge_script(RedisNode& node, const resp::Reply& reply) {
 // What concerns some of its keys need not concern all: each is asked alone. Any other error is that of every question.
 void RedisStore::refuse_batch(RedisNode& node, const Batches::Tags& tags, std::string_view text) {
   const Refused refused = parse_refusal(text);
-  Topology::Next next = topology_->refused(node, refused);
+  Topology::Redirect next = topology_->refused(node, refused);
   const bool keys = text.starts_with("NOPERM") || text.starts_with("CROSSSLOT");
   if (keys) next = {&node, false};
   for (const Tag tag : tags) {
@@ -325,7 +325,7 @@ void RedisStore::refuse_batch(RedisNode& node, const Batches::Tags& tags, std::s
 
 void RedisStore::refuse(Pending& pending, std::size_t part, RedisNode& node, std::string_view text) {
   const Refused refused = parse_refusal(text);
-  const Topology::Next next = topology_->refused(node, refused);
+  const Topology::Redirect next = topology_->refused(node, refused);
   if (is_not_applied(refused.refusal) && send_again(pending, part, next.node, next.asking)) return;
   note_odd_reply(node, trouble_of(refused.refusal), text);
   fail_part(pending, trouble_of(refused.refusal), to_error(refused.refusal, text));
@@ -519,16 +519,16 @@ bool RedisStore::accepts_probe(RedisNode& node, const resp::Reply& reply) {
   return refused.refusal == Refusal::moved || refused.refusal == Refusal::ask || refused.refusal == Refusal::try_again;
 }
 
-void RedisStore::ask(std::string_view key, std::span<const std::string_view> arguments, Heard heard) {
+void RedisStore::ask(std::string_view key, std::span<const std::string_view> arguments, ReplyHandler heard) {
   send_command(topology_->node_of(topology_->slot_of(key)), true, arguments, std::move(heard));
 }
 
-void RedisStore::ask(RedisNode& node, std::span<const std::string_view> arguments, Heard heard) {
+void RedisStore::ask(RedisNode& node, std::span<const std::string_view> arguments, ReplyHandler heard) {
   send_command(&node, false, arguments, std::move(heard));
 }
 
 void RedisStore::send_command(RedisNode* node, bool anywhere, std::span<const std::string_view> arguments,
-                              Heard heard) {
+                              ReplyHandler heard) {
   RedisLink* const link = node == nullptr ? nullptr : node->pick(0);
   Pending& pending = take();
   pending.answers = nullptr;
@@ -546,14 +546,14 @@ void RedisStore::send_command(RedisNode* node, bool anywhere, std::span<const st
 }
 
 void RedisStore::hear(Pending& pending, const Result<const resp::Reply*>& reply) {
-  const Heard heard = std::exchange(pending.heard, nullptr);
+  const ReplyHandler heard = std::exchange(pending.heard, nullptr);
   release(pending);
   heard(reply);
 }
 
 void RedisStore::refuse_command(Pending& pending, RedisNode& node, RedisLink& link, const resp::Reply& reply) {
   const Refused refused = parse_refusal(reply.root().text);
-  const Topology::Next next = topology_->refused(node, refused);
+  const Topology::Redirect next = topology_->refused(node, refused);
   const bool again = pending.anywhere && is_not_applied(refused.refusal) && next.node != nullptr;
   RedisLink* const other = again && ++pending.sends < bounds::redis_sends_max ? next.node->pick(0) : nullptr;
   if (other != nullptr &&

@@ -57,9 +57,9 @@ class RedisStore final : public Store, public Commands, private RedisNode::Owner
   Duration patience() const noexcept override { return options_.link.timeout - options_.link.timeout / 4; }
   void give_up(const Question& question, Answers& answers) override;
 
-  void ask(std::string_view key, std::span<const std::string_view> arguments, Heard heard) override;
+  void ask(std::string_view key, std::span<const std::string_view> arguments, ReplyHandler heard) override;
   // Sends the command to one of the topology's masters, and to no other.
-  void ask(RedisNode& node, std::span<const std::string_view> arguments, Heard heard);
+  void ask(RedisNode& node, std::span<const std::string_view> arguments, ReplyHandler heard);
   // The script with keys and arguments of the caller's own, from the number of keys on, to the node that holds `key`,
   // over the link of its questions. Sent once, with the next flush(). `told` hears the reply, an error included, or
   // null and how it was lost; before this returns if it cannot be sent.
@@ -94,7 +94,7 @@ class RedisStore final : public Store, public Commands, private RedisNode::Owner
 
   RedisNode* node_of(const Charge& charge);
   void begin(const Question& question, Now now, Answers& answers);
-  void send_command(RedisNode* node, bool anywhere, std::span<const std::string_view> arguments, Heard heard);
+  void send_command(RedisNode* node, bool anywhere, std::span<const std::string_view> arguments, ReplyHandler heard);
   void hear(Pending& pending, const Result<const resp::Reply*>& reply);
   void refuse_command(Pending& pending, RedisNode& node, RedisLink& link, const resp::Reply& reply);
   bool answer_from_memory(Pending& pending, Time now);

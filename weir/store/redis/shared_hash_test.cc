@@ -32,9 +32,10 @@ class Side {
     });
     return promise.get_future().get();
   }
-  Result<SharedHash::News> read() {
-    std::promise<Result<SharedHash::News>> promise;
-    store_.thread().run([&] { hash_->read([&](const Result<SharedHash::News>& news) { promise.set_value(news); }); });
+  Result<SharedHash::ReadResult> read() {
+    std::promise<Result<SharedHash::ReadResult>> promise;
+    store_.thread().run(
+        [&] { hash_->read([&](const Result<SharedHash::ReadResult>& result) { promise.set_value(result); }); });
     return promise.get_future().get();
   }
   SharedHash& hash() { return *hash_; }
@@ -65,10 +66,10 @@ TEST_F(SharedHashTest, AChangeOfOneIsNewsForTheOtherAndOnlyOnce) {
   EXPECT_EQ(one_.change(Change::put, {"a", "1", "b", "2"}).value(), 2u);
   const auto news = two_.read();
   ASSERT_TRUE(news);
-  EXPECT_TRUE(news->any);
+  EXPECT_TRUE(news->changed);
   EXPECT_EQ(news->texts, (Texts{{"a", "1"}, {"b", "2"}}));
-  EXPECT_FALSE(two_.read()->any);
-  EXPECT_FALSE(one_.read()->any) << "its own change is no news";
+  EXPECT_FALSE(two_.read()->changed);
+  EXPECT_FALSE(one_.read()->changed) << "its own change is already known";
   EXPECT_EQ(two_.change(Change::remove, {"a", "c"}).value(), 1u);
   EXPECT_EQ(two_.change(Change::remove, {"a"}).value(), 0u);
   const auto again = one_.read();
@@ -116,7 +117,7 @@ TEST_F(SharedHashTest, WhatIsChangedWhileItIsReadIsNotLost) {
   ASSERT_TRUE(one_.change(Change::put, words));
   std::promise<Texts> read;
   two_.store().thread().run([&] {
-    two_.hash().read([&](const Result<SharedHash::News>& news) { read.set_value(news->texts); });
+    two_.hash().read([&](const Result<SharedHash::ReadResult>& news) { read.set_value(news->texts); });
     two_.hash().change(Change::put, {"new", "y"}, [](const Result<std::size_t>& count) { EXPECT_TRUE(count); });
     two_.hash().change(Change::remove, {"7"}, [](const Result<std::size_t>& count) { EXPECT_EQ(*count, 1u); });
   });
@@ -131,7 +132,7 @@ TEST_F(SharedHashTest, TakesAsManyFieldsAsItMayAndNotOneMore) {
   server_.ask({"EVAL", fill, "1", "weir:access", std::to_string(bounds::shared_fields_max)});
   ASSERT_TRUE(one_.read());
   server_.ask({"HSET", "weir:access", "one more", "x"});
-  one_.store().thread().run([&] { one_.hash().doubt(); });
+  one_.store().thread().run([&] { one_.hash().invalidate(); });
   EXPECT_EQ(one_.read().error().fault, Fault::too_large);
 }
 

@@ -1,5 +1,4 @@
-// A change of adjustments or access lists. Made in another thread, because it may have to reach a disk or Redis before
-// it is answered, and no loop waits for either.
+// A change of adjustments or access lists. Runs on another thread, because it may wait for a disk or for Redis.
 #pragma once
 
 #include <functional>
@@ -14,12 +13,12 @@
 
 namespace weir::admin {
 
-class Changing final : public Work {
+class KnownChange final : public Work {
  public:
-  // `change` begins in the background_tasks' thread. `finish` makes the reply when the change was made: whether there
-  // was something to change.
-  Changing(BackgroundTasks& background_tasks, std::function<void(const KnownKeeper::Done& done)> change,
-           std::function<Reply(bool changed, Now now)> finish)
+  // `change` starts on the thread of `background_tasks`. `finish` makes the reply of a successful change; `changed`
+  // says whether it had an effect.
+  KnownChange(BackgroundTasks& background_tasks, std::function<void(const KnownKeeper::Done& done)> change,
+              std::function<Reply(bool changed, Now now)> finish)
       : finish_(std::move(finish)) {
     accepted_ = background_tasks.run([change = std::move(change), progress = progress_] {
       change([progress](const Result<bool>& changed) {
@@ -46,7 +45,7 @@ class Changing final : public Work {
   Duration pause() const noexcept override { return std::chrono::milliseconds{1}; }
 
  private:
-  // What a late answer may still touch when the connection is gone.
+  // Shared with the callback, which may run after the connection has ended.
   struct Progress {
     std::mutex mutex;
     std::optional<Result<bool>> changed;

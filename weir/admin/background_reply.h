@@ -1,4 +1,4 @@
-// A long answer, written in another thread: a list of ten thousand entries takes longer than a loop may wait.
+// A long reply, written on another thread: a list of ten thousand entries takes longer than a loop may block.
 #pragma once
 
 #include <atomic>
@@ -12,10 +12,10 @@
 
 namespace weir::admin {
 
-class Writing final : public Work {
+class BackgroundReply final : public Work {
  public:
-  // `write` runs in the background_tasks' thread and must hold on to what it reads.
-  Writing(BackgroundTasks& background_tasks, std::function<Reply()> write) {
+  // `write` runs on the thread of `background_tasks` and must own what it reads.
+  BackgroundReply(BackgroundTasks& background_tasks, std::function<Reply()> write) {
     accepted_ = background_tasks.run([progress = progress_, write = std::move(write)] {
       progress->reply = write();
       progress->done.store(true, std::memory_order_release);
@@ -32,7 +32,7 @@ class Writing final : public Work {
  private:
   struct Progress {
     Reply reply;
-    std::atomic<bool> done{false};  // after the reply was written
+    std::atomic<bool> done{false};  // set after the reply is written
   };
 
   std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();

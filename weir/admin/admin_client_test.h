@@ -121,7 +121,8 @@ class AdminClient final : public Asker {
 
  private:
   MemoryStore store_{*table_, fixture.clock()};
-  Pipeline pipeline_{fixture.reloader().published(), fixture.keeper().known(), store_, fixture.metrics, fixture.clock()};
+  Pipeline pipeline_{fixture.reloader().published(), fixture.keeper().known(), store_, fixture.metrics,
+                     fixture.clock()};
   AdminSession* session_ = nullptr;
   std::string* out_ = nullptr;
   Result<Answer> last_ = Error{Fault::internal, {}};

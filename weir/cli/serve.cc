@@ -19,7 +19,7 @@ Exit run_serve(const Arguments& arguments, Console& console) {
   options.flags = *flags;
   options.jwt_counts = start.jwt_counts;
   // Looked at before it is read: what changes in between is seen as a change.
-  options.reading = [&start](const std::string& name) { start.files.push_back({name, FileLook::at(name)}); };
+  options.reading = [&start](const std::string& name) { start.files.push_back({name, FileVersion::at(name)}); };
   auto outcome = check_to_serve(path, std::move(options));
   if (const auto* const problems = std::get_if<config::Problems>(&outcome)) {
     complain(*problems, path, console);

@@ -25,7 +25,9 @@ class SlotMap {
  public:
   static constexpr std::uint16_t kNoMaster = 0xffff;
 
-  SlotMap() noexcept { master_index_.fill(kNoMaster); }  // a constant initializer becomes 16,384 stores and compiles for 10 s
+  SlotMap() noexcept {
+    master_index_.fill(kNoMaster);
+  }
 
   // Parses the reply to CLUSTER SLOTS that the server `asked` sent. Ignores replicas. Errors: an unexpected reply,
   // slots out of range, more than bounds::redis_nodes_max masters. Slots that no master serves stay unknown.

@@ -47,7 +47,7 @@ TEST(Clients, AListOverAHashedLimitWithAnOverrideChangesNothing) {
       << "full, as far as the list knows, and still there";
   const auto answer = desk.check("login", "slow");
   EXPECT_FALSE(answer->verdict.allowed);
-  EXPECT_EQ(answer->verdict.all[0].retry_after, std::chrono::minutes{10});
+  EXPECT_EQ(answer->verdict.all[0].strictest().retry_after, std::chrono::minutes{10});
 }
 
 TEST(Metrics, TellHowManyClientsAreActive) {
@@ -239,10 +239,10 @@ TEST(Client, ShowsABlock) {
 TEST(Top, CountsShadowDenialsSeparately) {
   AdminClient desk;
   Answer answer;
-  answer.verdict.all.push_back({false, 10, 0, {}, {}});
+  answer.verdict.all.push_back(Decision{false, 10, 0, {}, {}});
   answer.labels[0].limit = "orders";
   answer.labels[0].id = "quiet";
-  answer.labels[0].bucket = "6:quiet";
+  answer.labels[0].rate.key = "6:quiet";
   answer.labels[0].shadow = true;
   desk.around.metrics.record(answer);
   EXPECT_TRUE(desk.get("/ratelimit/top?by=denied").json()["clients"].empty());

@@ -110,8 +110,8 @@ TEST(Handles, AdjustByPathAndBodyAndStoreTheFullHash) {
   const std::vector<Adjustment> stored = desk.around.keeper().adjustments(desk.now().wall);
   ASSERT_EQ(stored.size(), 1u);
   EXPECT_EQ(stored[0].id, "sk_l…#" + hashed_id("key", kKey)) << "the key is stored nowhere";
-  EXPECT_EQ(desk.check("per-apikey", kKey)->verdict.all[0].burst, 50);
-  EXPECT_EQ(desk.check("per-apikey", kOther)->verdict.all[0].burst, 10);
+  EXPECT_EQ(desk.check("per-apikey", kKey)->verdict.all[0].strictest().burst, 50);
+  EXPECT_EQ(desk.check("per-apikey", kOther)->verdict.all[0].strictest().burst, 10);
   EXPECT_EQ(desk.get("/ratelimit/clients/per-apikey/" + escaped(handle())).json()["source"], "adjustment");
   EXPECT_EQ(desk.get("/ratelimit/adjust").json()["adjustments"][0]["id"], handle());
 
@@ -121,11 +121,11 @@ TEST(Handles, AdjustByPathAndBodyAndStoreTheFullHash) {
           .status,
       200);
   EXPECT_EQ(desk.around.keeper().adjustments(desk.now().wall).size(), 1u);
-  EXPECT_EQ(desk.check("per-apikey", kKey)->verdict.all[0].burst, 60);
+  EXPECT_EQ(desk.check("per-apikey", kKey)->verdict.all[0].strictest().burst, 60);
   EXPECT_EQ(
       desk.call("DELETE", "/ratelimit/adjust", body({{"limit", "per-apikey"}, {"id", std::string(kKey)}})).content,
       R"({"removed":1})");
-  EXPECT_EQ(desk.check("per-apikey", kKey)->verdict.all[0].burst, 10);
+  EXPECT_EQ(desk.check("per-apikey", kKey)->verdict.all[0].strictest().burst, 10);
   EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust", body({{"id", "7"}, {"burst", 3}})).error(), "bad_value");
   EXPECT_EQ(desk.call("PUT", "/ratelimit/adjust", body({{"limit", "orders"}, {"id", "7"}, {"burst", 3}})).status, 200);
   for (const std::string& line : desk.around.log) EXPECT_EQ(line.find("sk_live"), line.npos) << line;

@@ -69,10 +69,11 @@ inline constexpr std::size_t attributes_max = 128;
 // Routes of one policy.
 inline constexpr std::size_t routes_max = 10'000;
 
-// Limits charged by one request.
+// Limits charged by one request, and their buckets: a limit's rate and its quota are two.
 inline constexpr std::size_t charges_max = 16;
+inline constexpr std::size_t charged_buckets_max = 2 * charges_max;
 
-// Tiers of one limit. A reset names the limit's own bucket, that of every tier, and the quota in one question.
+// Tiers of one limit. A reset names the limit's own bucket and that of every tier in one question.
 inline constexpr std::size_t tiers_max = charges_max - 2;
 
 // Keys of one Limiter that have numbers of their own.

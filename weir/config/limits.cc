@@ -193,6 +193,10 @@ class LimitReader {
     if (!limit.numbers) {
       if (!written_.any() && !written_.spoiled)
         complaints_.add(document_.mark(lease), "lease needs a limit with count and period");
+    } else if (limit.quota || std::ranges::any_of(limit.tiers, [](const Tier& tier) { return bool(tier.quota); })) {
+      complaints_.add(document_.mark(lease), "limit " + quote(limit.name) + " has lease and quota" +
+                                                 (limit.quota ? "" : " of a tier") +
+                                                 "; a limit with a quota cannot be leased: remove one of them");
     } else if (tokens > (limit.numbers->burst() - 1) / servers) {
       complaints_.add(document_.mark(lease), "lease of " + std::to_string(tokens) + " tokens for " +
                                                  std::to_string(servers) + " servers must be less than the burst of " +

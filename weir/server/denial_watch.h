@@ -68,8 +68,9 @@ class DenialWatch {
     std::vector<Slot> slots;  // made when first needed
   };
 
-  // One denial under one rule: blocks `entry` if the rule is met.
-  void count(const BucketName& name, std::uint64_t salt, const BlockRule& rule, const Label& label,
+  // One denial under one rule: blocks `entry` if the rule is met. `interval`: of the rate that denied; zero: a quota
+  // did.
+  void count(const BucketName& name, std::uint64_t salt, const BlockRule& rule, const Label& label, Duration interval,
              const Answer& answer, AccessEntry entry);
   // How many denials this one makes, and whether the rule is met; then the count begins anew.
   bool count(std::uint64_t hash, const BlockRule& rule, Duration interval, Time now, std::int64_t& total);

@@ -192,7 +192,7 @@ Verdict charge(Buckets& buckets, std::span<const Charge> charges, Mode mode, Ord
     ChargedBucket bucket{&only, only.rate ? Kind::bucket : Kind::quota, 0, only.cost, !only.shadow};
     bucket.hash = buckets.hash(bucket.key());
     Verdict verdict;
-    verdict.all.push_back({buckets.spend(bucket), bucket.kind});
+    verdict.all.emplace_back([&] { return buckets.spend(bucket); }, bucket.kind);
     verdict.allowed = only.shadow || verdict.all[0].allowed();
     return verdict;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include "weir/base/bounds.h"
 #include "weir/base/inline_list.h"
@@ -16,6 +17,10 @@ class LimitDecision {
   constexpr LimitDecision() noexcept = default;
   // Of a limit with one bucket; also of one that asked no bucket: a block, or an id that nothing limits.
   constexpr LimitDecision(const Decision& only, Kind kind = Kind::bucket) noexcept : first_(only), stricter_(kind) {}
+  // The same, as `decide()` makes it: in its place, because a copy of what was just written costs a tenth of a spend.
+  template <class Decide>
+  requires std::is_invocable_r_v<Decision, Decide>
+  constexpr LimitDecision(Decide&& decide, Kind kind) noexcept : first_(decide()), stricter_(kind) {}
   constexpr LimitDecision(const Decision& rate, const Decision& quota) noexcept
       : first_(rate),
         second_(quota),

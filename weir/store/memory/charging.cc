@@ -2,7 +2,7 @@
 
 namespace weir {
 
-std::uint64_t TableBuckets::hash(Key key) const noexcept {
+std::uint64_t TableBuckets::hash(const Key& key) const noexcept {
   return table_.hash(key);
 }
 

@@ -21,7 +21,7 @@ class TableBuckets {
   // Both must outlive it.
   TableBuckets(Table& table, Now now, const Clock& clock) noexcept : table_(table), now_(now), clock_(clock) {}
 
-  std::uint64_t hash(Key key) const noexcept;
+  std::uint64_t hash(const Key& key) const noexcept;
   Decision spend(const ChargedBucket& bucket) const noexcept;
   Decision peek(const ChargedBucket& bucket) const noexcept;
   Decision look(const ChargedBucket& bucket) const noexcept;

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "weir/store/memory/live_file.h"
+#include "weir/base/files.h"
 
 namespace weir {
 

@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 # What limiter.h and weir.h include, and nothing else: the rest may change at any time.
 set(public_headers limiter.h weir.h)
 set(reached_headers base/assert.h base/bounds.h base/clock.h base/inline_list.h base/result.h base/time.h
-                    core/decision.h core/limit.h core/verdict.h)
+                    core/decision.h core/limit.h)
 
 foreach(folder ${library_folders} limiter)
   string(REPLACE "/" "_" part weir_${folder})

@@ -77,7 +77,7 @@ struct Buckets::State {
   // For the rare second reading: to undo a spend, or to see that a limit shrank.
   const Clock& again() const noexcept { return clock != nullptr ? *clock : boot; }
 
-  Verdict spend(std::span<const Buckets::Charge> charges, Order order) noexcept;
+  Buckets::Verdict spend(std::span<const Buckets::Charge> charges, Order order) noexcept;
 };
 
 Result<Buckets> Buckets::make(const Options& options) {
@@ -96,30 +96,36 @@ Buckets::Buckets(const Options& options) {
   *this = std::move(*made);
 }
 
-Verdict Buckets::State::spend(std::span<const Buckets::Charge> charges, Order order) noexcept {
+Buckets::Verdict Buckets::State::spend(std::span<const Buckets::Charge> charges, Order order) noexcept {
   WEIR_ASSERT(charges.size() <= bounds::charges_max);
   std::array<Room, bounds::charges_max> rooms;
   std::array<weir::Charge, bounds::charges_max> whole;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Limiter& limiter = charges[i].limiter;
     WEIR_ASSERT(limiter.buckets_.state_.get() == this);
-    whole[i].key = rooms[i].join(limiter.prefix_, charges[i].key);
-    whole[i].limit = limiter.overrides_->size() == 0 ? limiter.limit_ : limiter.limit_of(table->hash(whole[i].key));
-    whole[i].since = limiter.since();
+    const Key key = rooms[i].join(limiter.prefix_, charges[i].key);
+    const bool plain = limiter.overrides_->size() == 0;
+    whole[i].rate = RateCharge{key.text, plain ? limiter.limit_ : limiter.limit_of(table->hash(key)), limiter.since()};
     whole[i].cost = asked(charges[i].cost);
   }
   const std::span<const weir::Charge> all = std::span(whole).first(charges.size());
   // Nothing is taken on the way to a cost that can never pass.
   const bool impossible =
-      std::any_of(all.begin(), all.end(), [](const weir::Charge& c) { return c.cost > c.limit.burst(); });
-  return charge(*table, all, impossible ? Mode::peek : Mode::spend, order, Now{time(), Wall{}}, again());
+      std::any_of(all.begin(), all.end(), [](const weir::Charge& c) { return c.cost > c.rate->limit.burst(); });
+  const Mode mode = impossible ? Mode::peek : Mode::spend;
+  const weir::Verdict verdict = charge(*table, all, mode, order, Now{time(), Wall{}}, again());
+  Buckets::Verdict flat;
+  for (const LimitDecision& decision : verdict.all) flat.all.push_back(decision.strictest());
+  flat.strictest = verdict.strictest;
+  flat.allowed = verdict.allowed;
+  return flat;
 }
 
-Verdict Buckets::spend_together(std::span<const Charge> charges) noexcept {
+Buckets::Verdict Buckets::spend_together(std::span<const Charge> charges) noexcept {
   return state_->spend(charges, Order::together);
 }
 
-Verdict Buckets::spend_in_order(std::span<const Charge> charges) noexcept {
+Buckets::Verdict Buckets::spend_in_order(std::span<const Charge> charges) noexcept {
   return state_->spend(charges, Order::in_order);
 }
 

@@ -24,11 +24,12 @@
 #include <string>
 #include <string_view>
 
+#include "weir/base/bounds.h"
 #include "weir/base/clock.h"
+#include "weir/base/inline_list.h"
 #include "weir/base/result.h"
 #include "weir/core/decision.h"
 #include "weir/core/limit.h"
-#include "weir/core/verdict.h"
 
 namespace weir {
 
@@ -41,7 +42,7 @@ class Overrides;
 //   weir::Buckets buckets;
 //   weir::Limiter per_address{buckets, "address", weir::Limit::per_second(20)};
 //   weir::Limiter per_account{buckets, "account", weir::Limit::per_hour(100)};
-//   const weir::Verdict v = buckets.spend_together({{per_address, address}, {per_account, account}});
+//   const weir::Buckets::Verdict v = buckets.spend_together({{per_address, address}, {per_account, account}});
 //   if (!v.allowed) return too_many_requests(v.all[v.strictest].retry_after);
 class Buckets {
  public:
@@ -65,6 +66,13 @@ class Buckets {
     Count cost = 1;
   };
 
+  // What several charges decided.
+  struct Verdict {
+    InlineList<Decision, bounds::charges_max> all;  // in the order given; in order, only those that were asked
+    std::size_t strictest = 0;                      // index into `all` of the one that speaks
+    bool allowed = true;                            // none denied; a verdict without decisions allows
+  };
+
   struct Stats {
     std::uint64_t buckets = 0;     // in use; one that has filled up again counts until its place is needed
     std::uint64_t bytes = 0;       // memory taken from the system
@@ -85,7 +93,7 @@ class Buckets {
   // strictest of them speaks. The same bucket twice is charged once with the summed cost. REQUIRES: each limiter was
   // made on these buckets; at most bounds::charges_max charges.
   //
-  //   const weir::Verdict v = buckets.spend_together({{per_address, address}, {per_account, account, 5}});
+  //   const weir::Buckets::Verdict v = buckets.spend_together({{per_address, address}, {per_account, account, 5}});
   Verdict spend_together(std::span<const Charge> charges) noexcept;
   Verdict spend_together(std::initializer_list<Charge> charges) noexcept {
     return spend_together(std::span(charges.begin(), charges.size()));
@@ -95,7 +103,7 @@ class Buckets {
   // one client over its own limit cannot drain one that all share. Only those asked have a decision. If a cost is
   // beyond its limit's burst, no bucket is charged: the request can never pass. REQUIRES: as above.
   //
-  //   const weir::Verdict v = buckets.spend_in_order({{per_address, address}, {everyone, ""}});
+  //   const weir::Buckets::Verdict v = buckets.spend_in_order({{per_address, address}, {everyone, ""}});
   Verdict spend_in_order(std::span<const Charge> charges) noexcept;
   Verdict spend_in_order(std::initializer_list<Charge> charges) noexcept {
     return spend_in_order(std::span(charges.begin(), charges.size()));

@@ -71,8 +71,8 @@ TEST(LimiterStress, ChargesTogetherNeverMoreThanTheTighterLimit) {
   on_all_threads([&](int t) {
     int mine = 0;
     for (int i = 0; i < kRounds / 20; ++i) {
-      const Verdict verdict = t % 2 == 0 ? buckets.spend_together({{tight, "a"}, {wide, "a"}})
-                                         : buckets.spend_together({{wide, "a"}, {tight, "a"}});
+      const Buckets::Verdict verdict = t % 2 == 0 ? buckets.spend_together({{tight, "a"}, {wide, "a"}})
+                                                  : buckets.spend_together({{wide, "a"}, {tight, "a"}});
       mine += verdict.allowed ? 1 : 0;
     }
     allowed += mine;

@@ -306,7 +306,7 @@ TEST_F(LimiterTest, ChargesTogetherAllOrNone) {
   Limiter addresses{buckets, "address", kTen};
   Limiter accounts{buckets, "account", kThree};
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(buckets.spend_together({{addresses, "ip"}, {accounts, "alice"}}).allowed);
-  const Verdict denied = buckets.spend_together({{addresses, "ip"}, {accounts, "alice"}});
+  const Buckets::Verdict denied = buckets.spend_together({{addresses, "ip"}, {accounts, "alice"}});
   EXPECT_FALSE(denied.allowed);
   EXPECT_EQ(denied.strictest, 1);
   ASSERT_EQ(denied.all.size(), 2);
@@ -320,7 +320,7 @@ TEST_F(LimiterTest, ChargesInOrderUpToTheFirstDenial) {
   Limiter own{buckets, "own", kThree};
   Limiter everyone{buckets, "everyone", kTen};
   for (int i = 0; i < 5; ++i) {
-    const Verdict verdict = buckets.spend_in_order({{own, "abuser"}, {everyone, ""}});
+    const Buckets::Verdict verdict = buckets.spend_in_order({{own, "abuser"}, {everyone, ""}});
     EXPECT_EQ(verdict.allowed, i < 3);
     EXPECT_EQ(verdict.all.size(), i < 3 ? 2 : 1);
   }
@@ -331,7 +331,7 @@ TEST_F(LimiterTest, TakesNothingOnTheWayToACostThatCanNeverPass) {
   Buckets buckets({.clock = &clock});
   Limiter own{buckets, "own", kThree};
   Limiter everyone{buckets, "everyone", kTen};
-  const Verdict verdict = buckets.spend_in_order({{own, "a"}, {everyone, "", 11}});
+  const Buckets::Verdict verdict = buckets.spend_in_order({{own, "a"}, {everyone, "", 11}});
   EXPECT_FALSE(verdict.allowed);
   EXPECT_EQ(verdict.all[verdict.strictest].retry_after, kNever);
   EXPECT_EQ(own.peek("a").remaining, 3);
@@ -366,7 +366,7 @@ TEST_F(LimiterTest, ChargesSeveralWithTheirCostsAndOverrides) {
   Limiter a{buckets, "a", kThree};
   Limiter b{buckets, "b", kTen};
   ASSERT_TRUE(a.set_override("vip", kTen));
-  const Verdict verdict = buckets.spend_together({{a, "vip", 8}, {b, "x", 4}});
+  const Buckets::Verdict verdict = buckets.spend_together({{a, "vip", 8}, {b, "x", 4}});
   EXPECT_TRUE(verdict.allowed);
   EXPECT_EQ(verdict.all[0].remaining, 2);
   EXPECT_EQ(verdict.all[1].remaining, 6);

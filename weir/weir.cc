@@ -104,7 +104,7 @@ struct weir_limiter {
 
 namespace {
 
-using Spend = weir::Verdict (weir::Buckets::*)(std::span<const weir::Buckets::Charge>) noexcept;
+using Spend = weir::Buckets::Verdict (weir::Buckets::*)(std::span<const weir::Buckets::Charge>) noexcept;
 
 weir::Result<bool> spend_several(weir_buckets* buckets, std::span<const weir_charge> charges, weir_decision* decisions,
                                  size_t* strictest, Spend spend) {
@@ -121,7 +121,7 @@ weir::Result<bool> spend_several(weir_buckets* buckets, std::span<const weir_cha
     }
     ours.push_back({charge.limiter->limiter, view(charge.key.text, charge.key.bytes), charge.cost});
   }
-  const weir::Verdict verdict = (buckets->buckets.*spend)(ours);
+  const weir::Buckets::Verdict verdict = (buckets->buckets.*spend)(ours);
   if (strictest != nullptr) *strictest = verdict.strictest;
   for (size_t i = 0; decisions != nullptr && i < charges.size(); ++i) {
     decisions[i] = i < verdict.all.size() ? to_c(verdict.all[i]) : weir_decision{};

@@ -18,7 +18,7 @@ class SignIn {
  public:
   // Charges both limits or none: an attempt on a locked account takes nothing from the address.
   bool attempt(std::string_view address, std::string_view account) {
-    const weir::Verdict verdict = buckets_.spend_together({{per_address_, address}, {per_account_, account}});
+    const weir::Buckets::Verdict verdict = buckets_.spend_together({{per_address_, address}, {per_account_, account}});
     return verdict.allowed;
   }
 

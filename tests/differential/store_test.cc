@@ -62,16 +62,18 @@ class History {
   Charge charge() {
     static constexpr std::array<std::string_view, 6> kKeys = {"a:1", "a:2", "b:1", "c:1", "d:1", "*:own"};
     Charge charge;
-    charge.key.text = kKeys[below(kKeys.size())];
-    charge.limit_name = charge.key.text;
-    charge.limit = kLimits[below(20) == 0 ? below(kLimits.size()) : charge.key.text.size() + charge.key.text[0] % 2];
+    const std::string_view key = kKeys[below(kKeys.size())];
+    charge.limit_name = key;
+    const Limit& limit = kLimits[below(20) == 0 ? below(kLimits.size()) : key.size() + key[0] % 2];
+    charge.rate = RateCharge{key, limit};
     charge.shadow = below(6) == 0;
-    charge.cost = below(5) == 0 ? static_cast<Count>(below(static_cast<std::uint64_t>(charge.limit.burst()) + 2)) : 1;
-    if (charge.key.text[0] != '*' && below(4) == 0) {
-      charge.key.kind = Kind::quota;
+    charge.cost = below(5) == 0 ? static_cast<Count>(below(static_cast<std::uint64_t>(limit.burst()) + 2)) : 1;
+    const std::uint64_t halves = key[0] == '*' ? 0 : below(6);
+    if (halves == 1 || halves == 2) {
       const Wall start = std::chrono::floor<std::chrono::hours>(wall_);
-      charge.quota = {static_cast<Count>(20 + below(2)), {start, start + 1h}, start + 2h};
+      charge.quota = QuotaCharge{key, {static_cast<Count>(20 + below(2)), {start, start + 1h}, start + 2h}};
     }
+    if (halves == 2) charge.rate.reset();
     return charge;
   }
 
@@ -83,9 +85,15 @@ std::string print(const Result<Verdict>& answer) {
   if (!answer) return answer.error().detail;
   std::string out = std::to_string(answer->allowed) + " strictest " + std::to_string(answer->strictest) +
                     " forgotten " + std::to_string(answer->forgotten);
-  for (const Decision& d : answer->all) {
-    out += " | " + std::to_string(d.allowed) + " " + std::to_string(d.burst) + " " + std::to_string(d.remaining) + " " +
-           std::to_string(d.retry_after.count()) + " " + std::to_string(d.reset_after.count());
+  for (const LimitDecision& limit : answer->all) {
+    out += " | ";
+    for (const Kind kind : {Kind::bucket, Kind::quota}) {
+      if (limit.half(kind) == nullptr) continue;
+      const Decision& d = *limit.half(kind);
+      out += std::string(kind == Kind::bucket ? " rate " : " quota ") + std::to_string(d.allowed) + " " +
+             std::to_string(d.burst) + " " + std::to_string(d.remaining) + " " + std::to_string(d.retry_after.count()) +
+             " " + std::to_string(d.reset_after.count());
+    }
   }
   return out;
 }

@@ -69,6 +69,25 @@ class Tiers:
         self.assertEqual(self.passes("tokens", "1"), 3)
         self.assertEqual(self.passes("tokens", "1", "pro"), 2, "3 of 5 are used")
 
+    def counted(self, limit, status):
+        name = f'weir_rate_limit_requests_total{{limit="{limit}",limiter_type="",status="{status}"}} '
+        return int(self.server.get("admin", "/metrics").split(name)[1].split("\n")[0])
+
+    def test_a_rate_and_a_quota_are_one_decision(self):
+        allowed, denied = self.counted("tokens", "allowed"), self.counted("tokens", "denied")
+        status, answer = self.check("tokens", "both", "pro", "/v1/check?explain=true")
+        self.assertEqual((status, len(answer["decisions"])), (200, 1))
+        decision = answer["decisions"][0]
+        self.assertEqual((decision["burst"], decision["remaining"]), (5, 4), "the stricter half's")
+        self.assertEqual((decision["rate"]["bucket"], decision["quota"]["bucket"]), ("tokens~pro:both", "tokens:both"))
+        self.assertEqual((decision["rate"]["remaining"], decision["quota"]["remaining"]), (99, 4))
+        self.assertEqual(self.passes("tokens", "both", "pro"), 4)
+        status, answer = self.check("tokens", "both", "pro")
+        self.assertEqual((status, answer["burst"], answer["decisions"][0]["rate"]["allowed"]), (429, 5, True))
+        self.assertEqual(answer["decisions"][0]["rate"]["remaining"], 95, "denied by the quota: nothing was taken")
+        self.assertEqual(self.counted("tokens", "allowed") - allowed, 5, "each request once")
+        self.assertEqual(self.counted("tokens", "denied") - denied, 2)
+
     def test_a_reset_by_id_covers_all_tiers(self):
         for how in ("http", "resp", "admin"):
             self.assertEqual(self.passes("orders", "5"), 2, how)

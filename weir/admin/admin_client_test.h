@@ -69,9 +69,7 @@ class AdminClient final : public Asker {
   // Returns the answer that a client gets.
   Result<Answer> check(std::string_view limit, std::string_view id, Count cost = 1) {
     const NamedCharge charge{limit, id, cost};
-    Query query;
-    query.charges = {&charge, 1};
-    query.cost = cost;
+    const Query query{NamedCharges{{&charge, 1}}};
     last_ = Error{Fault::internal, "not answered"};
     pipeline_.refresh();
     pipeline_.ask(0, query, *this, now());

@@ -64,7 +64,7 @@ class ClientView final : public Work {
       // Decided without the store: these buckets were not read.
       error_ = Error{Fault::unavailable, "the store is unavailable"};
     } else if (!answer->verdict.all.empty()) {
-      answers_[index] = answer->verdict.all[answer->verdict.strictest];
+      answers_[index] = answer->verdict.speaker();
     }
   }
 
@@ -138,20 +138,14 @@ class ClientView final : public Work {
     json.key("added_by").string(denied_by_->added_by).end_object();
   }
 
-  Kind kind_of(std::size_t index) const { return queries_.empty() ? Kind::bucket : *queries_[index].stored; }
+  Kind kind_of(std::size_t index) const {
+    return queries_.empty() ? Kind::bucket : std::get<ExactBucket>(queries_[index].subject).key.kind;
+  }
 
   void look(const BucketOwner& owner, Kind kind, std::optional<Limit> numbers, Time since, std::optional<Quota> quota) {
     if (queries_.size() >= bounds::queries_per_turn_max) return;
     keys_.push_back(std::make_unique<std::string>(bucket_key(*owner.limit, owner.route, owner.id, owner.tier)));
-    Query query;
-    query.key = *keys_.back();
-    query.stored = kind;
-    query.limit = numbers;
-    query.since = since;
-    query.quota = quota;
-    query.cost = 0;
-    query.mode = Mode::look;
-    queries_.push_back(query);
+    queries_.push_back({ExactBucket{{*keys_.back(), kind}, numbers, since, quota}, Mode::look});
     owners_.push_back(owner);
   }
 
@@ -279,12 +273,7 @@ class BucketReset final : public Work {
  private:
   void forget(std::string key, Kind kind) {
     keys_.push_back(std::make_unique<std::string>(std::move(key)));
-    Query query;
-    query.key = *keys_.back();
-    query.stored = kind;
-    query.cost = 0;
-    query.mode = Mode::reset;
-    queries_.push_back(query);
+    queries_.push_back({ExactBucket{.key = {*keys_.back(), kind}}, Mode::reset});
   }
 
   AdminShared& shared_;

@@ -46,7 +46,7 @@ TEST(Clients, ListOfAHashedLimitWithAnOverrideChangesNothing) {
   EXPECT_EQ(api.get("/ratelimit/clients/login/" + id).status, 200) << "full with the limit's numbers, but still stored";
   const auto answer = api.check("login", "slow");
   EXPECT_FALSE(answer->verdict.allowed);
-  EXPECT_EQ(answer->verdict.all[0].retry_after, std::chrono::minutes{10});
+  EXPECT_EQ(answer->verdict.all[0].strictest().retry_after, std::chrono::minutes{10});
 }
 
 TEST(Metrics, ReportTheNumberOfActiveClients) {
@@ -238,10 +238,10 @@ TEST(Client, ShowsABlock) {
 TEST(Top, CountsShadowDenialsSeparately) {
   AdminClient api;
   Answer answer;
-  answer.verdict.all.push_back({false, 10, 0, {}, {}});
+  answer.verdict.all.push_back(Decision{false, 10, 0, {}, {}});
   answer.labels[0].limit = "orders";
   answer.labels[0].id = "quiet";
-  answer.labels[0].bucket = "6:quiet";
+  answer.labels[0].rate.key = "6:quiet";
   answer.labels[0].shadow = true;
   api.fixture.metrics.record(answer);
   EXPECT_TRUE(api.get("/ratelimit/top?by=denied").json()["clients"].empty());

@@ -22,13 +22,11 @@ std::optional<Quota> quota_of(const Policy& policy, const Known& known, const Bu
   // An override may have its own quota, but the override of a hashed id is unknown.
   if (!limit.hashed && limit.overrides.size() > 0) {
     const NamedCharge asked{limit.name, owner.id, 0};
-    Query query;
-    query.charges = {&asked, 1};
-    query.mode = Mode::peek;
+    const Query query{NamedCharges{{&asked, 1}}, Mode::peek};
     Resolved resolved;
     if (policy.resolve(query, known, now, resolved)) {
       for (const Charge& charge : resolved.charges()) {
-        if (charge.key.kind == Kind::quota) return charge.quota;
+        if (charge.quota) return charge.quota->quota;
       }
     }
   }
@@ -85,7 +83,7 @@ ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket
   if (row.remaining) return row;
   if (row.kind == Kind::bucket) {
     if (!in_force.numbers) return row;  // it has become unlimited
-    Charge counted;
+    RateCharge counted;
     counted.limit = *in_force.numbers;
     counted.lease = owner.limit->lease.value_or(Lease{});
     const Limit numbers = shared_ ? counted.shared_limit() : counted.limit;

@@ -110,8 +110,8 @@ TEST(Handles, AdjustByPathAndBodyAndStoreTheFullHash) {
   const std::vector<Adjustment> stored = api.fixture.keeper().adjustments(api.now().wall);
   ASSERT_EQ(stored.size(), 1u);
   EXPECT_EQ(stored[0].id, "sk_l…#" + hashed_id("key", kKey)) << "the key itself is not stored";
-  EXPECT_EQ(api.check("per-apikey", kKey)->verdict.all[0].burst, 50);
-  EXPECT_EQ(api.check("per-apikey", kOther)->verdict.all[0].burst, 10);
+  EXPECT_EQ(api.check("per-apikey", kKey)->verdict.all[0].strictest().burst, 50);
+  EXPECT_EQ(api.check("per-apikey", kOther)->verdict.all[0].strictest().burst, 10);
   EXPECT_EQ(api.get("/ratelimit/clients/per-apikey/" + escaped(handle())).json()["source"], "adjustment");
   EXPECT_EQ(api.get("/ratelimit/adjust").json()["adjustments"][0]["id"], handle());
 
@@ -121,10 +121,10 @@ TEST(Handles, AdjustByPathAndBodyAndStoreTheFullHash) {
           .status,
       200);
   EXPECT_EQ(api.fixture.keeper().adjustments(api.now().wall).size(), 1u);
-  EXPECT_EQ(api.check("per-apikey", kKey)->verdict.all[0].burst, 60);
+  EXPECT_EQ(api.check("per-apikey", kKey)->verdict.all[0].strictest().burst, 60);
   EXPECT_EQ(api.call("DELETE", "/ratelimit/adjust", body({{"limit", "per-apikey"}, {"id", std::string(kKey)}})).content,
             R"({"removed":1})");
-  EXPECT_EQ(api.check("per-apikey", kKey)->verdict.all[0].burst, 10);
+  EXPECT_EQ(api.check("per-apikey", kKey)->verdict.all[0].strictest().burst, 10);
   EXPECT_EQ(api.call("PUT", "/ratelimit/adjust", body({{"id", "7"}, {"burst", 3}})).error(), "bad_value");
   EXPECT_EQ(api.call("PUT", "/ratelimit/adjust", body({{"limit", "orders"}, {"id", "7"}, {"burst", 3}})).status, 200);
   for (const std::string& line : api.fixture.log) EXPECT_EQ(line.find("sk_live"), line.npos) << line;

@@ -16,13 +16,12 @@ Reply probe_reply(bool good, std::string_view yes, std::string_view no) {
 // Queries the store, which answers within its timeout.
 class DeepProbe final : public Work {
  public:
-  DeepProbe() { query_.probe = true; }
   std::span<const Query> questions() const override { return {&query_, 1}; }
   void answered(std::size_t, const Result<Answer>& answer) override { decided_ = bool(answer); }
   std::optional<Outcome> step(Now) override { return probe_reply(decided_, "ready", "store unavailable"); }
 
  private:
-  Query query_;
+  const Query query_{StoreProbe{}};
   bool decided_ = false;
 };
 

@@ -18,7 +18,8 @@
 --                                              it, in minutes since 1970
 --                                              B and W are shadows. A + before the letter begins a new group: groups
 --                                              are charged in order, up to the first that denies; the keys of one
---                                              group together.
+--                                              group together. A = before a shadow's letter: it belongs to the same
+--                                              limit as the key before it, and both are taken or neither.
 -- Reply  one question: its answer. Several: an array of their answers; a text is the error of that question alone.
 --        One bucket: its backlog afterwards; denied: -1 - backlog.
 --        Several keys: seconds, microseconds, states forgotten; then for every key of the groups charged the backlog
@@ -304,8 +305,10 @@ local function parse(k, at)
   for i = 1, count do
     local letter = ARGV[at]
     local e = {key = KEYS[k], begins = i == 1}
-    if sub(letter, 1, 1) == '+' then
-      e.begins, letter = true, sub(letter, 2)
+    local mark = sub(letter, 1, 1)
+    if mark == '+' or mark == '=' then
+      letter = sub(letter, 2)
+      e.begins, e.joined = e.begins or mark == '+', mark == '='
     end
     e.shadow = letter == 'B' or letter == 'W'
     e.kind = (letter == 'b' or letter == 'B') and bucket or quota
@@ -315,7 +318,13 @@ local function parse(k, at)
   return question, k, at
 end
 
--- All of the group or none; a shadow in its own right. True if nothing that enforces denied.
+-- The other half of a shadow limit with a rate and a quota, if there is one.
+local function other_half(entries, i)
+  local following = entries[i + 1]
+  return entries[i].joined and entries[i - 1] or following and following.joined and following
+end
+
+-- All of the group or none; a shadow limit in its own right. True if nothing that enforces denied.
 local function spend_group(entries, first, last)
   local allowed = true
   for i = first, last do
@@ -324,11 +333,11 @@ local function spend_group(entries, first, last)
     allowed = allowed and (e.allowed or e.shadow)
   end
   for i = first, last do
-    local e = entries[i]
-    if e.allowed and (allowed or e.shadow) then
+    local e, other = entries[i], other_half(entries, i)
+    if e.allowed and (allowed or e.shadow) and (not other or other.allowed) then
       e.kind.take(e)
     else
-      e.kind.settle(e, e.shadow or first == last)
+      e.kind.settle(e, e.shadow and not other or first == last)
     end
   end
   return allowed

@@ -68,10 +68,11 @@ inline constexpr std::size_t attributes_max = 128;
 // Routes of one policy.
 inline constexpr std::size_t routes_max = 10'000;
 
-// Limits charged by one request.
+// Limits charged by one request, and their buckets: a limit's rate and its quota are two.
 inline constexpr std::size_t charges_max = 16;
+inline constexpr std::size_t charged_buckets_max = 2 * charges_max;
 
-// Tiers of one limit. A reset covers the limit's own bucket, that of every tier, and the quota in one query.
+// Tiers of one limit. A reset covers the limit's own bucket and that of every tier in one query.
 inline constexpr std::size_t tiers_max = charges_max - 2;
 
 // Overrides of one Limiter.

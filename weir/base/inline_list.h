@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 #include "weir/base/assert.h"
 
@@ -27,6 +28,12 @@ class InlineList {
   void push_back(const T& item) noexcept {
     WEIR_ASSERT(size_ < N);
     std::construct_at(&items_[size_++], item);
+  }
+  // Made in its place: no copy. REQUIRES: size() < N.
+  template <class... Arguments>
+  T& emplace_back(Arguments&&... arguments) noexcept {
+    WEIR_ASSERT(size_ < N);
+    return *std::construct_at(&items_[size_++], std::forward<Arguments>(arguments)...);
   }
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }

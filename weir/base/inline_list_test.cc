@@ -14,6 +14,15 @@ struct Pair {
 };
 using List = InlineList<Pair, 3>;
 
+TEST(InlineList, ConstructsAnItemInPlace) {
+  InlineList<Pair, 2> list;
+  list.emplace_back(Pair{1, 2}).b = 3;
+  list.emplace_back();
+  EXPECT_EQ(list[0].a, 1);
+  EXPECT_EQ(list[0].b, 3);
+  EXPECT_DEATH(list.emplace_back(), "size_ < N");
+}
+
 TEST(InlineList, KeepsItemsInOrder) {
   List list;
   EXPECT_TRUE(list.empty());

@@ -20,13 +20,11 @@ class Acme : public ::testing::Test {
   }
 
   std::string bucket(std::string_view limit, std::string_view id) {
-    Query query;
     const NamedCharge charge{limit, id};
-    query.charges = {&charge, 1};
-    const Result<void> result = policy().resolve(query, Known(), {}, out_);
+    const Result<void> result = policy().resolve({NamedCharges{{&charge, 1}}}, Known(), {}, out_);
     if (!result) return result.error().detail;
     if (out_.charges().empty()) return "nothing";
-    return std::string(out_.charges()[0].key.text) + ": " + print(out_.charges()[0].limit);
+    return std::string(out_.charges()[0].rate->key) + ": " + print(out_.charges()[0].rate->limit);
   }
 
   Outcome outcome_;
@@ -69,7 +67,7 @@ TEST_F(Acme, IdsAreHeldToTheirFormat) {
 
 TEST_F(Acme, TheWorkedExampleHoldsExactly) {
   EXPECT_EQ(bucket("NewFoosPerIPAddress", "172.23.45.22"), "3:172.23.45.22: 20 per 1s, burst 20");
-  const Limit limit = out_.charges()[0].limit;
+  const Limit limit = out_.charges()[0].rate->limit;
   const Time start{1h};
   Step step = gcra::spend(limit, Time{}, 1, start);
   EXPECT_EQ(step.decision, (Decision{true, 20, 19, 0ns, 50ms}));

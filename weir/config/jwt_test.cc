@@ -44,13 +44,12 @@ class JwtPolicy : public testing::Test {
   // The keys of the buckets that a request with this header is charged to.
   std::string charged(const Loaded& loaded, std::string_view name, const std::string& value) {
     const std::array<Attribute, 3> attributes{Attribute{"ip", "192.0.2.1"}, {"path", "/"}, {name, value}};
-    Query query;
-    query.attributes = attributes;
+    const Query query{RequestFacts{attributes}};
     Resolved resolved;
     const Result<void> done = loaded.policy->resolve(query, Known{}, kNow, resolved);
     if (!done) return done.error().detail;
     std::string keys;
-    for (const Charge& charge : resolved.charges()) keys += (keys.empty() ? "" : " ") + std::string(charge.key.text);
+    for (const Charge& charge : resolved.charges()) keys += (keys.empty() ? "" : " ") + std::string(charge.rate->key);
     return keys;
   }
   std::string charged(const Loaded& loaded, const std::string& value) {

@@ -185,7 +185,11 @@ class LimitReader {
       complaints_.add(lease, "lease of " + std::to_string(tokens) + " tokens for " + std::to_string(servers) +
                                  " servers must be less than the burst of " + std::to_string(numbers.burst()) + whose);
     };
-    if (limit.numbers) {
+    const bool tier_quota = std::ranges::any_of(limit.tiers, [](const Tier& tier) { return bool(tier.quota); });
+    if (limit.numbers && (limit.quota || tier_quota)) {
+      complaints_.add(lease, "limit " + quote(limit.name) + " has lease and quota" + (limit.quota ? "" : " of a tier") +
+                                 "; a limit with a quota cannot be leased: remove one of them");
+    } else if (limit.numbers) {
       check(*limit.numbers, "");
     } else if (!written_.any() && !written_.has_refused) {
       complaints_.add(lease, "lease needs a limit with count and period");

@@ -125,6 +125,12 @@ class OverrideReader {
     const NodeId quota = document_.find(entry, "quota");
     value.has_quota = quota != kNoNode && !document_.node(quota).refused;
     if (value.has_quota) value.quota = *parse_quota(document_.value(quota));
+    if (value.has_quota && of && limits_.made[*of].lease) {
+      complaints_.add(document_.mark(quota),
+                      "override " + quote(document_.key(entry)) + " has a quota, and limit " +
+                          quote(limits_.made[*of].name) +
+                          " has a lease; a limit with a quota cannot be leased: remove one of them");
+    }
     const bool blocked = is_true(entry, "blocked");
     const bool unlimited = is_true(entry, "unlimited") || written.unlimited;
     if (blocked) value.kind = Override::Kind::blocked;

@@ -32,10 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   WEIR_ASSERT(config::diff(loaded, loaded).empty());
   for (const NamedLimit& limit : loaded.policy->limits()) {
     const NamedCharge charge{limit.name, "12345678", 1};
-    Query query;
-    query.charges = {&charge, 1};
     Resolved out;
-    if (loaded.policy->resolve(query, Known(), {}, out)) WEIR_ASSERT(out.parts().size() == 1);
+    if (loaded.policy->resolve({NamedCharges{{&charge, 1}}}, Known(), {}, out)) WEIR_ASSERT(out.parts().size() == 1);
   }
   return 0;
 }

@@ -7,23 +7,34 @@
 #include "weir/base/bounds.h"
 #include "weir/base/inline_list.h"
 #include "weir/base/time.h"
+#include "weir/core/charge.h"
 #include "weir/core/verdict.h"
 
 namespace weir {
 
-// What belongs to one decision. Views live as long as the Answer is being used.
-struct Label {
-  std::string_view limit;   // its name; empty where the caller brought the numbers
-  std::string_view id;      // canonical, or its keyed hash: what may be stored, logged and shown
-  std::string_view bucket;  // the bucket's key
-  std::string_view source;  // where the numbers came from: limit, schedule, override, …
-  std::string_view key;     // what kind of client it counts: ip, apikey, header, …; empty: ids that callers name
-  bool shadow = false;
-  bool secret = false;                   // the id holds an API key: others see a handle (identify/handle.h)
+// What belongs to one bucket of a limit.
+struct BucketLabel {
+  std::string_view key;                  // in the store; empty: no bucket was asked
   Duration window = Duration::zero();    // from empty to full, or a quota's whole window
   Duration interval = Duration::zero();  // one token's time; zero: everything comes back at once, as a quota does
-  std::string_view route = {};           // whose limit this is; empty: none, or the limit was named
-  std::string_view limiter_type = {};    // `key` for metrics; of several parts "ip+path"
+  Source source = Source::limit;         // where the numbers came from
+};
+
+// What belongs to one decision. Views live as long as the Answer is being used.
+struct Label {
+  std::string_view limit;  // its name; empty where the caller brought the numbers
+  std::string_view id;     // canonical, or its keyed hash: what may be stored, logged and shown
+  std::string_view key;    // what kind of client it counts: ip, apikey, header, …; empty: ids that callers name
+  BucketLabel rate{};      // of a limit that asked no bucket, where that came from
+  BucketLabel quota{};
+  bool shadow = false;
+  bool secret = false;                 // the id holds an API key: others see a handle (identify/handle.h)
+  std::string_view route = {};         // whose limit this is; empty: none, or the limit was named
+  std::string_view limiter_type = {};  // `key` for metrics; of several parts "ip+path"
+
+  const BucketLabel& half(Kind kind) const noexcept { return kind == Kind::quota ? quota : rate; }
+  // The bucket that a client is listed by: its rate's, or the quota's where that is all there is.
+  std::string_view bucket() const noexcept { return rate.key.empty() ? quota.key : rate.key; }
 };
 
 // What the access lists said before any limit was asked.
@@ -33,7 +44,7 @@ enum class Access : unsigned char {
   deny_listed,   // denied until the entry ends
 };
 
-// One for each decision, at the same index. There as soon as somebody writes to it; until then empty.
+// One for each decision, at the same index. Grows on first write; an index beyond it reads as an empty label.
 class Labels {
  public:
   // REQUIRES: i < bounds::charges_max.
@@ -67,19 +78,5 @@ struct Answer {
   Now now;                    // the reading the decisions used
   HeaderFamilies headers{};   // as the policy says that decided
 };
-
-// A limit with numbers and a quota has two decisions, side by side: the stricter one is the limit's answer.
-inline bool speaks_for_its_limit(const Answer& answer, std::size_t i) noexcept {
-  const auto& all = answer.verdict.all;
-  const auto of_one = [&](std::size_t a, std::size_t b) {
-    const Label& first = answer.labels[a];
-    return !first.limit.empty() && first.limit == answer.labels[b].limit && first.id == answer.labels[b].id;
-  };
-  const bool second = i > 0 && of_one(i - 1, i);
-  if (!second && (i + 1 >= all.size() || !of_one(i, i + 1))) return true;
-  const std::size_t other = second ? i - 1 : i + 1;
-  if (i == answer.verdict.strictest || other == answer.verdict.strictest) return i == answer.verdict.strictest;
-  return second ? stricter(all[i], all[other]) : !stricter(all[other], all[i]);
-}
 
 }  // namespace weir

@@ -1,6 +1,8 @@
-// One bucket to be charged, everything decided but the state.
+// One limit to be charged for one id: everything is decided but the state.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "weir/base/time.h"
@@ -34,28 +36,67 @@ struct Lease {
   friend constexpr bool operator==(const Lease&, const Lease&) = default;
 };
 
-// Views must outlive the question the charge belongs to.
-struct Charge {
-  Key key;
-  std::string_view limit_name;
-  Limit limit = Limit::per_second(1);  // of a bucket
-  Time since = Time::max();            // the latest instant its numbers may have changed (gcra::settle); max: now
-  Quota quota;                         // of a quota
-  Lease lease;                         // of a bucket on a store that servers share
-  Count cost = 1;
-  bool shadow = false;  // decided and charged in its own right, but never denies
-  FailurePolicy on_failure = FailurePolicy::pass_through;
-  int failure_code = 0;  // what fail_closed answers where the protocol has such codes; 0: the server's
+// Where the numbers in force come from.
+enum class Source : unsigned char { limit, schedule, tier, override, external, adjustment, caller };
+
+constexpr std::string_view print(Source source) noexcept {
+  switch (source) {
+    case Source::limit:
+      return "limit";
+    case Source::schedule:
+      return "schedule";
+    case Source::tier:
+      return "tier";
+    case Source::override:
+      return "override";
+    case Source::external:
+      return "external";
+    case Source::adjustment:
+      return "adjustment";
+    case Source::caller:
+      break;
+  }
+  return "caller";
+}
+
+// The bucket of a limit's rate.
+struct RateCharge {
+  std::string_view key;
+  Limit limit = Limit::per_second(1);
+  Time since = Time::max();  // the latest instant its numbers may have changed (gcra::settle); max: now
+  Lease lease{};             // on a store that servers share; none where the limit has a quota too
+  Source source = Source::limit;
 
   // Whether tokens of this bucket may be leased: all leases together are less than the bucket holds. Numbers that leave
   // no room for them (an override, an adjustment) are counted without.
   constexpr bool has_lease() const noexcept {
-    return lease.tokens > 0 && key.kind == Kind::bucket && lease.tokens <= (limit.burst() - 1) / lease.servers;
+    return lease.tokens > 0 && lease.tokens <= (limit.burst() - 1) / lease.servers;
   }
   // What a shared store decides with: the bucket without what may be out on lease.
   constexpr Limit shared_limit() const noexcept {
     return has_lease() ? limit.less(lease.tokens * lease.servers) : limit;
   }
+};
+
+// The bucket of a limit's quota.
+struct QuotaCharge {
+  std::string_view key;
+  Quota quota;
+  Source source = Source::limit;
+};
+
+// A limit's rate and its quota are two buckets, in the store under keys of their own, and are charged together or not
+// at all. Views must outlive the question the charge belongs to.
+struct Charge {
+  std::string_view limit_name;
+  std::optional<RateCharge> rate{};    // a charge has a rate,
+  std::optional<QuotaCharge> quota{};  //   a quota, or both
+  Count cost = 1;
+  bool shadow = false;  // decided and charged in its own right, but never denies
+  FailurePolicy on_failure = FailurePolicy::pass_through;
+  int failure_code = 0;  // what fail_closed answers where the protocol has such codes; 0: the server's
+
+  constexpr std::size_t buckets() const noexcept { return (rate ? 1u : 0u) + (quota ? 1u : 0u); }
 };
 
 }  // namespace weir

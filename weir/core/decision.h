@@ -1,4 +1,4 @@
-// One limit's answer. Denied is an answer, never an Error.
+// One bucket's answer. Denied is an answer, never an Error. What a limit with a rate and a quota answers: verdict.h.
 #pragma once
 
 #include "weir/base/time.h"

@@ -6,7 +6,7 @@
 
 namespace weir {
 
-// What a bucket's word holds. A limit may have numbers and a quota; they are two buckets under one text.
+// What a bucket's word holds. A limit may have a rate and a quota: two buckets, which may have the same text.
 enum class Kind : unsigned char {
   bucket,  // a TAT (algorithm/gcra.h)
   quota,   // a calendar window's end and what is used of it (algorithm/calendar.h)

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 
 #include "weir/base/bounds.h"
 #include "weir/base/result.h"
@@ -13,6 +14,11 @@ namespace weir {
 
 // Tokens. Signed, because differences of counts are counts.
 using Count = std::int64_t;
+
+// A sum that does not fit is more than any burst. REQUIRES: a >= 0, b >= 0.
+constexpr Count saturating_sum(Count a, Count b) noexcept {
+  return a > std::numeric_limits<Count>::max() - b ? std::numeric_limits<Count>::max() : a + b;
+}
 
 class Limit {
  public:

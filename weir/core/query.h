@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <variant>
 
 #include "weir/base/time.h"
 #include "weir/core/key.h"
@@ -40,22 +41,42 @@ struct NamedCharge {
   std::string_view tier = {};  // the client's; empty: none is known
 };
 
-// Views die when the call they are passed to returns.
-struct Query {
-  std::string_view domain;                // Envoy's; empty elsewhere
-  std::span<const Attribute> attributes;  // for routes and keys
-  std::string_view caller;                // the address that asks; empty: unknown, or not a network's
-  std::span<const NamedCharge> charges;   // or limits by name
-  std::string_view key;                   // or a bucket of the caller's own
-  std::optional<Limit> limit;             //   with numbers it brings along
-  Time since = Time::max();               //   as Charge::since
-  std::optional<Kind> stored;             // or any bucket: `key` is its whole key in the store; for operators
-  std::optional<Quota> quota;             //   its numbers if it is a quota
-  bool probe = false;                     // or whether the store decides: an Error if it does not; never counted
-  Count cost = 1;
-  bool cost_said = false;  // of attributes: the caller said the cost, so the route's own does not count
-  Mode mode = Mode::spend;
+// Who asks what, in one of these forms. Views die when the call they are passed to returns.
+
+// Limits by name.
+struct NamedCharges {
+  std::span<const NamedCharge> charges;
   Order order = Order::together;
+};
+
+// A request as it came: its route says which limits are charged, and how.
+struct RequestFacts {
+  std::span<const Attribute> attributes;
+  std::string_view caller{};    // the address that asks; empty: unknown, or not a network's
+  std::optional<Count> cost{};  // nothing: the route says it
+};
+
+// A bucket of the caller's own, with numbers that it brings along.
+struct OwnBucket {
+  std::string_view key;
+  std::optional<Limit> limit{};  // a reset needs none
+  Count cost = 1;
+};
+
+// Any bucket by its whole key in the store: for operators, who look and reset. Costs nothing.
+struct ExactBucket {
+  Key key;
+  std::optional<Limit> limit{};  // its numbers; a reset needs none
+  Time since = Time::max();      // as RateCharge::since
+  std::optional<Quota> quota{};  // its numbers if it is a quota
+};
+
+// Whether the store decides: an Error if it does not. Never counted.
+struct StoreProbe {};
+
+struct Query {
+  std::variant<NamedCharges, RequestFacts, OwnBucket, ExactBucket, StoreProbe> subject;
+  Mode mode = Mode::spend;
 };
 
 }  // namespace weir

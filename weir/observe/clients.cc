@@ -46,7 +46,7 @@ void LoopClients::Side::count(std::uint64_t hash, const Label& label, ClientOutc
   const TopKeys::Place place = sketch.add(hash);
   ClientCounters& client = clients[place.number];
   if (place.fresh) {
-    client.bucket = label.bucket;
+    client.bucket = label.bucket();
     client.limit = label.limit;
     client.id = label.id;
     client.secret = label.secret;
@@ -77,14 +77,11 @@ void LoopClients::record(const Answer& answer) {
   const Decisions& all = answer.verdict.all;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Label& label = answer.labels[i];
-    if (label.bucket.empty()) continue;  // blocked: there is no bucket
-    bool allowed = all[i].allowed;
-    // A limit's rate and its quota are two buckets under one key, next to each other, and one client.
-    while (i + 1 < all.size() && answer.labels[i + 1].bucket == label.bucket) allowed &= all[++i].allowed;
-    const std::uint64_t hash = siphash13(key_, label.bucket);
-    const ClientOutcome outcome = allowed        ? ClientOutcome::allowed
-                                  : label.shadow ? ClientOutcome::shadow_denied
-                                                 : ClientOutcome::denied;
+    if (label.bucket().empty()) continue;  // blocked: there is no bucket
+    const std::uint64_t hash = siphash13(key_, label.bucket());
+    const ClientOutcome outcome = all[i].allowed() ? ClientOutcome::allowed
+                                  : label.shadow   ? ClientOutcome::shadow_denied
+                                                   : ClientOutcome::denied;
     requests_.count(hash, label, outcome, answer.now.wall);
     if (outcome == ClientOutcome::denied) denied_.count(hash, label, outcome, answer.now.wall);
     if (outcome == ClientOutcome::shadow_denied) shadow_denied_.count(hash, label, outcome, answer.now.wall);

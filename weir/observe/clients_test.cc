@@ -9,10 +9,10 @@ namespace {
 
 Answer answer_to(std::string_view bucket, bool allowed, std::int64_t second = 0) {
   Answer answer;
-  answer.verdict.all.push_back({allowed, 10, allowed ? 5 : 0, {}, {}});
+  answer.verdict.all.push_back(Decision{allowed, 10, allowed ? 5 : 0, {}, {}});
   answer.verdict.allowed = allowed;
   answer.labels[0].limit = "per-ip";
-  answer.labels[0].bucket = bucket;
+  answer.labels[0].rate.key = bucket;
   answer.labels[0].id = bucket.substr(bucket.find(':') + 1);
   answer.now.wall = Wall{std::chrono::seconds{second}};
   return answer;
@@ -38,8 +38,8 @@ TEST(LoopClients, CountsWhatEachClientWasTold) {
 TEST(LoopClients, TakesARateAndItsQuotaForOneClient) {
   LoopClients clients;
   Answer both = answer_to("per-ip:a", true);
-  both.verdict.all.push_back({false, 10, 0, {}, {}});
-  both.labels[1] = both.labels[0];
+  both.verdict.all[0] = {Decision{true, 10, 5, {}, {}}, Decision{false, 10, 0, {}, {}}};
+  both.labels[0].quota.key = "per-ip:a";
   clients.record(both);
   const ClientCounters a = tracked_clients({&clients}).at("per-ip:a");
   EXPECT_EQ(a.allowed, 0u);

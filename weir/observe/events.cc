@@ -11,7 +11,9 @@
 namespace weir {
 namespace {
 
-std::string describe(const Label& label, std::string_view hash_key, const Decision& decision, Wall wall) {
+std::string describe(const Label& label, std::string_view hash_key, const LimitDecision& decided, Wall wall) {
+  const Decision& decision = decided.strictest();
+  const Source source = label.half(decided.stricter()).source;
   std::string text;
   JsonWriter json(text);
   json.begin_object().key("time").string(print_instant(wall));
@@ -22,7 +24,7 @@ std::string describe(const Label& label, std::string_view hash_key, const Decisi
   json.key("retry_after");
   decision.retry_after == kNever ? json.number("-1") : json.number(print_seconds(decision.retry_after));
   json.key("reset_after").number(print_seconds(decision.reset_after));
-  json.key("shadow").boolean(label.shadow).key("source").string(label.source).end_object();
+  json.key("shadow").boolean(label.shadow).key("source").string(print(source)).end_object();
   return text;
 }
 
@@ -89,16 +91,10 @@ void Events::publish(const Answer& answer) {
   const Decisions& all = answer.verdict.all;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Label& label = answer.labels[i];
-    // A limit's rate and its quota are one decision, of which the stricter half speaks.
-    std::size_t speaks = i;
-    while (i + 1 < all.size() && !label.bucket.empty() && answer.labels[i + 1].bucket == label.bucket) {
-      ++i;
-      if (stricter(all[i], all[speaks])) speaks = i;
-    }
     std::string text;
     for (const std::shared_ptr<EventQueue>& queue : queues) {
-      if (!queue->wants(label.limit, all[speaks].allowed)) continue;
-      if (text.empty()) text = describe(label, answer.hash_key, all[speaks], answer.now.wall);
+      if (!queue->wants(label.limit, all[i].allowed())) continue;
+      if (text.empty()) text = describe(label, answer.hash_key, all[i], answer.now.wall);
       queue->push(text);
     }
   }

@@ -14,11 +14,11 @@ namespace {
 
 Answer answer_to(std::string_view limit, bool allowed) {
   Answer answer;
-  answer.verdict.all.push_back({allowed, 10, 4, std::chrono::milliseconds{allowed ? 0 : 500}, std::chrono::seconds{1}});
+  answer.verdict.all.push_back(
+      Decision{allowed, 10, 4, std::chrono::milliseconds{allowed ? 0 : 500}, std::chrono::seconds{1}});
   answer.labels[0].limit = limit;
   answer.labels[0].id = "acme";
-  answer.labels[0].bucket = "per-tenant:acme";
-  answer.labels[0].source = "limit";
+  answer.labels[0].rate.key = "per-tenant:acme";
   answer.now.wall = Wall{std::chrono::milliseconds{1500}};
   return answer;
 }
@@ -36,6 +36,19 @@ TEST(Events, TellsADecisionAsOneLineOfJson) {
             R"("allowed":false,"burst":10,"remaining":4,"retry_after":0.5,"reset_after":1,"shadow":false,)"
             R"("source":"limit"})");
   EXPECT_TRUE(queue->take(1 << 20).events.empty());
+}
+
+TEST(Events, TellsARateAndItsQuotaAsOneDecisionByTheStricter) {
+  Events events;
+  const auto queue = *events.subscribe({});
+  Answer answer = answer_to("per-tenant", true);
+  answer.verdict.all[0] = {answer.verdict.all[0].strictest(), Decision{false, 7, 0, std::chrono::hours{1}, {}}};
+  answer.labels[0].quota = {"per-tenant:acme", {}, {}, Source::override};
+  events.publish(answer);
+  const EventQueue::Taken taken = queue->take(1 << 20);
+  ASSERT_EQ(taken.events.size(), 1u);
+  EXPECT_NE(taken.events[0].find(R"("allowed":false,"burst":7,"remaining":0,"retry_after":3600,)"), std::string::npos);
+  EXPECT_NE(taken.events[0].find(R"("source":"override")"), std::string::npos);
 }
 
 TEST(Events, NeverShowsAnApiKeyInFull) {

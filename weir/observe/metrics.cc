@@ -34,14 +34,8 @@ void LoopMetrics::record(const Answer& answer) {
   if (events_ != nullptr && events_->wanted()) events_->publish(answer);
   if (answer.access == Access::deny_listed) return;  // no limit was asked
   for (std::size_t i = 0; i < answer.verdict.all.size(); ++i) {
-    // A limit's rate and its quota are two buckets under one key, next to each other, and one answer.
-    bool allowed = answer.verdict.all[i].allowed;
-    while (i + 1 < answer.verdict.all.size() && !answer.labels[i].bucket.empty() &&
-           answer.labels[i + 1].bucket == answer.labels[i].bucket) {
-      allowed &= answer.verdict.all[++i].allowed;
-    }
     LimitCounters& limit = of(answer.labels[i]);
-    if (allowed) {
+    if (answer.verdict.all[i].allowed()) {
       limit.allowed.add();
     } else if (answer.labels[i].shadow) {
       limit.shadow_denied.add();

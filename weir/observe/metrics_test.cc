@@ -25,7 +25,7 @@ TEST(Exposition, SumsTheLoopsAndNamesTheKey) {
   LoopMetrics a;
   LoopMetrics b;
   Answer answer;
-  answer.verdict.all.push_back({false, 1, 0, 1s, 1s});
+  answer.verdict.all.push_back(Decision{false, 1, 0, 1s, 1s});
   answer.verdict.allowed = false;
   answer.labels[0].limit = "per-ip";
   answer.labels[0].limiter_type = "ip";
@@ -36,6 +36,25 @@ TEST(Exposition, SumsTheLoopsAndNamesTheKey) {
   EXPECT_THAT(text, HasSubstr(R"(weir_rate_limit_exceeded_total{limit="per-ip",limiter_type="ip"} 2)"));
   EXPECT_THAT(text, HasSubstr("weir_decision_seconds_count{store=\"memory\"} 0"));
   EXPECT_EQ(text.back(), '\n');
+}
+
+TEST(LoopMetrics, CountsALimitWithARateAndAQuotaOnce) {
+  LoopMetrics metrics;
+  Answer answer;
+  answer.verdict.all.push_back({Decision{true, 5, 4, {}, 1s}, Decision{false, 1, 0, 1h, 1h}});
+  answer.verdict.allowed = false;
+  // As of a tier: its rate has a bucket of its own.
+  answer.labels[0].limit = "daily";
+  answer.labels[0].rate.key = "daily~pro:x";
+  answer.labels[0].quota.key = "daily:x";
+  metrics.record(answer);
+  std::size_t limits = 0;
+  metrics.visit([&](const LimitCounters& limit) {
+    ++limits;
+    EXPECT_EQ(limit.allowed.value(), 0u);
+    EXPECT_EQ(limit.denied.value(), 1u);
+  });
+  EXPECT_EQ(limits, 1u);
 }
 
 TEST(Exposition, CountsWhatGotAFailurePolicyInsteadOfTheStore) {

@@ -31,10 +31,9 @@ bool host_matches(std::string_view pattern, std::string_view host) {
 }
 
 // The charges of a request: "in-order signin: per-ip:1.2.3.4 x1, …", or the error.
-std::string charges(const Policy& policy, const Attributes& attributes, Query query = {}) {
-  query.attributes = attributes;
+std::string charges(const Policy& policy, const Attributes& attributes, std::optional<Count> cost = {}) {
   Resolved out;
-  if (const Result<void> result = policy.resolve(query, Known{}, {}, out); !result) {
+  if (const Result<void> result = policy.resolve({RequestFacts{attributes, {}, cost}}, Known{}, {}, out); !result) {
     return std::string(result.error().word) + ": " + result.error().detail;
   }
   std::string line = out.order() == Order::in_order ? "in-order " : "";
@@ -42,7 +41,7 @@ std::string charges(const Policy& policy, const Attributes& attributes, Query qu
   if (out.blocked() != nullptr) line += " blocked by " + out.blocked()->limit->name;
   if (out.impossible()) line += " impossible";
   for (const Charge& charge : out.charges()) {
-    line += ' ' + std::string(charge.key.text) + "x" + std::to_string(charge.cost) + (charge.shadow ? "shadow" : "");
+    line += ' ' + std::string(charge.rate->key) + "x" + std::to_string(charge.cost) + (charge.shadow ? "shadow" : "");
   }
   return line;
 }
@@ -148,10 +147,7 @@ routes:
 TEST(Routes, ACallersCostReplacesTheRoutes) {
   const auto policy =
       make("limits: {a: {key: global, rate: 5/s}}\nroutes: [{name: r, match: {path: /}, cost: header:x, limits: a}]");
-  Query query;
-  query.cost = 2;
-  query.cost_said = true;
-  EXPECT_EQ(charges(*policy, {{"path", "/"}, {"header:x", "4"}}, query), "r a:globalx2");
+  EXPECT_EQ(charges(*policy, {{"path", "/"}, {"header:x", "4"}}, 2), "r a:globalx2");
 }
 
 TEST(Routes, AMissingKeySkipsTheLimitOrIsAnError) {

@@ -27,9 +27,6 @@ enum class Enforcement : unsigned char {
   off,
 };
 
-// Where the numbers in force came from.
-enum class Source : unsigned char { limit, schedule, tier, override, external, adjustment };
-
 // What a request without the key gets.
 enum class Missing : unsigned char {
   skip,    // this limit does not apply
@@ -100,8 +97,7 @@ struct NamedLimit {
   std::string prefix() const { return number ? std::to_string(*number) : name; }
 };
 
-// "enforce", "shadow", "off"; "limit", "schedule", "tier", "override", "external", "adjustment".
+// "enforce", "shadow", "off".
 std::string_view print(Enforcement mode) noexcept;
-std::string_view print(Source source) noexcept;
 
 }  // namespace weir

@@ -31,24 +31,6 @@ std::string_view print(Enforcement mode) noexcept {
   return "";
 }
 
-std::string_view print(Source source) noexcept {
-  switch (source) {
-    case Source::limit:
-      return "limit";
-    case Source::schedule:
-      return "schedule";
-    case Source::tier:
-      return "tier";
-    case Source::override:
-      return "override";
-    case Source::external:
-      return "external";
-    case Source::adjustment:
-      return "adjustment";
-  }
-  return "";
-}
-
 std::string_view print(Standing standing) noexcept {
   switch (standing) {
     case Standing::charged:
@@ -161,7 +143,7 @@ Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, c
   if (tier != nullptr) {
     chosen.bucket = tier->numbers;
     chosen.quota = tier->quota ? &*tier->quota : nullptr;
-    chosen.source = Source::tier;
+    chosen.source = chosen.quota_source = Source::tier;
     chosen.tier = tier;
   }
   if (found != nullptr && found->has_limit) {
@@ -171,6 +153,7 @@ Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, c
   }
   if (found != nullptr && found->has_quota) {
     chosen.quota = &found->quota;
+    chosen.quota_source = Source::override;
     if (!chosen.bucket) chosen.source = Source::override;
   }
   if (!chosen.bucket && chosen.quota == nullptr) chosen.standing = Standing::unlimited;

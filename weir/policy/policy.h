@@ -35,7 +35,7 @@ namespace weir {
 
 // What became of one limit that a query names.
 enum class Standing : unsigned char {
-  charged,       // its bucket, its quota, or both are among the charges
+  charged,       // it is among the charges
   unlimited,     // nothing to charge: an override, `average: 0`, or a limit without numbers and no override for this id
   blocked,       // an override says `blocked: true`
   off,           // the limit's mode is off
@@ -47,15 +47,14 @@ std::string_view print(Standing standing) noexcept;
 
 inline constexpr std::size_t kNoCharge = static_cast<std::size_t>(-1);
 
-// One limit that applies: an entry of Query::charges, at the same index, or a limit of the request's route.
+// One limit that applies: an entry of NamedCharges, at the same index, or a limit of the request's route.
 struct Part {
   const NamedLimit* limit = nullptr;  // the policy's; lives as long as it does
   std::string_view id;                // canonical, or its keyed hash: what may be stored, logged and shown
   Standing standing = Standing::charged;
   Enforcement mode = Enforcement::enforce;  // the limit's or the route's, whichever is laxer
-  Source source = Source::limit;            // where the bucket's numbers, or the standing, came from
-  std::size_t bucket = kNoCharge;           // index into Resolved::charges() of its bucket
-  std::size_t quota = kNoCharge;            // index into Resolved::charges() of its quota
+  Source source = Source::limit;            // where the rate's numbers, or the standing, came from
+  std::size_t charge = kNoCharge;           // index into Resolved::charges()
   bool unknown_tier = false;                // the client's tier is none of the limit's: its own numbers count
 };
 
@@ -71,7 +70,7 @@ class Resolved {
   // together. With Order::in_order these are the charges before the blocked limit: charge them, then deny.
   std::span<const Charge> charges() const noexcept { return {charges_.data(), charges_size_}; }
 
-  // One per entry of Query::charges; of a request one per limit that applies to it.
+  // One per entry of NamedCharges; of a request one per limit that applies to it.
   std::span<const Part> parts() const noexcept { return {parts_.data(), parts_size_}; }
 
   // The first part whose limit enforces and whose id is blocked: the query is denied, no wait helps. Null otherwise.
@@ -99,7 +98,7 @@ class Resolved {
   // The route a request took; null: none, or limits were named.
   const Route* route() const noexcept { return route_; }
 
-  // Who asks, if the query has attributes.
+  // Who asks, of a request.
   const std::optional<IpAddress>& client_ip() const noexcept { return request_.client(); }
   std::string_view apikey() const noexcept { return request_.apikey(); }
 
@@ -109,7 +108,7 @@ class Resolved {
   void clear();
   // Room in the text for so many more keys, so that writing them moves none.
   void make_room(std::size_t keys);
-  std::size_t add(const Charge& charge);  // its index, or that of the same bucket; kNoCharge when full
+  std::size_t add(const Charge& charge);  // its index, or that of a charge of the same buckets; kNoCharge when full
 
   // As long as the longest query so far: most have one or two, and many queries may be unanswered at once.
   std::vector<Charge> charges_;
@@ -159,8 +158,9 @@ class Policy {
   // adjustment, an override, the client's tier, the schedule, the limit's own numbers. A reset covers the buckets of
   // all tiers. Errors: unknown (no such limit), invalid (an id
   // that breaks its format, a negative cost, a key that a limit insists on and the request lacks), too_large (more than
-  // bounds::charges_max buckets), internal (a hashed limit and no key). The same bucket twice is charged once, with the
-  // summed cost. `published`: when this policy came in force; not known: it may have been just now.
+  // bounds::charges_max limits), internal (a hashed limit and no key). The same bucket twice is charged once, with the
+  // summed cost. `published`: when this policy came in force; not known: it may have been just now. REQUIRES: the
+  // query's subject is NamedCharges or RequestFacts.
   Result<void> resolve(const Query& query, const Known& known, Now now, Resolved& out,
                        Time published = Time::max()) const;
 
@@ -224,8 +224,9 @@ class Policy {
   struct Numbers {
     std::optional<Limit> bucket;
     const QuotaText* quota = nullptr;
-    const Tier* tier = nullptr;  // whose bucket is charged; null: the limit's own
-    Source source = Source::limit;
+    const Tier* tier = nullptr;           // whose bucket is charged; null: the limit's own
+    Source source = Source::limit;        // of the bucket, or of the standing
+    Source quota_source = Source::limit;  // of the quota
     Standing standing = Standing::charged;
     Wall changed = Wall::min();  // as InForce::changed
   };
@@ -234,16 +235,17 @@ class Policy {
   static Numbers choose(const NamedLimit& limit, const Override* found, const Adjustment* adjustment, const Tier* tier,
                         Wall wall);
   // resolve.cc
-  Result<void> resolve_named(const Asking& asking, Resolved& out) const;
-  Result<void> resolve_request(const Asking& asking, Resolved& out) const;
-  Result<void> resolve_limit(const NamedLimit& limit, Count cost, const Asking& asking, Resolved& out) const;
+  Result<void> resolve_named(const NamedCharges& named_charges, const Asking& asking, Resolved& out) const;
+  Result<void> resolve_request(const RequestFacts& facts, const Asking& asking, Resolved& out) const;
+  Result<void> resolve_limit(const NamedLimit& limit, std::string_view caller, Count cost, const Asking& asking,
+                             Resolved& out) const;
   bool has_handles(const Known& known) const noexcept;
   bool ask_lists(const Asking& asking, Resolved& out) const;
   Standing ask_lists(const Identity& identity, const Part& part, const Asking& asking, Resolved& out) const;
   Result<void> add_part(const Wanted& wanted, const Asking& asking, Resolved& out) const;
   Result<std::string_view> write_key(const NamedLimit& limit, std::string_view id, const Route* route,
                                      std::string& text) const;
-  std::string tier_of(const NamedLimit& limit, const Query& query, const Request& request) const;
+  std::string tier_of(const NamedLimit& limit, std::string_view from, const Request& request) const;
   Result<void> charge(const Numbers& numbers, std::string_view key, Count cost, const Asking& asking, Part& part,
                       Resolved& out) const;
   Result<void> forget_tiers(const NamedLimit& limit, std::string_view key, Wall wall, Resolved& out) const;

@@ -36,23 +36,20 @@ struct Asked {
 };
 
 Result<void> resolve(const Policy& policy, const Asked& asked, Resolved& out) {
-  Query query;
-  query.charges = asked.charges;
-  query.order = asked.order;
-  query.mode = asked.mode;
+  const Query query{NamedCharges{asked.charges, asked.order}, asked.mode};
   return policy.resolve(query, asked.known, {Time{}, asked.wall}, out);
 }
 
-// "6:12345678 600 per 3h, burst 300 x1 override": every charge on a line, or the error.
+// "6:12345678 600 per 3h, burst 300 x1": every bucket of every charge on a line, or the error.
 std::string charges(const Policy& policy, const Asked& asked) {
   Resolved out;
   if (const Result<void> result = resolve(policy, asked, out); !result) return result.error().detail;
   std::string lines = out.blocked() == nullptr ? "" : "blocked by " + out.blocked()->limit->name + "\n";
   for (const Charge& charge : out.charges()) {
-    lines += std::string(charge.key.text) + " ";
-    lines +=
-        charge.key.kind == Kind::quota ? "quota " + std::to_string(charge.quota.size) : config::print(charge.limit);
-    lines += " x" + std::to_string(charge.cost) + (charge.shadow ? " shadow" : "") + "\n";
+    const std::string how = " x" + std::to_string(charge.cost) + (charge.shadow ? " shadow" : "") + "\n";
+    if (charge.rate) lines += std::string(charge.rate->key) + " " + config::print(charge.rate->limit) + how;
+    if (!charge.quota) continue;
+    lines += std::string(charge.quota->key) + " quota " + std::to_string(charge.quota->quota.size) + how;
   }
   return lines;
 }
@@ -88,8 +85,7 @@ TEST(Policy, AnOverrideOfTheFirstPartsOfACompositeIsForEveryoneWhoHasThem) {
   EXPECT_EQ(charges(*policy, {{{"plain", "corp:api"}}}), "plain:corp:api 5 per 1s, burst 5 x1\n") << "no composite";
 
   const std::array<Attribute, 3> request{{{"method", "GET"}, {"path", "/api/x"}, {"header:x-tenant", "corp"}}};
-  Query query;
-  query.attributes = request;
+  const Query query{RequestFacts{request}};
   Resolved out;
   ASSERT_TRUE(policy->resolve(query, {}, {Time{}, kFriday}, out));
   EXPECT_NE(out.blocked(), nullptr);
@@ -146,8 +142,8 @@ TEST(Policy, TheSameBucketTwiceIsChargedOnceWithTheSummedCost) {
   Resolved out;
   ASSERT_TRUE(resolve(*policy, {{{"a", "7"}, {"a", "7"}}}, out));
   EXPECT_EQ(out.parts().size(), 2u);
-  EXPECT_EQ(out.parts()[1].bucket, 0u);
-  EXPECT_EQ(out.parts()[1].quota, 1u);
+  EXPECT_EQ(out.parts()[0].charge, 0u);
+  EXPECT_EQ(out.parts()[1].charge, 0u);
 }
 
 TEST(Policy, SummedCostsDoNotOverflow) {
@@ -157,24 +153,40 @@ TEST(Policy, SummedCostsDoNotOverflow) {
             "a:x 5 per 1s, burst 5 x" + std::to_string(max) + "\n");
 }
 
-TEST(Policy, ChargesAsManyBucketsAsTheBoundAndNotOneMore) {
+TEST(Policy, ChargesAsManyLimitsAsTheBoundEachWithARateAndAQuotaAndNotOneMore) {
   std::string yaml = "limits:\n";
   std::vector<std::string> names;
   for (std::size_t i = 0; i <= bounds::charges_max; ++i) {
     names.push_back("l" + std::to_string(i));
-    yaml += "  " + names.back() + ": {rate: 1/s}\n";
+    yaml += "  " + names.back() + ": {rate: 1/s, quota: 1/day}\n";
   }
-  yaml += "  both: {rate: 1/s, quota: 1/day}\n";
   const auto policy = make(yaml);
   Asked asked;
   for (std::size_t i = 0; i < bounds::charges_max; ++i) asked.charges.push_back({names[i], "x"});
   Resolved out;
   ASSERT_TRUE(resolve(*policy, asked, out));
-  EXPECT_EQ(out.charges().size(), bounds::charges_max);
-  asked.charges.back() = {"both", "x"};
-  EXPECT_EQ(charges(*policy, asked), "more than 16 buckets would be charged at once");
+  ASSERT_EQ(out.charges().size(), bounds::charges_max);
+  std::size_t buckets = 0;
+  for (const Charge& charge : out.charges()) buckets += charge.buckets();
+  EXPECT_EQ(buckets, bounds::charged_buckets_max);
   asked.charges.push_back({names.back(), "x"});
   EXPECT_EQ(charges(*policy, asked), "17 limits are named; at most 16 can be charged at once");
+}
+
+TEST(Policy, ALimitWithARateAndAQuotaIsOneCharge) {
+  const auto policy =
+      make("limits: {a: {rate: 5/s, quota: 9/day, number: 6}}\noverrides: {a:x: {rate: 7/s}, a:y: {quota: 2/day}}");
+  Resolved out;
+  ASSERT_TRUE(resolve(*policy, {{{"a", "z"}}}, out));
+  ASSERT_EQ(out.charges().size(), 1u);
+  EXPECT_EQ(out.parts()[0].charge, 0u);
+  EXPECT_EQ(out.charges()[0].rate->key, "6:z");
+  EXPECT_EQ(out.charges()[0].quota->key, "6:z");
+  ASSERT_TRUE(resolve(*policy, {{{"a", "y"}, {"a", "y", 2}}}, out));
+  ASSERT_EQ(out.charges().size(), 1u);
+  EXPECT_EQ(out.charges()[0].cost, 3);
+  EXPECT_EQ(out.charges()[0].rate->source, Source::limit);
+  EXPECT_EQ(out.charges()[0].quota->source, Source::override);
 }
 
 TEST(Policy, KeysStayWholeWhileTheirTextGrows) {
@@ -184,14 +196,15 @@ TEST(Policy, KeysStayWholeWhileTheirTextGrows) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < bounds::charges_max; ++i) names.push_back("l" + std::to_string(i));
   for (const std::string& name : names) {
-    yaml += "  " + name + ": {rate: 1/s}\n";
+    yaml += "  " + name + ": {rate: 1/s, quota: 9/day}\n";
     asked.charges.push_back({name, longest});
   }
   const auto policy = make(yaml);
   Resolved out;
   ASSERT_TRUE(resolve(*policy, asked, out));
   for (std::size_t i = 0; i < bounds::charges_max; ++i) {
-    EXPECT_EQ(out.charges()[i].key.text, names[i] + ":" + longest);
+    EXPECT_EQ(out.charges()[i].rate->key, names[i] + ":" + longest);
+    EXPECT_EQ(out.charges()[i].quota->key, names[i] + ":" + longest);
     EXPECT_EQ(out.parts()[i].id, longest);
   }
 }
@@ -238,11 +251,12 @@ TEST(Policy, AQuotaHasTheWindowOfItsZone) {
   Resolved out;
   ASSERT_TRUE(resolve(*policy, {{{"a", "y"}}}, out));
   ASSERT_EQ(out.charges().size(), 1u);
-  EXPECT_EQ(out.charges()[0].quota.window.end, (Wall{sys_days{year{2024} / 7 / 5} + 23h})) << "local midnight";
+  EXPECT_EQ(out.charges()[0].quota->quota.window.end, (Wall{sys_days{year{2024} / 7 / 5} + 23h})) << "local midnight";
   ASSERT_TRUE(resolve(*policy, {{{"a", "x"}}}, out));
-  EXPECT_EQ(out.charges()[0].quota.size, 8);
-  EXPECT_EQ(out.charges()[0].quota.window.end, (Wall{sys_days{year{2024} / 7 / 31} + 23h}));
+  EXPECT_EQ(out.charges()[0].quota->quota.size, 8);
+  EXPECT_EQ(out.charges()[0].quota->quota.window.end, (Wall{sys_days{year{2024} / 7 / 31} + 23h}));
   EXPECT_EQ(out.parts()[0].source, Source::override);
+  EXPECT_EQ(out.charges()[0].quota->source, Source::override);
 }
 
 TEST(Policy, AddressesAreCountedByThePrefixAndTheMostSpecificOverrideWins) {
@@ -334,7 +348,7 @@ TEST(Policy, ResolvedCanBeUsedAgain) {
   EXPECT_NE(out.blocked(), nullptr);
   ASSERT_TRUE(resolve(*policy, {{{"a", "c"}}}, out));
   EXPECT_EQ(out.blocked(), nullptr);
-  EXPECT_EQ(out.charges()[0].key.text, "a:c");
+  EXPECT_EQ(out.charges()[0].rate->key, "a:c");
 }
 
 Known knowing(std::vector<Adjustment> adjustments, std::vector<AccessEntry> entries = {}) {

@@ -1,8 +1,10 @@
 // Policy::resolve(): who asks, which limits apply, and what is charged.
 #include <algorithm>
-#include <limits>
+#include <span>
 #include <utility>
+#include <variant>
 
+#include "weir/base/assert.h"
 #include "weir/base/text.h"
 #include "weir/identify/digest.h"
 #include "weir/identify/handle.h"
@@ -12,12 +14,17 @@
 namespace weir {
 namespace {
 
-Count saturating_sum(Count a, Count b) noexcept {
-  return a > std::numeric_limits<Count>::max() - b ? std::numeric_limits<Count>::max() : a + b;
+bool can_never_pass(const Charge& charge) noexcept {
+  if (charge.shadow) return false;
+  return (charge.rate && charge.cost > charge.rate->limit.burst()) ||
+         (charge.quota && charge.cost > charge.quota->quota.size);
 }
 
-bool can_never_pass(const Charge& charge) noexcept {
-  return !charge.shadow && charge.cost > (charge.key.kind == Kind::quota ? charge.quota.size : charge.limit.burst());
+// Of the same limit and id; also of the same tier, whose rate has a bucket of its own.
+bool same_buckets(const Charge& a, const Charge& b) noexcept {
+  const auto rate = [](const Charge& charge) { return charge.rate ? charge.rate->key : std::string_view{}; };
+  const auto quota = [](const Charge& charge) { return charge.quota ? charge.quota->key : std::string_view{}; };
+  return rate(a) == rate(b) && quota(a) == quota(b);
 }
 
 // What a request costs on this route. A header may be the client's own: whatever is not a cost is refused, and of
@@ -92,7 +99,7 @@ Resolved::Resolved() = default;
 
 std::size_t Resolved::add(const Charge& charge) {
   for (std::size_t i = 0; i < charges_size_; ++i) {
-    if (charges_[i].key != charge.key) continue;
+    if (!same_buckets(charges_[i], charge)) continue;
     charges_[i].cost = saturating_sum(charges_[i].cost, charge.cost);
     return i;
   }
@@ -127,19 +134,22 @@ void Resolved::make_room(std::size_t keys) {
     if (!view.empty())
       view = std::string_view(larger).substr(static_cast<std::size_t>(view.data() - text_.data()), view.size());
   };
-  for (std::size_t i = 0; i < charges_size_; ++i) move(charges_[i].key.text);
+  for (Charge& charge : std::span(charges_.data(), charges_size_)) {
+    if (charge.rate) move(charge.rate->key);
+    if (charge.quota) move(charge.quota->key);
+  }
   for (std::size_t i = 0; i < parts_size_; ++i) move(parts_[i].id);
   move(denied_client_.value);
   text_.swap(larger);
 }
 
 struct Policy::Asking {
-  const Query& query;
+  Mode mode;
   const Known& known;
   Now now;
   Time published;
 
-  bool decides() const noexcept { return query.mode == Mode::spend || query.mode == Mode::peek; }
+  bool decides() const noexcept { return mode == Mode::spend || mode == Mode::peek; }
 };
 
 struct Policy::Wanted {
@@ -153,10 +163,12 @@ struct Policy::Wanted {
 
 Result<void> Policy::resolve(const Query& query, const Known& known, Now now, Resolved& out, Time published) const {
   out.clear();
-  out.order_ = query.order;
-  const Asking asking{query, known, now, published};
-  const bool request = query.charges.empty() && !query.attributes.empty();
-  if (Result<void> done = request ? resolve_request(asking, out) : resolve_named(asking, out); !done) return done;
+  const Asking asking{query.mode, known, now, published};
+  const auto* const facts = std::get_if<RequestFacts>(&query.subject);
+  const auto* const named = std::get_if<NamedCharges>(&query.subject);
+  WEIR_ASSERT(facts != nullptr || named != nullptr);
+  Result<void> done = facts != nullptr ? resolve_request(*facts, asking, out) : resolve_named(*named, asking, out);
+  if (!done) return done;
   if (out.deny_listed_) {
     out.allow_listed_ = false;
     out.blocked_ = kNoCharge;
@@ -164,7 +176,7 @@ Result<void> Policy::resolve(const Query& query, const Known& known, Now now, Re
   } else if (out.allow_listed_) {
     for (std::size_t i = 0; i < out.parts_size_; ++i) {
       out.parts_[i].standing = Standing::allow_listed;
-      out.parts_[i].bucket = out.parts_[i].quota = kNoCharge;
+      out.parts_[i].charge = kNoCharge;
     }
     out.blocked_ = kNoCharge;
     out.charges_size_ = 0;
@@ -172,12 +184,13 @@ Result<void> Policy::resolve(const Query& query, const Known& known, Now now, Re
   // All or none: a blocked id means none.
   if (out.blocked_ != kNoCharge && out.order_ == Order::together) out.charges_size_ = 0;
   out.impossible_ =
-      query.mode == Mode::spend && out.order_ == Order::in_order && std::ranges::any_of(out.charges(), can_never_pass);
+      asking.mode == Mode::spend && out.order_ == Order::in_order && std::ranges::any_of(out.charges(), can_never_pass);
   return {};
 }
 
-Result<void> Policy::resolve_named(const Asking& asking, Resolved& out) const {
-  const std::span<const NamedCharge> charges = asking.query.charges;
+Result<void> Policy::resolve_named(const NamedCharges& named_charges, const Asking& asking, Resolved& out) const {
+  out.order_ = named_charges.order;
+  const std::span<const NamedCharge> charges = named_charges.charges;
   if (charges.size() > bounds::charges_max) {
     return Error{Fault::too_large, std::to_string(charges.size()) + " limits are named; at most " +
                                        std::to_string(bounds::charges_max) + " can be charged at once"};
@@ -197,19 +210,19 @@ Result<void> Policy::resolve_named(const Asking& asking, Resolved& out) const {
   return {};
 }
 
-Result<void> Policy::resolve_request(const Asking& asking, Resolved& out) const {
-  const Query& query = asking.query;
-  if (Result<void> read = out.request_.read(query.attributes, parts_.trusted); !read) return read;
+Result<void> Policy::resolve_request(const RequestFacts& facts, const Asking& asking, Resolved& out) const {
+  out.order_ = Order::together;
+  if (Result<void> read = out.request_.read(facts.attributes, parts_.trusted); !read) return read;
   if (ask_lists(asking, out)) return {};
   std::span<const std::uint32_t> limits = keyed_;
-  Count cost = query.cost;
+  Count cost = facts.cost.value_or(1);
   if (!routes_.empty()) {
     const Route* const route = routes_.find(out.request_);
     if (route == nullptr) return {};
     out.route_ = route;
     out.order_ = route->order;
     if (!route->all_limits) limits = route->limits;
-    if (!query.cost_said) {
+    if (!facts.cost) {
       const Result<Count> said = cost_of(*route, out.request_);
       if (!said) return said.error();
       cost = *said;
@@ -221,13 +234,15 @@ Result<void> Policy::resolve_request(const Asking& asking, Resolved& out) const 
     }
   }
   for (const std::uint32_t index : limits) {
-    if (Result<void> done = resolve_limit(parts_.limits[index], cost, asking, out); !done) return done;
+    const NamedLimit& limit = parts_.limits[index];
+    if (Result<void> done = resolve_limit(limit, facts.caller, cost, asking, out); !done) return done;
   }
   return {};
 }
 
 // One limit of a request. A limit that is off, and one whose key the request lacks, does not apply.
-Result<void> Policy::resolve_limit(const NamedLimit& limit, Count cost, const Asking& asking, Resolved& out) const {
+Result<void> Policy::resolve_limit(const NamedLimit& limit, std::string_view caller, Count cost, const Asking& asking,
+                                   Resolved& out) const {
   const Enforcement mode = out.route_ == nullptr ? limit.mode : laxer(limit.mode, out.route_->mode);
   if (mode == Enforcement::off) return {};
   const Result<std::optional<Identity>> identity = identify(limit, out.request_, parts_.ipv6_prefix);
@@ -245,17 +260,17 @@ Result<void> Policy::resolve_limit(const NamedLimit& limit, Count cost, const As
   if (out.parts_size_ == bounds::charges_max) {
     return Error{Fault::too_large, "more than " + std::to_string(bounds::charges_max) + " limits apply to the request"};
   }
-  const std::string tier = tier_of(limit, asking.query, out.request_);
+  const std::string tier = tier_of(limit, caller, out.request_);
   return add_part({limit, **identity, mode, cost, out.route_, tier}, asking, out);
 }
 
 // The tier that a request claims; empty: none. A header may be the client's own invention: it counts only from a
 // trusted proxy, which overwrites what clients send, and of two lines nobody knows whose is whose.
-std::string Policy::tier_of(const NamedLimit& limit, const Query& query, const Request& request) const {
+std::string Policy::tier_of(const NamedLimit& limit, std::string_view from, const Request& request) const {
   std::string tier;
   if (!limit.tier) return tier;
   if (limit.tier_source.starts_with("header:")) {
-    const Result<IpAddress> caller = IpAddress::parse(query.caller);
+    const Result<IpAddress> caller = IpAddress::parse(from);
     if (!caller || !parts_.trusted.trusts(*caller)) return tier;
     int lines = 0;
     (void)request.each(limit.tier->name, [&](std::string_view) -> Result<void> {
@@ -300,7 +315,7 @@ bool Policy::ask_lists(const Asking& asking, Resolved& out) const {
     }
   }
   // A reset forgets the bucket of anybody.
-  if (out.deny_listed_ || asking.query.mode == Mode::reset) return out.deny_listed_;
+  if (out.deny_listed_ || asking.mode == Mode::reset) return out.deny_listed_;
   for (const Client& client : {ip, apikey}) {
     const Found found = find_in(AccessEntry::List::allow, client, {&parts_.access, &known.entries()}, wall);
     out.allow_listed_ |= found.client != nullptr;
@@ -337,7 +352,7 @@ Standing Policy::ask_lists(const Identity& identity, const Part& part, const Ask
     }
   }
   // A reset forgets the bucket of anybody.
-  if (asking.query.mode == Mode::reset) return Standing::charged;
+  if (asking.mode == Mode::reset) return Standing::charged;
   const Found allowed = find_in(AccessEntry::List::allow, client, {&parts_.access, &known.entries()}, wall);
   if (allowed.client != nullptr) out.allow_listed_ = true;
   return allowed.last() != nullptr ? Standing::allow_listed : Standing::charged;
@@ -377,7 +392,7 @@ Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolv
 
   const Wall wall = asking.now.wall;
   const Adjustment* const adjustment = adjustment_of(limit, part.id, asking.known);
-  const bool reset = asking.query.mode == Mode::reset;
+  const bool reset = asking.mode == Mode::reset;
   const Numbers numbers = choose(limit, wanted.identity.found, adjustment, reset ? nullptr : tier, wall);
   const bool stopped = out.blocked_ != kNoCharge;  // behind a blocked limit nothing is charged
   const bool denies = asking.decides() && numbers.standing == Standing::blocked && wanted.mode == Enforcement::enforce;
@@ -425,9 +440,9 @@ Result<std::string_view> write_tier_key(const NamedLimit& limit, std::string_vie
   return std::string_view(text).substr(start);
 }
 
-Error too_many_buckets() {
-  return Error{Fault::too_large,
-               "more than " + std::to_string(bounds::charges_max) + " buckets would be charged at once"};
+Error too_many_charges() {
+  return Error{Fault::too_large, "more than " + std::to_string(bounds::charges_max) +
+                                     " limits and tiers would be charged at once; ask for fewer"};
 }
 
 }  // namespace
@@ -442,12 +457,12 @@ Result<void> Policy::forget_tiers(const NamedLimit& limit, std::string_view key,
   for (const Tier& tier : limit.tiers) {
     const Result<std::string_view> tier_key = write_tier_key(limit, key, tier, out.text_);
     if (!tier_key) continue;  // then nothing has ever been charged to it
-    charge.key = {*tier_key, Kind::bucket};
-    if (out.add(charge) == kNoCharge) return too_many_buckets();
-    if (!tier.quota) continue;
-    charge.key = {key, Kind::quota};
-    charge.quota = quota_at(tier.quota->size, tier.quota->calendar, limit.zone, wall);
-    if (out.add(charge) == kNoCharge) return too_many_buckets();
+    charge.rate = RateCharge{*tier_key};
+    charge.quota.reset();
+    if (tier.quota) {
+      charge.quota = QuotaCharge{key, quota_at(tier.quota->size, tier.quota->calendar, limit.zone, wall)};
+    }
+    if (out.add(charge) == kNoCharge) return too_many_charges();
   }
   return {};
 }
@@ -462,26 +477,25 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count 
   charge.on_failure = limit.failure_policy.value_or(parts_.failure_policy);
   charge.failure_code = limit.failure_code.value_or(parts_.failure_code);
   if (numbers.bucket) {
-    charge.key = {key, Kind::bucket};
+    RateCharge& rate = charge.rate.emplace();
+    rate.key = key;
     if (numbers.tier != nullptr) {
       const Result<std::string_view> tier_key = write_tier_key(limit, key, *numbers.tier, out.text_);
       if (!tier_key) return tier_key.error();
-      charge.key.text = *tier_key;
+      rate.key = *tier_key;
     }
-    charge.limit = *numbers.bucket;
-    charge.since = changed_since(numbers.changed, asking.published, asking.known, asking.now);
-    charge.lease = limit.lease.value_or(Lease{});
-    part.bucket = out.add(charge);
+    rate.limit = *numbers.bucket;
+    rate.since = changed_since(numbers.changed, asking.published, asking.known, asking.now);
+    if (numbers.quota == nullptr) rate.lease = limit.lease.value_or(Lease{});
+    rate.source = numbers.source;
   }
   if (numbers.quota != nullptr) {
-    charge.key = {key, Kind::quota};
-    charge.quota = quota_at(numbers.quota->size, numbers.quota->calendar, limit.zone, asking.now.wall);
-    part.quota = out.add(charge);
+    const Quota quota = quota_at(numbers.quota->size, numbers.quota->calendar, limit.zone, asking.now.wall);
+    charge.quota = QuotaCharge{key, quota, numbers.quota_source};
   }
-  const bool fits =
-      (!numbers.bucket) == (part.bucket == kNoCharge) && (numbers.quota == nullptr) == (part.quota == kNoCharge);
-  if (fits) return {};
-  return too_many_buckets();
+  part.charge = out.add(charge);
+  if (part.charge == kNoCharge) return too_many_charges();
+  return {};
 }
 
 }  // namespace weir

@@ -48,13 +48,15 @@ std::string answer(const Policy& policy, const Query& query, const Known& known 
   }
   std::string lines;
   for (const Part& part : out.parts()) {
-    for (const std::size_t i : {part.bucket, part.quota}) {
-      if (i == kNoCharge) continue;
-      const Charge& charge = out.charges()[i];
-      lines += std::string(charge.key.text) + " ";
-      lines +=
-          charge.key.kind == Kind::quota ? "quota " + std::to_string(charge.quota.size) : config::print(charge.limit);
-      lines += " by " + std::string(print(part.source)) + "\n";
+    if (part.charge != kNoCharge) {
+      const Charge& charge = out.charges()[part.charge];
+      const auto by = [](Source source) { return " by " + std::string(print(source)) + "\n"; };
+      if (const auto& rate = charge.rate) {
+        lines += std::string(rate->key) + " " + config::print(rate->limit) + by(rate->source);
+      }
+      if (const auto& quota = charge.quota) {
+        lines += std::string(quota->key) + " quota " + std::to_string(quota->quota.size) + by(quota->source);
+      }
     }
     if (part.standing != Standing::charged) {
       lines += std::string(print(part.standing)) + " by " + std::string(print(part.source)) + "\n";
@@ -67,10 +69,7 @@ std::string answer(const Policy& policy, const Query& query, const Known& known 
 std::string named(const Policy& policy, std::string_view limit, std::string_view id, std::string_view tier,
                   Mode mode = Mode::spend, const Known& known = {}) {
   const NamedCharge charge{limit, id, 1, tier};
-  Query query;
-  query.charges = {&charge, 1};
-  query.mode = mode;
-  return answer(policy, query, known);
+  return answer(policy, {NamedCharges{{&charge, 1}}, mode}, known);
 }
 
 constexpr std::string_view kPolicy =
@@ -119,7 +118,7 @@ TEST(Tiers, AnOverrideComesBeforeTheTierAndMayNameOne) {
   EXPECT_EQ(named(*policy, "a", "vip", "big"), "6~pro:vip 9 per 1s, burst 9 by tier\n");
   EXPECT_EQ(named(*policy, "a", "gone", "pro"), "unlimited by tier\n");
   EXPECT_EQ(named(*policy, "a", "out", "free"), "blocked by override\n");
-  EXPECT_EQ(named(*policy, "q", "own", "fast"), "q~fast:own 9 per 1s, burst 9 by tier\nq:own quota 3 by tier\n");
+  EXPECT_EQ(named(*policy, "q", "own", "fast"), "q~fast:own 9 per 1s, burst 9 by tier\nq:own quota 3 by override\n");
 }
 
 TEST(Tiers, AnAdjustmentComesBeforeTheTierAndKeepsItsBucket) {
@@ -174,16 +173,15 @@ TEST(Tiers, NumbersComeFromTheFirstThatHasThemInRandomPolicies) {
 TEST(Tiers, AResetCoversTheBucketsOfAllTiersWhateverTierIsNamed) {
   const auto policy = make(kPolicy);
   const NamedCharge charge{"q", "x", 1, "pro"};
-  Query query;
-  query.charges = {&charge, 1};
-  query.mode = Mode::reset;
   Resolved out;
-  ASSERT_TRUE(policy->resolve(query, {}, {Time{}, kFriday}, out));
+  ASSERT_TRUE(policy->resolve({NamedCharges{{&charge, 1}}, Mode::reset}, {}, {Time{}, kFriday}, out));
   std::vector<std::string> keys;
   for (const Charge& one : out.charges()) {
-    keys.push_back((one.key.kind == Kind::quota ? "w:" : "b:") + std::string(one.key.text));
+    if (one.rate) keys.push_back("b:" + std::string(one.rate->key));
+    if (one.quota) keys.push_back("w:" + std::string(one.quota->key));
   }
   std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   EXPECT_EQ(keys, (std::vector<std::string>{"b:q:x", "b:q~fast:x", "b:q~free:x", "b:q~pro:x", "w:q:x"}));
 }
 
@@ -200,10 +198,8 @@ TEST(Tiers, ALimitHasAsManyTiersAsTheBoundAndNotOneMore) {
   ASSERT_TRUE(std::holds_alternative<config::Problems>(one_more));
   EXPECT_EQ(std::get<config::Problems>(one_more).front().sentence, "tiers: at most 14 are possible");
   const std::array<NamedCharge, 2> both{NamedCharge{"a", "x"}, NamedCharge{"a", "y"}};
-  Query query;
-  query.charges = both;
-  query.mode = Mode::reset;
-  EXPECT_EQ(answer(*policy, query), "more than 16 buckets would be charged at once");
+  EXPECT_EQ(answer(*policy, {NamedCharges{both}, Mode::reset}),
+            "more than 16 limits and tiers would be charged at once; ask for fewer");
 }
 
 TEST(Tiers, AKeyWithATierHoldsAtItsBoundAndNotOnePastIt) {
@@ -214,10 +210,7 @@ TEST(Tiers, AKeyWithATierHoldsAtItsBoundAndNotOnePastIt) {
 
 std::string requested(const Policy& policy, std::string_view caller, std::vector<Attribute> attributes) {
   attributes.push_back({"header:x-tenant", "acme"});
-  Query query;
-  query.attributes = attributes;
-  query.caller = caller;
-  return answer(policy, query);
+  return answer(policy, {RequestFacts{attributes, caller}});
 }
 
 TEST(Tiers, ARequestsHeaderCountsOnlyFromATrustedProxyAndOnlyOnce) {

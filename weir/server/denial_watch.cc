@@ -60,26 +60,26 @@ void DenialWatch::denied(const Policy& policy, const Answer& answer) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Label& label = answer.labels[i];
     // A cost that can never pass is the caller's mistake, and a client with a blocking override needs no second block.
-    if (all[i].allowed || all[i].retry_after == kNever || label.shadow) continue;
+    if (all[i].allowed() || all[i].strictest().retry_after == kNever || label.shadow) continue;
     const NamedLimit* const limit = policy.find(label.limit);
     if (limit == nullptr || label.key == "global") continue;
+    // What the rate gave in the meantime counts only if the rate denied: a quota gives nothing by the time.
+    const Decision* const rate = all[i].half(Kind::bucket);
+    const Duration interval = rate != nullptr && !rate->allowed ? label.rate.interval : Duration::zero();
     if (policy.block().any() && first(name_of(label))) {
-      count(name_of(label), 0, policy.block(), label, answer, client_of(*limit, label));
+      count(name_of(label), 0, policy.block(), label, interval, answer, client_of(*limit, label));
     }
     const BucketName own{label.limit, label.id};
-    // A limit with a rate and a quota makes two decisions, which count once.
-    const bool second = i > 0 && answer.labels[i - 1].limit == label.limit && answer.labels[i - 1].id == label.id &&
-                        !all[i - 1].allowed;
-    if (limit->block.any() && !second) count(own, kOwnRule, limit->block, label, answer, id_of(label));
+    if (limit->block.any()) count(own, kOwnRule, limit->block, label, interval, answer, id_of(label));
   }
 }
 
 void DenialWatch::count(const BucketName& name, std::uint64_t salt, const BlockRule& rule, const Label& label,
-                        const Answer& answer, AccessEntry entry) {
+                        Duration interval, const Answer& answer, AccessEntry entry) {
   const Now now = answer.now;
   std::int64_t total = 0;
   const std::uint64_t hash = std::max<std::uint64_t>(hash_(name) ^ salt, 1);
-  if (!count(hash, rule, label.interval, now.time, total)) return;
+  if (!count(hash, rule, interval, now.time, total)) return;
   const std::string within = std::to_string(total) + " denials within " + print_duration(rule.within);
   entry.reason =
       "automatic block: " + within + (salt == kOwnRule ? " by " : ", the last by ") + std::string(label.limit);

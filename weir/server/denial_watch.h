@@ -68,8 +68,9 @@ class DenialWatch {
     std::vector<DenialCounter> counters;  // allocated on first use
   };
 
-  // Counts one denial under one rule and blocks `entry` if the rule is met.
-  void count(const BucketName& name, std::uint64_t salt, const BlockRule& rule, const Label& label,
+  // Counts one denial under one rule and blocks `entry` if the rule is met. `interval` is that of the rate that denied;
+  // zero: a quota did.
+  void count(const BucketName& name, std::uint64_t salt, const BlockRule& rule, const Label& label, Duration interval,
              const Answer& answer, AccessEntry entry);
   // Returns whether the rule is met, and resets the counter then. `total` is the number of denials, including this one.
   bool count(std::uint64_t hash, const BlockRule& rule, Duration interval, Time now, std::int64_t& total);

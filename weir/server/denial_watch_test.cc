@@ -40,7 +40,7 @@ class DenialWatchTest : public testing::Test {
     label.limit = limit;
     label.id = id;
     label.key = key;
-    label.interval = 1s;
+    label.rate.interval = 1s;
     return label;
   }
 
@@ -51,8 +51,17 @@ class DenialWatchTest : public testing::Test {
     answer.verdict.degraded = degraded_;
     for (const Label& one : labels) {
       answer.labels[answer.verdict.all.size()] = one;
-      answer.verdict.all.push_back({false, 1, 0, wait, wait});
+      answer.verdict.all.push_back(Decision{false, 1, 0, wait, wait});
     }
+    watch_.denied(*policy_, answer);
+  }
+  // By the rate and by the quota of one limit.
+  void deny_both(const Label& label) {
+    Answer answer;
+    answer.now = now_;
+    answer.verdict.allowed = false;
+    answer.labels[0] = label;
+    answer.verdict.all.push_back({Decision{false, 1, 0, 1s, 1s}, Decision{false, 5, 0, 1h, 1h}});
     watch_.denied(*policy_, answer);
   }
   void deny(std::string_view ip = "192.0.2.1") { deny({label("per-ip", ip, "ip")}); }
@@ -155,6 +164,14 @@ TEST_F(DenialWatchTest, IgnoresShadowDenialsAndImpossibleCosts) {
   EXPECT_TRUE(blocked().empty());
 }
 
+TEST_F(DenialWatchTest, CountsALimitWhoseRateAndQuotaBothDenyOnce) {
+  use("{after: 3, within: 1m, for: 1m}");
+  for (int i = 0; i < 2; ++i) deny_both(label("per-ip", "192.0.2.1", "ip"));
+  EXPECT_TRUE(blocked().empty());
+  deny_both(label("per-ip", "192.0.2.1", "ip"));
+  EXPECT_EQ(blocked().size(), 1u);
+}
+
 TEST_F(DenialWatchTest, BlocksNoOneWithoutARule) {
   use("{within: 1m}");
   for (int i = 0; i < 1000; ++i) deny();
@@ -201,7 +218,7 @@ TEST_F(DenialWatchTest, BlockOfALimitBlocksAnAddressOnlyForThatLimit) {
 
 TEST_F(DenialWatchTest, CountsARateAndAQuotaOfOneLimitAsOneDenial) {
   use("{}");
-  for (int i = 0; i < 2; ++i) deny({label("logins", "7", ""), label("logins", "7", "")});
+  for (int i = 0; i < 2; ++i) deny_both(label("logins", "7", ""));
   EXPECT_TRUE(blocked().empty());
 }
 

@@ -53,7 +53,7 @@ class BusyStore final : public Store {
     if (!remembers_denials_ || question.mode != Mode::spend) return false;
     Verdict verdict;
     verdict.allowed = false;
-    verdict.all.push_back({false, 1, 0, 1s, 1s});
+    verdict.all.push_back(Decision{false, 1, 0, 1s, 1s});
     answers.answer(question.ticket, verdict);
     return true;
   }
@@ -120,10 +120,7 @@ class Client final : public Asker {
     }
   }
   void ask(Pipeline& pipeline, Mode mode) {
-    Query query;
-    query.key = "somebody";
-    query.limit = Limit::per_second(1);
-    query.mode = mode;
+    const Query query{OwnBucket{"somebody", Limit::per_second(1)}, mode};
     asked_[next_] = clock_.time();
     pipeline.ask(next_++, query, *this, clock_.now());
   }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "weir/base/assert.h"
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
 #include "weir/identify/handle.h"
+#include "weir/policy/explain.h"
 
 namespace weir {
 
@@ -27,17 +29,6 @@ struct Pipeline::Pending : LaneQuestion {
 
   std::span<const Charge> charges() const { return own ? std::span(&own_charge, 1) : resolved.charges(); }
 };
-
-namespace {
-
-void measure(const Charge& charge, Label& label) {
-  label.bucket = charge.key.text;
-  const bool quota = charge.key.kind == Kind::quota;
-  label.window = quota ? charge.quota.window.end - charge.quota.window.start : charge.limit.window();
-  label.interval = quota ? Duration::zero() : charge.limit.interval();
-}
-
-}  // namespace
 
 Pipeline::Pipeline(const Published<config::Loaded>& configuration, const Published<Known>& known, Store& store,
                    LoopMetrics& metrics, const Clock& clock, DenialWatch* watch, Log* log)
@@ -70,8 +61,7 @@ void Pipeline::resolve_probe(Pending& pending) {
   constexpr Limit kProbeLimit = Limit::per_second(1'000'000).with_burst(1000);
   pending.own_text.clear();
   pending.own_charge = Charge{};
-  pending.own_charge.key = {kProbeBucket};
-  pending.own_charge.limit = kProbeLimit;
+  pending.own_charge.rate = RateCharge{kProbeBucket, kProbeLimit};
   pending.own_charge.on_failure = FailurePolicy::fail_closed;
 }
 
@@ -97,28 +87,39 @@ void Pipeline::tell_listeners() const {
 
 Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
   pending.policy = configuration_.get()->policy;
-  pending.probe = query.probe;
-  pending.own = query.probe || (query.charges.empty() && !query.key.empty());
-  if (query.probe) {
+  pending.probe = std::holds_alternative<StoreProbe>(query.subject);
+  const auto* const own = std::get_if<OwnBucket>(&query.subject);
+  const auto* const exact = std::get_if<ExactBucket>(&query.subject);
+  pending.own = pending.probe || own != nullptr || exact != nullptr;
+  if (pending.probe) {
     resolve_probe(pending);
     return {};
   }
   if (!pending.own) {
     return pending.policy->resolve(query, *known_.get(), now, pending.resolved, configuration_.since());
   }
-  if (query.key.size() > bounds::own_key_bytes_max) {
+  const std::string_view key = own != nullptr ? own->key : exact->key.text;
+  if (key.size() > bounds::own_key_bytes_max) {
     return Error{Fault::too_large, "the key is longer than " + std::to_string(bounds::own_key_bytes_max) + " bytes"};
   }
-  pending.own_text.assign(query.stored ? std::string_view{} : kOwnPrefix).append(query.key);
-  pending.own_charge = Charge{};
-  pending.own_charge.key = Key{pending.own_text, query.stored.value_or(Kind::bucket)};
-  pending.own_charge.cost = query.cost;
-  pending.own_charge.on_failure = pending.policy->failure_policy();
-  pending.own_charge.failure_code = pending.policy->failure_code();
-  // A reset needs no numbers.
-  if (query.limit) pending.own_charge.limit = *query.limit;
-  pending.own_charge.since = query.since;
-  if (query.quota) pending.own_charge.quota = *query.quota;
+  pending.own_text.assign(own != nullptr ? kOwnPrefix : std::string_view{}).append(key);
+  Charge& charge = pending.own_charge;
+  charge = {};
+  charge.on_failure = pending.policy->failure_policy();
+  charge.failure_code = pending.policy->failure_code();
+  if (own != nullptr) {
+    charge.rate = RateCharge{.key = pending.own_text, .source = Source::caller};
+    if (own->limit) charge.rate->limit = *own->limit;
+    charge.cost = own->cost;
+    return {};
+  }
+  charge.cost = 0;
+  if (exact->key.kind == Kind::quota) {
+    charge.quota = QuotaCharge{pending.own_text, exact->quota.value_or(Quota{}), Source::caller};
+  } else {
+    charge.rate = RateCharge{.key = pending.own_text, .since = exact->since, .source = Source::caller};
+    if (exact->limit) charge.rate->limit = *exact->limit;
+  }
   return {};
 }
 
@@ -127,14 +128,13 @@ void Pipeline::ask(std::uint64_t sequence, const Query& query, Asker& asker, Now
   pending.asker = &asker;
   pending.sequence = sequence;
   pending.mode = query.mode;
-  pending.order = query.order;
   pending.now = now;
   if (const auto resolved = resolve(query, now, pending); !resolved) {
     release(pending);
     asker.answered(sequence, resolved.error());
     return;
   }
-  if (!pending.own) pending.order = pending.resolved.order();
+  pending.order = pending.own ? Order::together : pending.resolved.order();
   if (at_once_) return send(pending, now);
   send_or_wait(pending, now);
 }
@@ -147,7 +147,7 @@ Question Pipeline::question_of(const Pending& pending) noexcept {
 void Pipeline::send_or_wait(Pending& pending, Now now) {
   const Question question = question_of(pending);
   Lane& lane = pending.asker->lane_;
-  pending.buckets = std::max<std::size_t>(question.charges.size(), 1);
+  pending.buckets = std::max<std::size_t>(question.buckets(), 1);
   pending.gives_back = question.mode == Mode::refund || question.mode == Mode::reset;
   pending.send_by = now.time + std::min<Duration>(store_.patience(), Time::max() - now.time);
   // Behind a refund of the same connection nothing that is remembered is an answer.
@@ -244,7 +244,11 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     } else {
       metrics_.decision_seconds.add(clock_.time() - pending.now.time);
     }
-    label(pending, answer);
+    if (pending.own) {
+      explain(pending.own_charge, answer);
+    } else {
+      explain(*pending.policy, pending.resolved, pending.mode, answer);
+    }
     if (pending.mode == Mode::spend && !pending.probe) count(pending, answer);
     if (asker != nullptr) asker->answered(pending.sequence, answer);
   }
@@ -253,122 +257,9 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
 
 namespace {
 
-void describe(const Part& part, std::string_view route, Label& label) {
-  label = {};
-  label.limit = part.limit->name;
-  label.id = part.id;
-  label.source = print(part.source);
-  label.route = route;
-  // Of a composite no single part tells what is counted.
-  label.key = part.limit->key.size() == 1 ? std::string_view(part.limit->key.front()) : std::string_view{};
-  label.limiter_type = part.limit->limiter_type;
-  label.shadow = part.mode == Enforcement::shadow;
-  label.secret = part.limit->holds_api_key();
-}
-
-// No limit says so: a denial without numbers, behind the decisions there are. Returns the place of its label.
-Label& refuse(Duration wait, Answer& answer) {
-  Verdict& verdict = answer.verdict;
-  const Decision denial{false, 0, 0, wait, Duration::zero()};
-  const bool room = verdict.all.size() < bounds::charges_max;
-  verdict.strictest = room ? verdict.all.size() : verdict.all.size() - 1;  // full: it takes the last one's place
-  verdict.allowed = false;
-  if (room) {
-    verdict.all.push_back(denial);
-  } else {
-    verdict.all[verdict.strictest] = denial;
-  }
-  Label& label = answer.labels[verdict.strictest];
-  label = {};
-  return label;
-}
-
-// By the client, or by the id of every limit that would have been asked.
-bool passes_by_list(const Resolved& resolved) {
-  if (resolved.allow_listed()) return true;
-  if (!resolved.charges().empty() || resolved.parts().empty()) return false;
-  return std::ranges::all_of(resolved.parts(), [](const Part& p) { return p.standing == Standing::allow_listed; });
-}
-
-// A list denies, not a limit.
-void refuse_access(const Resolved& resolved, Answer& answer) {
-  answer.access = Access::deny_listed;
-  const std::optional<Wall> until = resolved.denied_until();
-  Label& label = refuse(until ? *until - answer.now.wall : kNever, answer);
-  if (resolved.denied() != nullptr) {
-    describe(*resolved.denied(), answer.route, label);
-    label.shadow = false;
-  } else {
-    label.key = resolved.denied_client().name;
-    label.limiter_type = label.key;
-    label.id = resolved.denied_client().value;
-    label.secret = label.key == "apikey";
-  }
-}
-
-// Those that nothing limits are named too, behind the others, as far as there is room; and those that a shadow limit
-// would have blocked.
-void name_uncharged(std::span<const Part> parts, Answer& answer) {
-  constexpr Decision free{true, kUnbounded, kUnbounded, Duration::zero(), Duration::zero()};
-  constexpr Decision blocked{false, 0, 0, kNever, Duration::zero()};
-  for (const Part& part : parts) {
-    const bool would_block = part.standing == Standing::blocked && part.mode == Enforcement::shadow;
-    if (part.standing != Standing::unlimited && !would_block) continue;
-    if (answer.verdict.all.size() == bounds::charges_max) return;
-    describe(part, answer.route, answer.labels[answer.verdict.all.size()]);
-    answer.verdict.all.push_back(would_block ? blocked : free);
-  }
-}
-
-// Giving back is nothing that a block denies, but whoever asks is told how it stands.
-void name_blocked(std::span<const Part> parts, Answer& answer) {
-  for (const Part& part : parts) {
-    if (part.standing != Standing::blocked || part.mode != Enforcement::enforce) continue;
-    return describe(part, answer.route, refuse(kNever, answer));
-  }
-}
-
-}  // namespace
-
-void Pipeline::label(const Pending& pending, Answer& answer) {
-  if (pending.own) {
-    const std::string_view key = pending.own_text;
-    answer.labels[0].id = key.substr(key.starts_with(kOwnPrefix) ? kOwnPrefix.size() : 0);
-    measure(pending.own_charge, answer.labels[0]);
-    answer.labels[0].source = "caller";
-    answer.labelled = 1;
-    return;
-  }
-  const Resolved& resolved = pending.resolved;
-  const std::span<const Charge> charges = resolved.charges();
-  answer.hash_key = pending.policy->hash_key();
-  if (resolved.route() != nullptr) answer.route = resolved.route()->name;
-  for (const Part& part : resolved.parts()) {
-    for (const std::size_t i : {part.bucket, part.quota}) {
-      if (i == kNoCharge || i >= charges.size()) continue;
-      describe(part, answer.route, answer.labels[i]);
-      measure(charges[i], answer.labels[i]);
-    }
-  }
-  const bool all_asked = answer.verdict.all.size() == charges.size();  // otherwise an earlier denial has answered
-  if (passes_by_list(resolved)) answer.access = Access::allow_listed;
-  if (resolved.deny_listed()) {
-    refuse_access(resolved, answer);
-  } else if (resolved.blocked() != nullptr) {
-    // No wait helps: the override says so.
-    if (answer.verdict.allowed) describe(*resolved.blocked(), answer.route, refuse(kNever, answer));
-  } else if (all_asked) {
-    name_uncharged(resolved.parts(), answer);
-    if (pending.mode == Mode::refund && answer.verdict.all.empty()) name_blocked(resolved.parts(), answer);
-  }
-  answer.labelled = std::max(charges.size(), answer.verdict.all.size());
-}
-
-namespace {
-
 std::string denial_line(const Answer& answer) {
   const Label& label = answer.labels[answer.verdict.strictest];
-  const Decision& decision = answer.verdict.all[answer.verdict.strictest];
+  const Decision& decision = answer.verdict.speaker();
   std::string line = "request denied: client=" + shown_identifier(label, answer.hash_key);
   if (!label.limit.empty()) line.append(" limit=").append(label.limit);
   if (!answer.route.empty()) line.append(" route=").append(answer.route);
@@ -390,15 +281,9 @@ void Pipeline::count(const Pending& pending, const Answer& answer) {
   const bool before_limits = resolved.parts().empty() && answer.access != Access::limited;
   if (before_limits) metrics_.record_listed(Label{}, answer.access == Access::allow_listed);
   for (const Part& part : resolved.parts()) {
-    if (part.unknown_tier) {
-      Label label;
-      describe(part, answer.route, label);
-      metrics_.record_unknown_tier(label);
-    }
+    if (part.unknown_tier) metrics_.record_unknown_tier(describe(part, answer.route));
     if (part.standing != Standing::allow_listed && part.standing != Standing::deny_listed) continue;
-    Label label;
-    describe(part, answer.route, label);
-    metrics_.record_listed(label, part.standing == Standing::allow_listed);
+    metrics_.record_listed(describe(part, answer.route), part.standing == Standing::allow_listed);
   }
 }
 

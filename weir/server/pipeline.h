@@ -3,7 +3,7 @@
 //
 //   ask:     Query --policy--> Charges, collected into this turn's batch
 //   flush:   batch --store--> Verdicts, each given back as soon as the store has it
-//   deliver: Verdict + labels = Answer: counted, then handed to whoever asked
+//   deliver: Verdict --policy--> Answer, with names and refusals (policy/explain.h): counted, then handed to the asker
 //
 // What a store elsewhere has no room for waits in between, in the asker's lane (fair_queue.h), unless it can be
 // answered from what is at hand. What has waited too long is given up.
@@ -91,7 +91,6 @@ class Pipeline final : private Answers {
   void charge_batch(Now now);
   Result<void> resolve(const Query& query, Now now, Pending& pending);
   void answer(Ticket ticket, const Result<Verdict>& verdict) override;
-  static void label(const Pending& pending, Answer& answer);
   void count(const Pending& pending, const Answer& answer);
 
   Reader<config::Loaded> configuration_;

@@ -52,9 +52,9 @@ struct Collect final : Asker {
     one.allowed = answer->verdict.allowed;
     if (answer->verdict.all.empty()) return;
     one.limit = std::string(answer->labels[answer->verdict.strictest].limit);
-    one.bucket = std::string(answer->labels[answer->verdict.strictest].bucket);
-    one.remaining = answer->verdict.all[answer->verdict.strictest].remaining;
-    one.retry_after = answer->verdict.all[answer->verdict.strictest].retry_after;
+    one.bucket = std::string(answer->labels[answer->verdict.strictest].bucket());
+    one.remaining = answer->verdict.speaker().remaining;
+    one.retry_after = answer->verdict.speaker().retry_after;
   }
 };
 
@@ -67,10 +67,7 @@ class PipelineTest : public testing::Test {
 
   Collect::Seen ask(std::string_view limit, std::string_view id, Mode mode = Mode::spend) {
     const std::array<NamedCharge, 1> charges = {NamedCharge{limit, id, 1}};
-    Query query;
-    query.charges = charges;
-    query.mode = mode;
-    return ask(query);
+    return ask({NamedCharges{charges}, mode});
   }
   Collect::Seen ask(const Query& query) {
     pipeline_.refresh();
@@ -194,15 +191,12 @@ TEST_F(PipelineTest, AnAnswerHasTheHeadersAndFailureCodeOfThePolicyThatDecidedIt
   Slow store;
   configuration_.publish(load(std::string(kPolicy) + "headers: {ratelimit: [ietf]}\nfailure_code: 503\n"));
   Pipeline pipeline(configuration_, keeper_.known(), store, metrics_, clock_);
-  Query named;
   const std::array<NamedCharge, 1> charges = {NamedCharge{"orders", "1", 1}};
-  named.charges = charges;
-  Query own;
-  own.key = "k";
-  own.limit = Limit::per_second(1);
+  const Query named{NamedCharges{charges}};
+  const Query own{OwnBucket{"k", Limit::per_second(1)}};
   Verdict verdict;
   verdict.allowed = true;
-  verdict.all.push_back({true, 2, 1, 0ns, 30min});
+  verdict.all.push_back(Decision{true, 2, 1, 0ns, 30min});
   for (const Query& query : {named, own}) {
     pipeline.ask(0, query, asker, clock_.now());
     pipeline.flush(clock_.now());
@@ -271,10 +265,7 @@ TEST_F(PipelineTest, AShadowLimitTellsAndCountsWhomItWouldBlock) {
 
 TEST_F(PipelineTest, ACostThatCanNeverPassTakesNothingFromThoseBeforeIt) {
   const std::array<NamedCharge, 2> charges = {NamedCharge{"orders", "1", 2}, NamedCharge{"daily", "1", 2}};
-  Query query;
-  query.charges = charges;
-  query.order = Order::in_order;
-  EXPECT_EQ(ask(query).retry_after, kNever);
+  EXPECT_EQ(ask({NamedCharges{charges, Order::in_order}}).retry_after, kNever);
   EXPECT_EQ(asker_.seen.at(0).limit, "daily");
   EXPECT_EQ(ask("orders", "1").remaining, 1) << "untouched until now";
 }
@@ -288,9 +279,7 @@ TEST_F(PipelineTest, AQuotaDeniesUnderItsLimitsName) {
 }
 
 TEST_F(PipelineTest, ACallersOwnBucketNeverMeetsAConfiguredOne) {
-  Query own;
-  own.key = "orders:1";
-  own.limit = Limit::per_hour(1);
+  const Query own{OwnBucket{"orders:1", Limit::per_hour(1)}};
   EXPECT_TRUE(ask(own).allowed);
   EXPECT_FALSE(ask(own).allowed);
   EXPECT_EQ(asker_.seen.at(1).bucket, "*:orders:1");
@@ -298,9 +287,7 @@ TEST_F(PipelineTest, ACallersOwnBucketNeverMeetsAConfiguredOne) {
 }
 
 TEST_F(PipelineTest, AProbeChargesItsOwnBucketAndIsNotCounted) {
-  Query query;
-  query.probe = true;
-  const auto seen = ask(query);
+  const auto seen = ask({StoreProbe{}});
   EXPECT_TRUE(seen.allowed);
   EXPECT_EQ(seen.bucket, kProbeBucket);
   EXPECT_EQ(metrics_.requests.value(), 0u);
@@ -325,8 +312,7 @@ TEST_F(PipelineTest, CountsEveryDecisionByLimit) {
 
 TEST_F(PipelineTest, AnAskerThatIsGoneIsNotAnswered) {
   const std::array<NamedCharge, 1> charges = {NamedCharge{"orders", "1", 1}};
-  Query query;
-  query.charges = charges;
+  const Query query{NamedCharges{charges}};
   pipeline_.ask(0, query, asker_, clock_.now());
   pipeline_.forget(asker_);
   pipeline_.flush(clock_.now());
@@ -358,9 +344,7 @@ TEST_F(PipelineTest, AStoreElsewhereBeginsBeforeTheTurnIsGathered) {
   FarStore far;
   Pipeline pipeline(configuration_, keeper_.known(), far, metrics_, clock_);
   pipeline.refresh();
-  Query query;
-  query.key = "somebody";
-  query.limit = Limit::per_second(1);
+  const Query query{OwnBucket{"somebody", Limit::per_second(1)}};
   for (std::uint64_t i = 0; i < 5; ++i) pipeline.ask(i, query, asker_, clock_.now());
   EXPECT_EQ(far.batches, (std::vector<std::size_t>{2, 2}));
   pipeline.flush(clock_.now());
@@ -419,20 +403,15 @@ TEST_F(ListedTest, DenyBeatsAllowUntilItEnds) {
 
 TEST_F(ListedTest, ADenialByTheListChargesNothing) {
   const std::array<NamedCharge, 2> charges = {NamedCharge{"orders", "1", 1}, NamedCharge{"per-ip", "10.1.2.3", 1}};
-  Query query;
-  query.charges = charges;
   for (const Order order : {Order::together, Order::in_order}) {
-    query.order = order;
-    EXPECT_FALSE(ask(query).allowed);
+    EXPECT_FALSE(ask({NamedCharges{charges, order}}).allowed);
   }
   EXPECT_TRUE(ask("orders", "1").allowed);
 }
 
 TEST_F(ListedTest, AClientOnTheAllowListPassesWithAllItsLimits) {
   const std::array<NamedCharge, 2> charges = {NamedCharge{"orders", "1", 1}, NamedCharge{"per-ip", "10.1.0.1", 1}};
-  Query query;
-  query.charges = charges;
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask(query).allowed);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ask({NamedCharges{charges}}).allowed);
   EXPECT_EQ(counted("orders"), (std::array<std::uint64_t, 4>{0, 0, 3, 0}));
 }
 

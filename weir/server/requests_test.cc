@@ -40,11 +40,7 @@ class RequestsTest : public testing::Test, private Asker {
     pipeline_.flush(clock_.now());
     return last_;
   }
-  Seen ask_request(const std::vector<Attribute>& attributes) {
-    Query query;
-    query.attributes = attributes;
-    return ask(query);
-  }
+  Seen ask_request(const std::vector<Attribute>& attributes) { return ask({RequestFacts{attributes}}); }
   // The client's session, email, address and token.
   Seen sign_in(const std::string& session, const std::string& email, const std::string& ip, const std::string& token) {
     const std::string cookies = "idx=" + session + "; access_token=" + token;
@@ -72,8 +68,8 @@ class RequestsTest : public testing::Test, private Asker {
     const Label& label = answer->labels[answer->verdict.strictest];
     last_.limit = std::string(label.limit);
     last_.id = std::string(label.key) + " " + std::string(label.id);
-    last_.bucket = std::string(label.bucket);
-    last_.remaining = answer->verdict.all[answer->verdict.strictest].remaining;
+    last_.bucket = std::string(label.bucket());
+    last_.remaining = answer->verdict.speaker().remaining;
   }
 };
 
@@ -128,10 +124,7 @@ routes: [{name: signin, match: {path: /signin}, limits: [ip, global], charge: in
   EXPECT_TRUE(ask_request(request).allowed);
   EXPECT_EQ(ask_request(request).limit, "ip");
   const std::array<NamedCharge, 1> look = {NamedCharge{"global", "global", 0}};
-  Query query;
-  query.charges = look;
-  query.mode = Mode::peek;
-  EXPECT_EQ(ask(query).remaining, 3);
+  EXPECT_EQ(ask({NamedCharges{look}, Mode::peek}).remaining, 3);
 }
 
 TEST_F(RequestsTest, CountsAllAddressesOfAPrefixAsOneClient) {
@@ -140,10 +133,8 @@ TEST_F(RequestsTest, CountsAllAddressesOfAPrefixAsOneClient) {
   for (unsigned i = 0; i < 1u << 16; ++i) {
     std::array<char, 40> text{};
     std::snprintf(text.data(), text.size(), "2001:db8:0:1:%x:0:0:%x", i * 7919 % 65536, i);
-    Query query;
     const std::array<Attribute, 1> request = {Attribute{"ip", text.data()}};
-    query.attributes = request;
-    allowed += ask(query).allowed ? 1 : 0;
+    allowed += ask({RequestFacts{request}}).allowed ? 1 : 0;
   }
   EXPECT_EQ(allowed, 100);
 }

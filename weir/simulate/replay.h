@@ -15,9 +15,9 @@
 
 #include "weir/base/result.h"
 #include "weir/base/time.h"
+#include "weir/core/answer.h"
 #include "weir/core/decision.h"
 #include "weir/core/query.h"
-#include "weir/core/verdict.h"
 #include "weir/policy/policy.h"
 
 namespace weir::simulate {
@@ -36,54 +36,39 @@ class Replay {
   explicit Replay(std::shared_ptr<const Policy> policy) noexcept : policy_(std::move(policy)) {}
 
   // Errors are the policy's: an unknown limit, an id that breaks its format. Time may run backwards from one query to
-  // the next. Views in the answer live until the next call. REQUIRES: query.charges is not empty.
+  // the next. Views in the answer live until the next call. REQUIRES: the query names at least one
+  // limit.
   Result<Answer> ask(const Query& query, Now now);
 
   // How many ids have state.
-  std::size_t size() const noexcept { return buckets_.size(); }
+  std::size_t size() const noexcept { return states_.size(); }
 
  private:
-  // A limit's numbers and its quota are two buckets under one text.
-  struct Bucket {
+  // The state under one key: of a rate, of a quota, or of both.
+  struct State {
     Time tat{};
     Time written{};           // the TAT is at most a window after this reading
     std::uint64_t quota = 0;  // algorithm/calendar.h
 
-    friend bool operator==(const Bucket&, const Bucket&) = default;
-  };
-  struct Taken {
-    Decision decision;
-    Bucket bucket;  // to keep
+    friend bool operator==(const State&, const State&) = default;
   };
   // Lets a view be looked up without making a string of it.
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
   };
+  using States = std::unordered_map<std::string, State, Hash, std::equal_to<>>;
+  class Buckets;  // the states at one instant, for algorithm/charging.h
 
-  // Each returns whether no limit that enforces denied.
-  bool spend_together(std::span<const Charge> charges, Now now);
-  bool spend_in_order(std::span<const Charge> charges, Now now);
-  bool peek(std::span<const Charge> charges, Order order, Now now);
-  void refund(std::span<const Charge> charges, Now now);
-  void reset(std::span<const Charge> charges, Now now);
-
-  static Decision look(const Charge& charge, const Bucket& bucket, Now now) noexcept;
-  static Taken take(const Charge& charge, const Bucket& bucket, Now now) noexcept;
-  static Taken give(const Charge& charge, const Bucket& bucket, Now now) noexcept;
-
-  Bucket load(const Charge& charge, Now now) noexcept;
-  void store(const Charge& charge, const Bucket& bucket);
-  static Answer refused(const Part& part, Duration wait) noexcept;
-  Answer speak(bool allowed) const noexcept;
+  static Verdict peek_in_order(Buckets& buckets, std::span<const Charge> charges) noexcept;
+  Answer speak(const weir::Answer& answer) const noexcept;
 
   std::shared_ptr<const Policy> policy_;
-  std::unordered_map<std::string, Bucket, Hash, std::equal_to<>> buckets_;
+  States states_;
   Resolved resolved_;
   Time last_ = Time::max();    // of the query before
   Time since_{};               // when the history began, or its clock was last set back
   const Known nothing_known_;  // a history has no operators
-  Decisions decisions_;        // of the charges asked, in order
 };
 
 }  // namespace weir::simulate

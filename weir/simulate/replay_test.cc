@@ -33,10 +33,7 @@ class Replays : public ::testing::Test {
   void with(std::string_view yaml) { replay_.emplace(policy_of(yaml)); }
 
   Answer ask(const Asked& asked, Duration t) {
-    Query query;
-    query.charges = asked.charges;
-    query.mode = asked.mode;
-    query.order = asked.order;
+    const Query query{NamedCharges{asked.charges, asked.order}, asked.mode};
     const Result<Answer> answer = replay_->ask(query, {Time{t}, Wall{t}});
     EXPECT_TRUE(answer) << answer.error().detail;
     return *answer;
@@ -129,6 +126,16 @@ TEST_F(Replays, ALimitThatIsOffOrUnlimitedHasNoBound) {
   EXPECT_EQ(replay_->size(), 0u);
 }
 
+TEST_F(Replays, AShadowLimitIsChargedOnlyIfItsRateAndItsQuotaBothPass) {
+  with("limits: {s: {rate: 5/s, quota: 2/day, mode: shadow}}");
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(spend("s", 0s).decision.allowed);
+  const Answer denied = spend("s", 0s);
+  EXPECT_TRUE(denied.decision.allowed) << "by a shadow";
+  EXPECT_EQ(denied.decision.burst, 2) << "the quota is the stricter half";
+  EXPECT_EQ(denied.decision.retry_after, 24h);
+  EXPECT_EQ(left("s", 24h), 2) << "a new day";
+}
+
 TEST_F(Replays, NumbersAndQuotaOfOneLimitAreChargedTogetherEvenInOrder) {
   with("limits: {a: {rate: 5/s, quota: 2/day}}");
   const Asked in_order{{{"a", "y", 1}}, Mode::spend, Order::in_order};
@@ -200,12 +207,9 @@ TEST_F(Replays, ResetForgetsBothBuckets) {
 TEST_F(Replays, RefusesWhatThePolicyRefuses) {
   with("limits: {a: {rate: 1/s, id: regId}}");
   const std::vector<NamedCharge> unknown{{"b", "y", 1}};
-  Query query;
-  query.charges = unknown;
-  EXPECT_EQ(replay_->ask(query, {}).error().fault, Fault::unknown);
+  EXPECT_EQ(replay_->ask({NamedCharges{unknown}}, {}).error().fault, Fault::unknown);
   const std::vector<NamedCharge> bad{{"a", "y", 1}};
-  query.charges = bad;
-  EXPECT_EQ(replay_->ask(query, {}).error().fault, Fault::invalid);
+  EXPECT_EQ(replay_->ask({NamedCharges{bad}}, {}).error().fault, Fault::invalid);
 }
 
 // The promise of the model: in any stretch of time w, spent minus refunded is at most burst + w / interval. Refunds are

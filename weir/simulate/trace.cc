@@ -161,11 +161,7 @@ void write_seconds(std::string_view key, Duration seconds, JsonWriter& json) {
 }  // namespace
 
 Query TraceLine::query() const noexcept {
-  Query query;
-  query.charges = charges;
-  query.mode = mode;
-  query.order = order;
-  return query;
+  return {NamedCharges{charges, order}, mode};
 }
 
 Result<void> TraceReader::read(std::string_view line, TraceLine& out) {

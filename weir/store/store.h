@@ -25,6 +25,12 @@ struct Question {
   Mode mode = Mode::spend;
   Order order = Order::together;
   Time asked{};  // when it was decoded: the time to answer it counts from then. Time{}: from charge() on
+
+  std::size_t buckets() const noexcept {
+    std::size_t count = 0;
+    for (const Charge& charge : charges) count += charge.buckets();
+    return count;
+  }
 };
 
 // Whether a question may be sent now.

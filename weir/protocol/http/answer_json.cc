@@ -17,7 +17,7 @@ constexpr std::string_view kNoAccess = "Access is denied to this client.";
 std::string_view message_of(const Answer& answer) noexcept {
   if (answer.access == Access::deny_listed) return kNoAccess;
   const Verdict& verdict = answer.verdict;
-  return !verdict.all.empty() && verdict.all[verdict.strictest].retry_after == kNever ? kBlocked : kTooMany;
+  return !verdict.all.empty() && verdict.speaker().retry_after == kNever ? kBlocked : kTooMany;
 }
 
 // Most of what this server writes: the punctuation is spelt out, only values are computed.
@@ -70,27 +70,45 @@ SpeakerText write_speaker(const Decision& decision, const Label& label, TextWrit
   return text;
 }
 
+std::string_view print_allowed(const Decision& decision) noexcept {
+  return decision.allowed ? "\"allowed\":true" : "\"allowed\":false";
+}
+
+void write_origin(const BucketLabel& bucket, TextWriter& out) {
+  write_text(",\"bucket\":", bucket.key, out);
+  write_text(",\"source\":", print(bucket.source), out);
+}
+
+// One half of a limit that has a rate and a quota.
+void write_half(std::string_view name, const Decision& decision, const BucketLabel& bucket, bool explain,
+                TextWriter& out) {
+  out.text(name).text(print_allowed(decision));
+  write_numbers(decision, out);
+  if (explain) write_origin(bucket, out);
+  out.character('}');
+}
+
 // `text`: null unless this is the decision that speaks.
-void write_decision(const Decision& decision, const Label& label, const SpeakerText* text, bool explain,
+void write_decision(const LimitDecision& decided, const Label& label, const SpeakerText* text, bool explain,
                     TextWriter& out) {
-  const std::string_view allowed = decision.allowed ? ",\"allowed\":true" : ",\"allowed\":false";
+  const Decision& decision = decided.strictest();
   out.character('{');
   if (text != nullptr) {
-    out.again(text->names, text->numbers).text(allowed).again(text->numbers, text->end);
+    out.again(text->names, text->numbers).character(',').text(print_allowed(decision)).again(text->numbers, text->end);
   } else {
     write_names(label, out);
-    out.text(allowed);
+    out.character(',').text(print_allowed(decision));
     write_numbers(decision, out);
   }
   out.text(label.shadow ? ",\"shadow\":true" : ",\"shadow\":false");
-  if (explain) {
-    write_text(",\"bucket\":", label.bucket, out);
-    write_text(",\"source\":", label.source, out);
+  if (explain) write_origin(label.half(decided.stricter()), out);
+  if (decided.has_both()) {
+    write_half(",\"rate\":{", *decided.half(Kind::bucket), label.rate, explain, out);
+    write_half(",\"quota\":{", *decided.half(Kind::quota), label.quota, explain, out);
   }
   out.character('}');
 }
 
-// A limit's bucket and quota stand side by side and are named once.
 void write_explanation(const Answer& answer, TextWriter& out) {
   if (answer.route.empty()) {
     out.text(",\"route\":null");
@@ -117,18 +135,15 @@ void write_answer(const Answer& answer, bool explain, Denial denial, std::string
   SpeakerText text;
   bool as_decided = true;
   if (!verdict.all.empty()) {
-    Decision speaker = verdict.all[verdict.strictest];
+    Decision speaker = verdict.speaker();
     // Only a shadow denied: nobody waits.
     as_decided = !verdict.allowed || speaker.allowed;
     if (!as_decided) speaker.retry_after = Duration::zero();
     text = write_speaker(speaker, answer.labels[verdict.strictest], out);
   }
   out.text(",\"decisions\":[");
-  bool first = true;
   for (std::size_t i = 0; i < verdict.all.size(); ++i) {
-    if (!speaks_for_its_limit(answer, i)) continue;
-    if (!first) out.character(',');
-    first = false;
+    if (i > 0) out.character(',');
     const bool said_before = as_decided && i == verdict.strictest;
     write_decision(verdict.all[i], answer.labels[i], said_before ? &text : nullptr, explain, out);
   }
@@ -159,7 +174,14 @@ void write_denial_problem(const Answer& answer, std::string& out) {
   json.key("detail").string(message_of(answer));
   json.key("violated-policies").begin_array();
   for (std::size_t i = 0; i < verdict.all.size(); ++i) {
-    if (!verdict.all[i].allowed && !answer.labels[i].shadow) json.string(policy_name(answer.labels[i]));
+    if (answer.labels[i].shadow) continue;
+    for (const Kind kind : {Kind::bucket, Kind::quota}) {
+      const Decision* const half = verdict.all[i].half(kind);
+      if (half == nullptr || half->allowed) continue;
+      std::string name(policy_name(answer.labels[i]));
+      if (verdict.all[i].has_both() && kind == Kind::quota) name += kQuotaSuffix;
+      json.string(name);
+    }
   }
   json.end_array().end_object();
 }

@@ -14,7 +14,8 @@ enum class Denial : unsigned char {
 };
 
 // {"allowed", "limit", "id", "burst", "remaining", "retry_after", "reset_after", "decisions": […]}; "degraded" when it
-// is; `explain` adds the route, the limits that apply, and each decision's bucket and where its numbers came from.
+// is; `explain` adds the route, the limits that apply, and each decision's bucket and where its numbers came from. A
+// limit with a rate and a quota is one of the decisions: the stricter half's numbers, and "rate" and "quota" with both.
 // Seconds are exact; a wait that never ends is -1.
 void write_answer(const Answer& answer, bool explain, Denial denial, std::string& out);
 

@@ -42,7 +42,7 @@ void read_authorize(const RequestHead& head, std::string_view peer, Queries& que
     attributes.push_back({queries.copy_lower("header:", header.name), queries.copy(header.value)});
   }
   query = {};
-  query.attributes = queries.copy(std::span<const Attribute>(attributes));
+  query.subject.emplace<RequestFacts>().attributes = queries.copy(std::span<const Attribute>(attributes));
 }
 
 std::optional<int> denial_status(std::string_view query) noexcept {

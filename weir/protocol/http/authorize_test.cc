@@ -25,7 +25,7 @@ class AuthorizeTest : public ::testing::Test {
     (void)session_.receive(bytes, queries, out);
     if (queries.all().empty()) return out;
     std::string text;
-    for (const auto& [name, value] : queries.all()[0].query.attributes) {
+    for (const auto& [name, value] : std::get<RequestFacts>(queries.all()[0].query.subject).attributes) {
       if (!name.starts_with("header:")) text.append(name).append("=").append(value).append(" ");
     }
     return text;
@@ -43,7 +43,7 @@ class AuthorizeTest : public ::testing::Test {
     Answer answer;
     answer.verdict.all.push_back(decision);
     answer.verdict.allowed = decision.allowed;
-    answer.labels[0] = {"per-ip", "203.0.113.9", "per-ip:203.0.113.9", "limit", "ip", false, false, 1s, 50ms};
+    answer.labels[0] = {"per-ip", "203.0.113.9", "ip", {"per-ip:203.0.113.9", 1s, 50ms}};
     answer.labelled = 1;
     return answer;
   }
@@ -72,7 +72,7 @@ TEST_F(AuthorizeTest, PassesEveryHeaderOn) {
   (void)session_.receive(bytes, queries, out);
   ASSERT_EQ(queries.all().size(), 1u);
   std::string text;
-  for (const auto& [name, value] : queries.all()[0].query.attributes) {
+  for (const auto& [name, value] : std::get<RequestFacts>(queries.all()[0].query.subject).attributes) {
     if (name.starts_with("header:")) text.append(name).append("=").append(value).append(" ");
   }
   EXPECT_EQ(text,
@@ -172,7 +172,7 @@ TEST_F(AuthorizeTest, ContentOfTheRequestIsReadAndForgotten) {
 TEST_F(AuthorizeTest, ExplainNamesTheRouteAndTheLimits) {
   Answer answer = answer_of({true, 20, 19, 0ns, 50ms});
   answer.route = "signin";
-  answer.labels[1] = {"per-ip", "203.0.113.9", "per-ip:203.0.113.9", "limit", "ip", false, false, 1s, 50ms};
+  answer.labels[1] = {"per-ip", "203.0.113.9", "ip", {"per-ip:203.0.113.9", 1s, 50ms}};
   answer.labels[2].limit = "everyone";
   answer.labelled = 3;
   const std::string body = R"({"request":{"path":"/signin"}})";

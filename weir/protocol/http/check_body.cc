@@ -119,7 +119,7 @@ Problem read_charge(JsonValue value, Queries& queries, NamedCharge& out) {
   return said.finish(queries, out);
 }
 
-Problem read_charges(JsonValue value, Queries& queries, Query& query) {
+Problem read_charges(JsonValue value, Queries& queries, std::span<const NamedCharge>& out) {
   if (!value.is(JsonKind::array)) return wrong_kind("charges", "an array", value);
   std::array<NamedCharge, bounds::charges_max> charges;
   std::size_t size = 0;
@@ -134,7 +134,7 @@ Problem read_charges(JsonValue value, Queries& queries, Query& query) {
     ++size;
   }
   if (size == 0) return bad_value("charges must name at least one limit");
-  query.charges = queries.copy(std::span<const NamedCharge>(charges.data(), size));
+  out = queries.copy(std::span<const NamedCharge>(charges.data(), size));
   return {};
 }
 
@@ -225,21 +225,28 @@ class RequestBody {
   bool path_ = false;
 };
 
-Problem read_request(JsonValue value, Queries& queries, Query& query) {
+// What a check may hold; which of it goes together is for read_check() to say.
+struct ParsedCheck {
+  ParsedCharge said;
+  std::span<const NamedCharge> charges;
+  std::optional<Order> order;
+  std::span<const Attribute> attributes;
+};
+
+Problem read_request(JsonValue value, Queries& queries, std::span<const Attribute>& out) {
   RequestBody body(queries);
   if (auto problem = body.read(value)) return problem;
-  query.attributes = body.take();
+  out = body.take();
   return {};
 }
 
-Problem read_member(const JsonValue::Member& member, std::string_view known, ParsedCharge& said, Queries& queries,
-                    Query& query) {
+Problem read_member(const JsonValue::Member& member, Queries& queries, ParsedCheck& check) {
   Problem problem;
-  if (said.read(member, problem)) return problem;
-  if (member.key == "charges") return read_charges(member.value, queries, query);
-  if (member.key == "charge") return read_order(member.value, query.order);
-  if (member.key == "request") return read_request(member.value, queries, query);
-  return unknown_field(member.key, known);
+  if (check.said.read(member, problem)) return problem;
+  if (member.key == "charges") return read_charges(member.value, queries, check.charges);
+  if (member.key == "charge") return read_order(member.value, check.order.emplace(Order::together));
+  if (member.key == "request") return read_request(member.value, queries, check.attributes);
+  return unknown_field(member.key, "limit, id, cost, tier, charges, charge and request");
 }
 
 }  // namespace
@@ -247,37 +254,38 @@ Problem read_member(const JsonValue::Member& member, std::string_view known, Par
 std::optional<ApiError> read_check(JsonValue value, Queries& queries, Query& query) {
   query = {};
   if (!value.is(JsonKind::object)) return wrong_kind("a check", "an object", value);
-  constexpr std::string_view known = "limit, id, cost, tier, charges, charge and request";
-  ParsedCharge said;
-  bool order = false;
+  ParsedCheck check;
   for (const JsonValue::Member member : value.members()) {
-    if (auto problem = read_member(member, known, said, queries, query)) return problem;
-    order = order || member.key == "charge";
+    if (auto problem = read_member(member, queries, check)) return problem;
   }
-  if (!query.attributes.empty()) {
-    if (said.limit || said.id || said.tier || order || !query.charges.empty()) {
+  const ParsedCharge& said = check.said;
+  if (!check.attributes.empty()) {
+    if (said.limit || said.id || said.tier || check.order || !check.charges.empty()) {
       return bad_value("request stands alone or with cost: its route says which limits are charged, and how");
     }
-    query.cost = said.cost;
-    query.cost_said = said.cost_said;
+    RequestFacts& facts = query.subject.emplace<RequestFacts>();
+    facts.attributes = check.attributes;
+    if (said.cost_said) facts.cost = said.cost;
     return {};
   }
-  if (!query.charges.empty()) {
+  NamedCharges& named = query.subject.emplace<NamedCharges>();
+  if (!check.charges.empty()) {
     if (said.limit || said.id || said.tier || said.cost_said) {
       return bad_value("limit, id, cost and tier stand inside the charges, not beside them");
     }
+    named = {check.charges, check.order.value_or(Order::together)};
     return {};
   }
-  if (order) return bad_value("charge goes with charges");
+  if (check.order) return bad_value("charge goes with charges");
   NamedCharge charge;
   if (auto problem = said.finish(queries, charge)) return problem;
-  query.charges = queries.copy(std::span<const NamedCharge>(&charge, 1));
-  query.cost = charge.cost;
+  named.charges = queries.copy(std::span<const NamedCharge>(&charge, 1));
   return {};
 }
 
 std::optional<ApiError> read_throttle(JsonValue value, Queries& queries, Query& query) {
   query = {};
+  OwnBucket& own = query.subject.emplace<OwnBucket>();
   if (!value.is(JsonKind::object)) return wrong_kind("a throttle", "an object", value);
   std::optional<std::string_view> key;
   std::optional<std::string_view> period_text;
@@ -297,7 +305,7 @@ std::optional<ApiError> read_throttle(JsonValue value, Queries& queries, Query& 
     } else if (member.key == "rate") {
       problem = read_rate(member.value, rate);
     } else if (member.key == "cost") {
-      problem = read_cost(member.value, query.cost);
+      problem = read_cost(member.value, own.cost);
     } else {
       problem = unknown_field(member.key, "key, burst, count, period, rate and cost");
     }
@@ -315,8 +323,8 @@ std::optional<ApiError> read_throttle(JsonValue value, Queries& queries, Query& 
   }
   const Result<Limit> limit = Limit::make(rate->count, rate->period, burst.value_or(rate->count));
   if (!limit) return bad_value(limit.error().detail);
-  query.key = queries.copy(*key);
-  query.limit = *limit;
+  own.key = queries.copy(*key);
+  own.limit = *limit;
   return {};
 }
 

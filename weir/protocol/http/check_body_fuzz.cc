@@ -13,12 +13,16 @@ void expect_sound(const std::optional<weir::ApiError>& error, const weir::Query&
     WEIR_ASSERT((error->status == 400 || error->status == 413) && !error->code.empty() && !error->message.empty());
     return;
   }
-  WEIR_ASSERT(query.cost >= 0);
-  // Limits by name, a request that routes decide about, or a bucket of the caller's own.
-  WEIR_ASSERT(!query.charges.empty() + !query.attributes.empty() + query.limit.has_value() == 1);
-  WEIR_ASSERT(query.attributes.size() <= weir::bounds::attributes_max);
-  WEIR_ASSERT(query.charges.size() <= weir::bounds::charges_max);
-  for (const weir::NamedCharge& charge : query.charges) WEIR_ASSERT(charge.cost >= 0);
+  if (const auto* const own = std::get_if<weir::OwnBucket>(&query.subject)) {
+    WEIR_ASSERT(own->limit && own->cost >= 0);
+  } else if (const auto* const facts = std::get_if<weir::RequestFacts>(&query.subject)) {
+    WEIR_ASSERT(!facts->attributes.empty() && facts->attributes.size() <= weir::bounds::attributes_max);
+    WEIR_ASSERT(facts->cost.value_or(1) >= 0);
+  } else {
+    const auto& named = std::get<weir::NamedCharges>(query.subject);
+    WEIR_ASSERT(!named.charges.empty() && named.charges.size() <= weir::bounds::charges_max);
+    for (const weir::NamedCharge& charge : named.charges) WEIR_ASSERT(charge.cost >= 0);
+  }
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ TEST(CheckBody, TakesAnIdWithoutQuotes) {
     Queries queries;
     Query query;
     ASSERT_FALSE(read_check(*reader.read(R"({"limit":"a","id":)" + id + "}"), queries, query).has_value());
-    EXPECT_EQ(query.charges[0].id, id);
+    EXPECT_EQ(std::get<NamedCharges>(query.subject).charges[0].id, id);
   }
 }
 
@@ -112,7 +112,7 @@ TEST(CheckBody, TakesARateInsteadOfCountAndPeriod) {
     Queries queries;
     Query query;
     ASSERT_FALSE(read_throttle(*reader.read(text), queries, query).has_value()) << text;
-    EXPECT_EQ(query.limit, limit) << text;
+    EXPECT_EQ(std::get<OwnBucket>(query.subject).limit, limit) << text;
   }
 }
 
@@ -121,7 +121,7 @@ TEST(CheckBody, TakesAsManyChargesAsMayBeCharged) {
   Queries queries;
   Query query;
   EXPECT_FALSE(read_check(*reader.read(charges_of(bounds::charges_max)), queries, query).has_value());
-  EXPECT_EQ(query.charges.size(), bounds::charges_max);
+  EXPECT_EQ(std::get<NamedCharges>(query.subject).charges.size(), bounds::charges_max);
 }
 
 TEST(CheckBody, KeepsWhatTheQueryPointsTo) {
@@ -133,8 +133,8 @@ TEST(CheckBody, KeepsWhatTheQueryPointsTo) {
     ASSERT_FALSE(read_check(*reader.read(text), queries, query).has_value());
   }
   (void)reader.read(R"({"other":"text in its place"})");
-  EXPECT_EQ(query.charges[0].limit, "orders");
-  EXPECT_EQ(query.charges[0].id, "\xC3\xA4");
+  EXPECT_EQ(std::get<NamedCharges>(query.subject).charges[0].limit, "orders");
+  EXPECT_EQ(std::get<NamedCharges>(query.subject).charges[0].id, "\xC3\xA4");
 }
 
 TEST(CheckBody, ReadsARequest) {
@@ -145,15 +145,15 @@ TEST(CheckBody, ReadsARequest) {
                            R"("headers":{"X-Tenant":"acme","x":["1","2"]},"form":{"Email":"a@b.c"}},"cost":3})";
   EXPECT_FALSE(read_check(*reader.read(text), queries, query));
   std::string attributes;
-  for (const auto& [name, value] : query.attributes) attributes.append(name).append("=").append(value).append(" ");
+  for (const auto& [name, value] : std::get<RequestFacts>(query.subject).attributes)
+    attributes.append(name).append("=").append(value).append(" ");
   EXPECT_EQ(attributes,
             "ip=203.0.113.9 method=POST path=/a?b host=h header:x-tenant=acme header:x=1 header:x=2 "
             "form:Email=a@b.c ");
-  EXPECT_EQ(query.cost, 3);
-  EXPECT_TRUE(query.cost_said);
+  EXPECT_EQ(std::get<RequestFacts>(query.subject).cost, 3);
   EXPECT_FALSE(read_check(*reader.read(R"({"request":{}})"), queries, query));
-  EXPECT_EQ(query.attributes.size(), 1u) << "a request always has a path";
-  EXPECT_FALSE(query.cost_said);
+  EXPECT_EQ(std::get<RequestFacts>(query.subject).attributes.size(), 1u) << "a request always has a path";
+  EXPECT_FALSE(std::get<RequestFacts>(query.subject).cost) << "the route says it";
 }
 
 TEST(CheckBody, ARequestHasABoundedNumberOfHeaders) {

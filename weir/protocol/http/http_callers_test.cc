@@ -21,7 +21,9 @@ class HttpCallersTest : public ::testing::Test {
     EXPECT_TRUE(session.receive(bytes, queries, out));
     asked_.clear();
     for (const Asked& asked : queries.all()) {
-      for (const Attribute& attribute : asked.query.attributes) {
+      const auto* const facts = std::get_if<RequestFacts>(&asked.query.subject);
+      if (facts == nullptr) continue;
+      for (const Attribute& attribute : facts->attributes) {
         asked_.append(attribute.name).append("=").append(attribute.value).append(" ");
       }
     }

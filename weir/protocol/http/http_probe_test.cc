@@ -20,7 +20,7 @@ class HttpProbe : public ::testing::Test {
     std::string out;
     EXPECT_TRUE(session.receive("GET " + std::string(target) + " HTTP/1.1\r\nHost: h\r\n\r\n", queries, out));
     for (const Asked& asked : queries.all()) {
-      EXPECT_TRUE(asked.query.probe);
+      EXPECT_TRUE(std::holds_alternative<StoreProbe>(asked.query.subject));
       if (answer == nullptr) return "asked";
       session.reply(asked.sequence, *answer, out);
     }

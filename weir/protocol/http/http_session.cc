@@ -213,9 +213,7 @@ void HttpSession::probe(Slot& slot, Queries& queries, std::string& out) {
   const bool deep = health.store_up && query_value(reader_.head().query, "deep") == "true";
   if (!deep || !health.ready) return tell(health.ready, R"({"status":"ready"})", R"({"status":"not ready"})");
   if (!health.store_up()) return answer_probe(slot, false, out);
-  Query query;
-  query.probe = true;
-  ask(slot, query, queries);
+  ask(slot, Query{StoreProbe{}}, queries);
 }
 
 void HttpSession::answer_probe(Slot& slot, bool store_decides, std::string& out) {
@@ -235,7 +233,7 @@ std::optional<ApiError> HttpSession::decode(JsonValue value, const Slot& slot, Q
 void HttpSession::ask(Slot& slot, const Query& query, Queries& queries) {
   Query& added = queries.add(next_sequence_++);
   added = query;
-  added.caller = peer_;
+  if (auto* const facts = std::get_if<RequestFacts>(&added.subject)) facts->caller = peer_;
   ++slot.asked;
 }
 
@@ -254,7 +252,10 @@ namespace {
 
 // The cost of every charge, or 0 if there is not one for all.
 Count one_cost(const Query& query) {
-  return query.charges.size() <= 1 && (query.attributes.empty() || query.cost_said) ? query.cost : 0;
+  if (const auto* const own = std::get_if<OwnBucket>(&query.subject)) return own->cost;
+  if (const auto* const facts = std::get_if<RequestFacts>(&query.subject)) return facts->cost.value_or(0);
+  const auto* const named = std::get_if<NamedCharges>(&query.subject);
+  return named != nullptr && named->charges.size() == 1 ? named->charges[0].cost : 0;
 }
 
 }  // namespace
@@ -366,7 +367,7 @@ std::optional<ApiError> HttpSession::error_in(const Slot& slot, Count cost, cons
   }
   const Verdict& verdict = answer->verdict;
   if (verdict.allowed || verdict.all.empty() || slot.route->mode == Mode::reset) return {};
-  const Decision& decision = verdict.all[verdict.strictest];
+  const Decision& decision = verdict.speaker();
   // A blocked client waits for ever too; its bucket has no size.
   if (decision.retry_after != kNever || decision.burst == 0) return {};
   std::string message = cost > 0 ? "cost " + std::to_string(cost) : "the cost";

@@ -14,16 +14,26 @@ namespace {
 
 weir::Result<weir::Answer> answer_to(const weir::Asked& asked) {
   const weir::Query& query = asked.query;
-  const bool asks = !query.charges.empty() || !query.attributes.empty();
-  WEIR_ASSERT(query.key.empty() ? asks : query.limit.has_value());
-  WEIR_ASSERT(query.attributes.size() <= weir::bounds::attributes_max);
-  if (query.cost % 5 == 4) return weir::Error{weir::Fault::unknown, "no such limit"};
+  weir::Count cost = 1;
+  std::size_t count = 1;
+  if (const auto* const own = std::get_if<weir::OwnBucket>(&query.subject)) {
+    WEIR_ASSERT(!own->key.empty() && own->limit);
+    cost = own->cost;
+  } else if (const auto* const facts = std::get_if<weir::RequestFacts>(&query.subject)) {
+    WEIR_ASSERT(!facts->attributes.empty() && facts->attributes.size() <= weir::bounds::attributes_max);
+    cost = facts->cost.value_or(1);
+  } else if (const auto* const named = std::get_if<weir::NamedCharges>(&query.subject)) {
+    WEIR_ASSERT(!named->charges.empty());
+    for (const weir::NamedCharge& charge : named->charges) WEIR_ASSERT(charge.cost >= 0);
+    cost = named->charges[0].cost;
+    count = named->charges.size();
+  }
+  if (cost % 5 == 4) return weir::Error{weir::Fault::unknown, "no such limit"};
   weir::Answer answer;
-  const std::size_t count = std::max<std::size_t>(1, query.charges.size());
   for (std::size_t i = 0; i < count; ++i) {
-    WEIR_ASSERT(query.charges.empty() || query.charges[i].cost >= 0);
-    const bool allowed = query.cost % 3 != 2;
-    answer.verdict.all.push_back({allowed, 10, 5, weir::Duration{allowed ? 0 : 5}, std::chrono::milliseconds{50}});
+    const bool allowed = cost % 3 != 2;
+    const weir::Duration wait{allowed ? 0 : 5};
+    answer.verdict.all.push_back(weir::Decision{allowed, 10, 5, wait, std::chrono::milliseconds{50}});
     answer.verdict.allowed = answer.verdict.allowed && allowed;
     answer.labels[i].limit = "a-limit";
   }

@@ -14,9 +14,11 @@ namespace weir {
 void write_rate_headers(const Answer& answer, const HeaderFamilies& families, std::string& out);
 
 // Until the bucket has one more token; zero when it is full.
-Duration next_token_after(const Decision& decision, const Label& label) noexcept;
+Duration next_token_after(const Decision& decision, const BucketLabel& label) noexcept;
 
-// What a bucket of the caller's own is called where a name is needed.
+// The limit's name, or what a bucket of the caller's own is called where a name is needed.
 std::string_view policy_name(const Label& label) noexcept;
+// Behind the name of a limit that has a rate too, the name of its quota.
+inline constexpr std::string_view kQuotaSuffix = ".quota";
 
 }  // namespace weir

@@ -17,8 +17,8 @@ Answer one(const Decision& decision, Duration window, Duration interval) {
   answer.verdict.all.push_back(decision);
   answer.verdict.allowed = decision.allowed;
   answer.labels[0].limit = "per-ip";
-  answer.labels[0].window = window;
-  answer.labels[0].interval = interval;
+  answer.labels[0].rate.window = window;
+  answer.labels[0].rate.interval = interval;
   answer.now.wall = Wall{1'700'000'000s + 1ns};
   return answer;
 }
@@ -40,24 +40,28 @@ TEST(RateLimitHeaders, AreThoseChosen) {
   EXPECT_EQ(written(answer, {false, false, true}), "");
 }
 
-TEST(RateLimitHeaders, NameALimitWithAQuotaOnceByItsStricterAnswer) {
+TEST(RateLimitHeaders, ListTheRateAndTheQuotaOfALimit) {
   Answer answer = one({true, 20, 19, 0ns, 50ms}, 1s, 50ms);
-  answer.verdict.all.push_back({true, 100, 3, 0ns, 1h});
+  answer.verdict.all[0] = {Decision{true, 20, 19, 0ns, 50ms}, Decision{true, 100, 3, 0ns, 1h}};
+  answer.labels[0].quota.window = 24h;
+  EXPECT_EQ(written(answer),
+            "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 3\r\nX-RateLimit-Reset: 1700003601\r\n"
+            "RateLimit-Policy: \"per-ip\";q=20;w=1, \"per-ip.quota\";q=100;w=86400\r\n"
+            "RateLimit: \"per-ip\";r=19;t=1, \"per-ip.quota\";r=3;t=3600\r\n");
+  // Of several ids the strictest speaks, for the rate and for the quota.
   answer.labels[1] = answer.labels[0];
-  answer.labels[1].window = 24h;
-  answer.labels[1].interval = 0ns;
-  answer.verdict.strictest = 1;
+  answer.verdict.all.push_back({Decision{true, 20, 5, 0ns, 750ms}, Decision{true, 100, 90, 0ns, 1h}});
+  EXPECT_EQ(written(answer, {false, true, true}),
+            "RateLimit-Policy: \"per-ip.quota\";q=100;w=86400, \"per-ip\";q=20;w=1\r\n"
+            "RateLimit: \"per-ip.quota\";r=3;t=3600, \"per-ip\";r=5;t=1\r\n");
+}
+
+TEST(RateLimitHeaders, NameAQuotaAloneByItsLimit) {
+  Answer answer = one({true, 100, 3, 0ns, 1h}, 1s, 50ms);
+  answer.verdict.all[0] = {Decision{true, 100, 3, 0ns, 1h}, Kind::quota};
+  answer.labels[0].quota.window = 24h;
   EXPECT_EQ(written(answer, {false, true, true}),
             "RateLimit-Policy: \"per-ip\";q=100;w=86400\r\nRateLimit: \"per-ip\";r=3;t=3600\r\n");
-  // Beside a stricter limit too.
-  answer.verdict.all.push_back({false, 1, 0, 1h, 1h});
-  answer.labels[2] = answer.labels[0];
-  answer.labels[2].limit = "other";
-  answer.labels[2].window = answer.labels[2].interval = 1h;
-  answer.verdict.strictest = 2;
-  EXPECT_EQ(written(answer, {false, true, true}).find("q=20"), std::string::npos);
-  answer.verdict.all[0].remaining = 2;
-  EXPECT_EQ(written(answer, {false, true, true}).find("q=100"), std::string::npos);
 }
 
 TEST(RateLimitHeaders, RoundTowardsTheClient) {
@@ -76,12 +80,12 @@ TEST(RateLimitHeaders, RoundTowardsTheClient) {
 TEST(RateLimitHeaders, TellTheTimeToTheNextTokenNotToTheWantedCost) {
   // Burst 5, a token every 10 s; 12 s of backlog: one token gone and a second 2 s from back.
   const Answer answer = one({false, 5, 3, 42s, 12s}, 50s, 10s);
-  EXPECT_EQ(next_token_after(answer.verdict.all[0], answer.labels[0]), 2s);
+  EXPECT_EQ(next_token_after(answer.verdict.speaker(), answer.labels[0].rate), 2s);
   // A quota gives everything back at once.
   const Answer quota = one({true, 100, 40, 0ns, 3h}, 24h, 0ns);
-  EXPECT_EQ(next_token_after(quota.verdict.all[0], quota.labels[0]), 3h);
+  EXPECT_EQ(next_token_after(quota.verdict.speaker(), quota.labels[0].rate), 3h);
   // Numbers that do not belong together never make a negative or an overflowing wait.
-  EXPECT_EQ(next_token_after({true, INT64_MAX, 0, 0ns, 1s}, answer.labels[0]), 1s);
+  EXPECT_EQ(next_token_after({true, INT64_MAX, 0, 0ns, 1s}, answer.labels[0].rate), 1s);
 }
 
 TEST(RateLimitHeaders, ListEveryLimitThatEnforces) {
@@ -90,7 +94,7 @@ TEST(RateLimitHeaders, ListEveryLimitThatEnforces) {
     answer.labels[answer.verdict.all.size()] = answer.labels[0];
     answer.labels[answer.verdict.all.size()].limit = name;
     answer.labels[answer.verdict.all.size()].shadow = name[0] == 'd';
-    answer.verdict.all.push_back({true, 7, 6, 0ns, 50ms});
+    answer.verdict.all.push_back(Decision{true, 7, 6, 0ns, 50ms});
   }
   EXPECT_EQ(written(answer, {false, true, true}),
             "RateLimit-Policy: \"per-ip\";q=20;w=1, \"q\\\"\\\\?\";q=7;w=1\r\n"
@@ -102,7 +106,7 @@ TEST(RateLimitHeaders, NameALimitOnceThoughItWasChargedForSeveralIds) {
   for (const Count remaining : {3, 12, 3}) {
     answer.labels[answer.verdict.all.size()] = answer.labels[0];
     answer.labels[answer.verdict.all.size()].id = remaining == 3 ? "203.0.113.3" : "203.0.113.12";
-    answer.verdict.all.push_back({true, 20, remaining, 0ns, 50ms * (20 - remaining)});
+    answer.verdict.all.push_back(Decision{true, 20, remaining, 0ns, 50ms * (20 - remaining)});
   }
   EXPECT_EQ(written(answer, {false, true, true}),
             "RateLimit-Policy: \"per-ip\";q=20;w=1\r\nRateLimit: \"per-ip\";r=3;t=1\r\n");

@@ -25,7 +25,7 @@ std::int64_t wait(Duration duration) {
 // limit has nothing to wait for.
 Decision speaking(const Verdict& verdict) {
   Decision decision;
-  if (!verdict.all.empty()) decision = verdict.all[verdict.strictest];
+  if (!verdict.all.empty()) decision = verdict.speaker();
   if (verdict.all.empty() && !verdict.allowed) decision.retry_after = kNever;
   if (verdict.all.empty() && verdict.allowed) decision.burst = decision.remaining = kUnbounded;
   // A shadow limit's denial denies nobody.

@@ -258,9 +258,10 @@ void RespSession::ask_bucket(ReplyForm form, const resp::Request& request, Queri
   const Result<Limit> limit = Limit::make(*count, std::chrono::seconds{*period}, *max_burst + (one_more ? 1 : 0));
   if (!limit) return refuse(error_text(limit.error()), out);
   Query& query = queries.add(owed_.push(form));
-  query.key = kept(words[1], request, queries);
-  query.limit = *limit;
-  query.cost = *cost;
+  OwnBucket& own = query.subject.emplace<OwnBucket>();
+  own.key = kept(words[1], request, queries);
+  own.limit = *limit;
+  own.cost = *cost;
   query.mode = *cost == 0 ? Mode::peek : Mode::spend;
 }
 
@@ -273,9 +274,8 @@ void RespSession::ask_limit(Mode mode, ReplyForm form, const resp::Request& requ
   if (*cost < 0) return refuse(not_negative("cost", *cost), out);
   Query& query = queries.add(owed_.push(form));
   const std::string_view tier = words.size() > 4 ? kept(words[4], request, queries) : std::string_view{};
-  query.charges =
+  query.subject.emplace<NamedCharges>().charges =
       queries.keep(NamedCharge{kept(words[1], request, queries), kept(words[2], request, queries), *cost, tier});
-  query.cost = *cost;
   query.mode = *cost == 0 && mode == Mode::spend ? Mode::peek : mode;
 }
 
@@ -287,7 +287,7 @@ void RespSession::ask_forget(const resp::Request& request, Queries& queries, std
   }
   for (std::size_t i = 0; i < keys.size(); ++i) {
     Query& query = queries.add(owed_.push(i + 1 == keys.size() ? ReplyForm::sum : ReplyForm::part));
-    query.key = kept(keys[i], request, queries);
+    query.subject.emplace<OwnBucket>().key = kept(keys[i], request, queries);
     query.mode = Mode::reset;
   }
 }

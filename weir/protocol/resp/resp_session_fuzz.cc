@@ -28,11 +28,14 @@ class Dice {
 
 // A different answer for different questions, and a failure now and then.
 weir::Result<weir::Answer> decide(const weir::Query& query) {
-  const weir::Count cost = query.charges.empty() ? query.cost : query.charges[0].cost;
-  const std::string_view who = query.charges.empty() ? query.key : query.charges[0].id;
+  const auto* const named = std::get_if<weir::NamedCharges>(&query.subject);
+  const auto* const own = std::get_if<weir::OwnBucket>(&query.subject);
+  WEIR_ASSERT(named != nullptr || own != nullptr);
+  const weir::Count cost = named != nullptr ? named->charges[0].cost : own->cost;
+  const std::string_view who = named != nullptr ? named->charges[0].id : own->key;
   if (who.size() % 7 == 6) return weir::Error{weir::Fault::unavailable, "no\r\nstore"};
   weir::Answer answer;
-  answer.verdict.all.push_back({cost < 9, cost, 100, weir::Duration{cost}, weir::kNever});
+  answer.verdict.all.push_back(weir::Decision{cost < 9, cost, 100, weir::Duration{cost}, weir::kNever});
   answer.verdict.allowed = cost < 9;
   answer.verdict.forgotten = who.size() % 2;
   return answer;

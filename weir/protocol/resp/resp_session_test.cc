@@ -100,18 +100,20 @@ class RespSessionTest : public ::testing::Test {
 
   Result<Answer> decide(const Query& query) {
     last_ = query;
-    if (!query.charges.empty()) {
-      limit_ = query.charges[0].limit;
-      id_ = query.charges[0].id;
+    if (const auto* const named = std::get_if<NamedCharges>(&query.subject)) {
+      limit_ = named->charges[0].limit;
+      id_ = named->charges[0].id;
+      cost_ = named->charges[0].cost;
       return canned_;
     }
+    const auto& own = std::get<OwnBucket>(query.subject);
     Answer answer;
     if (query.mode == Mode::reset) {
-      answer.verdict.forgotten = tats_.erase(std::string(query.key));
+      answer.verdict.forgotten = tats_.erase(std::string(own.key));
       return answer;
     }
-    Time& tat = tats_[std::string(query.key)];
-    const Step step = gcra::spend(*query.limit, tat, query.cost, now_);
+    Time& tat = tats_[std::string(own.key)];
+    const Step step = gcra::spend(*own.limit, tat, own.cost, now_);
     tat = step.tat;
     answer.verdict.all.push_back(step.decision);
     answer.verdict.allowed = step.decision.allowed;
@@ -132,6 +134,7 @@ class RespSessionTest : public ::testing::Test {
   Query last_;
   std::string limit_;
   std::string id_;
+  Count cost_ = 0;
   Result<Answer> canned_{Answer{}};
 };
 
@@ -161,9 +164,10 @@ TEST_F(RespSessionTest, ACostOfZeroIsAPeek) {
   EXPECT_EQ(last_.mode, Mode::peek);
   feed("CL.THROTTLE u 15 30 60 1\r\n");
   EXPECT_EQ(last_.mode, Mode::spend);
-  EXPECT_EQ(last_.limit->burst(), 16);
-  EXPECT_EQ(last_.limit->count(), 30);
-  EXPECT_EQ(last_.limit->period(), std::chrono::minutes{1});
+  const Limit limit = *std::get<OwnBucket>(last_.subject).limit;
+  EXPECT_EQ(limit.burst(), 16);
+  EXPECT_EQ(limit.count(), 30);
+  EXPECT_EQ(limit.period(), std::chrono::minutes{1});
 }
 
 TEST_F(RespSessionTest, RefusesNumbersThatAreNone) {
@@ -201,11 +205,11 @@ TEST_F(RespSessionTest, AsksConfiguredLimitsByName) {
   EXPECT_EQ(feed("WEIR.CHECK per-tenant acme\r\n"), "*5\r\n:1\r\n:20\r\n:19\r\n:0\r\n:50\r\n");
   EXPECT_EQ(limit_, "per-tenant");
   EXPECT_EQ(id_, "acme");
-  EXPECT_EQ(last_.cost, 1);
+  EXPECT_EQ(cost_, 1);
   EXPECT_EQ(last_.mode, Mode::spend);
   can({false, 20, 0, Duration{1}, std::chrono::seconds{1}}, false);
   EXPECT_EQ(feed("weir.check per-tenant acme 5\r\n"), "*5\r\n:0\r\n:20\r\n:0\r\n:1\r\n:1000\r\n");
-  EXPECT_EQ(last_.cost, 5);
+  EXPECT_EQ(cost_, 5);
   can({false, 20, 20, kNever, Duration::zero()}, false);
   EXPECT_EQ(feed("WEIR.PEEK per-tenant acme 21\r\n"), "*5\r\n:0\r\n:20\r\n:20\r\n:-1\r\n:0\r\n");
   EXPECT_EQ(last_.mode, Mode::peek);
@@ -215,6 +219,19 @@ TEST_F(RespSessionTest, AsksConfiguredLimitsByName) {
   EXPECT_EQ(last_.mode, Mode::refund);
   EXPECT_EQ(feed("WEIR.CHECK per-tenant acme -1\r\n"), "-ERR cost -1 must not be negative\r\n");
   EXPECT_EQ(feed("WEIR.CHECK per-tenant acme 1x\r\n"), "-ERR value is not an integer or out of range\r\n");
+}
+
+TEST_F(RespSessionTest, OfALimitWithARateAndAQuotaTheStricterHalfIsTold) {
+  using std::chrono::seconds;
+  const Decision rate{true, 20, 19, Duration::zero(), seconds{1}};
+  Answer answer;
+  answer.verdict.all.push_back({rate, Decision{true, 5, 4, Duration::zero(), seconds{60}}});
+  canned_ = answer;
+  EXPECT_EQ(feed("WEIR.CHECK a b\r\n"), "*5\r\n:1\r\n:5\r\n:4\r\n:0\r\n:60000\r\n");
+  answer.verdict.all[0] = {rate, Decision{false, 5, 0, seconds{60}, seconds{60}}};
+  answer.verdict.allowed = false;
+  canned_ = answer;
+  EXPECT_EQ(feed("WEIR.CHECK a b\r\n"), "*5\r\n:0\r\n:5\r\n:0\r\n:60000\r\n:60000\r\n");
 }
 
 TEST_F(RespSessionTest, AShadowLimitsDenialDeniesNobody) {
@@ -265,10 +282,10 @@ TEST_F(RespSessionTest, KeepsQuotedKeysOfEarlierCommands) {
   const std::string bytes = "CL.THROTTLE \"a b\" 1 1 1\r\nWEIR.CHECK 'l m' \"c\\x20d\"\r\nDEL \"e f\"\r\n";
   ASSERT_TRUE(session_.receive(bytes, queries, out));
   ASSERT_EQ(queries.all().size(), 3u);
-  EXPECT_EQ(queries.all()[0].query.key, "a b");
-  EXPECT_EQ(queries.all()[1].query.charges[0].limit, "l m");
-  EXPECT_EQ(queries.all()[1].query.charges[0].id, "c d");
-  EXPECT_EQ(queries.all()[2].query.key, "e f");
+  EXPECT_EQ(std::get<OwnBucket>(queries.all()[0].query.subject).key, "a b");
+  EXPECT_EQ(std::get<NamedCharges>(queries.all()[1].query.subject).charges[0].limit, "l m");
+  EXPECT_EQ(std::get<NamedCharges>(queries.all()[1].query.subject).charges[0].id, "c d");
+  EXPECT_EQ(std::get<OwnBucket>(queries.all()[2].query.subject).key, "e f");
 }
 
 TEST_F(RespSessionTest, StopsBeforeADelThatDoesNotFitTheTurn) {

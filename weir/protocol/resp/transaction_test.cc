@@ -24,7 +24,8 @@ class TransactionTest : public ::testing::Test {
       const std::size_t written = out.size();
       const Result<std::size_t> taken = session_.receive(pending_, queries, out);
       for (const Asked& asked : queries.all()) {
-        asked_.emplace_back(asked.query.key.empty() ? asked.query.charges[0].id : asked.query.key);
+        const auto* const named = std::get_if<NamedCharges>(&asked.query.subject);
+        asked_.emplace_back(named != nullptr ? named->charges[0].id : std::get<OwnBucket>(asked.query.subject).key);
         session_.reply(asked.sequence, Answer{}, out);
       }
       if (!taken) break;

@@ -36,9 +36,15 @@ struct Exchange {
 inline Result<Answer> allow(const Asked& asked) {
   Answer answer;
   const Query& query = asked.query;
-  const std::size_t count = std::max<std::size_t>(query.charges.size(), 1);
+  const auto* const named = std::get_if<NamedCharges>(&query.subject);
+  const auto* const own = std::get_if<OwnBucket>(&query.subject);
+  const auto* const facts = std::get_if<RequestFacts>(&query.subject);
+  const std::size_t count = named != nullptr ? named->charges.size() : 1;
   for (std::size_t i = 0; i < count; ++i) {
-    const Count cost = query.charges.empty() ? query.cost : query.charges[i].cost;
+    Count cost = 1;
+    if (named != nullptr) cost = named->charges[i].cost;
+    if (own != nullptr) cost = own->cost;
+    if (facts != nullptr) cost = facts->cost.value_or(1);
     Decision decision;
     decision.burst = 100;
     decision.remaining = 100 - cost;
@@ -46,8 +52,7 @@ inline Result<Answer> allow(const Asked& asked) {
     answer.verdict.all.push_back(decision);
     answer.labels[i].limit = "per-tenant";
     answer.labels[i].id = "acme";
-    answer.labels[i].bucket = "per-tenant:acme";
-    answer.labels[i].source = "limit";
+    answer.labels[i].rate.key = "per-tenant:acme";
   }
   answer.verdict.forgotten = query.mode == Mode::reset ? 1 : 0;
   answer.now.wall = Wall{std::chrono::seconds{1'700'000'000}};

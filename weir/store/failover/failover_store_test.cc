@@ -58,8 +58,7 @@ struct Heard final : Answers {
 class FailoverStoreTest : public testing::Test {
  protected:
   FailoverStoreTest() {
-    charge_.key = {"a"};
-    charge_.limit = Limit::per_hour(2);
+    charge_.rate = RateCharge{"a", Limit::per_hour(2)};
     auto primary = std::make_unique<Breakable>(remote_);
     primary_ = primary.get();
     store_.emplace(std::move(primary), Fallback(*here_, 1, counts_, clock_), clock_);
@@ -89,8 +88,8 @@ class FailoverStoreTest : public testing::Test {
 };
 
 TEST_F(FailoverStoreTest, HandsOnWhatTheStoreAnswers) {
-  EXPECT_EQ(answer()->all[0].remaining, 1);
-  EXPECT_EQ(answer()->all[0].remaining, 0);
+  EXPECT_EQ(answer()->all[0].strictest().remaining, 1);
+  EXPECT_EQ(answer()->all[0].strictest().remaining, 0);
   const auto denied = answer();
   EXPECT_FALSE(denied->allowed);
   EXPECT_FALSE(denied->degraded);
@@ -105,8 +104,8 @@ TEST_F(FailoverStoreTest, GivesThePolicyWhereTheStoreFails) {
     EXPECT_EQ(answer().error().fault, Fault::unavailable);
   }
   charge_.on_failure = FailurePolicy::in_memory_fallback;
-  EXPECT_EQ(answer()->all[0].remaining, 1);
-  EXPECT_EQ(answer()->all[0].remaining, 0);
+  EXPECT_EQ(answer()->all[0].strictest().remaining, 1);
+  EXPECT_EQ(answer()->all[0].strictest().remaining, 0);
   EXPECT_FALSE(answer()->allowed);
   EXPECT_EQ(counts_.of(FailurePolicy::pass_through), 2u);
   EXPECT_EQ(counts_.of(FailurePolicy::fail_closed), 2u);

@@ -1,14 +1,13 @@
 #include "weir/store/failover/fallback.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
 #include <string>
 
 #include "weir/algorithm/calendar.h"
+#include "weir/algorithm/charging.h"
 #include "weir/algorithm/gcra.h"
 #include "weir/base/assert.h"
-#include "weir/store/conclude.h"
 #include "weir/store/memory/charging.h"
 
 namespace weir {
@@ -18,33 +17,83 @@ bool enforces_refusal(const Charge& charge) {
   return !charge.shadow && charge.on_failure == FailurePolicy::fail_closed;
 }
 
-// A bucket that nobody knows anything about is a full one.
-Decision decide_full(const Charge& charge, Mode mode, Now now) {
-  const Count cost = mode == Mode::refund ? 0 : charge.cost;
-  const bool looks = mode == Mode::peek || mode == Mode::look;
-  if (charge.key.kind == Kind::quota) {
-    return looks ? quota::peek(charge.quota, 0, cost, now.wall)
-                 : quota::spend(charge.quota, 0, cost, now.wall).decision;
-  }
-  return looks ? gcra::peek(charge.limit, now.time, cost, now.time)
-               : gcra::spend(charge.limit, now.time, cost, now.time).decision;
-}
-
 Error refusal(const Charge& charge) {
   std::string who = charge.limit_name.empty() ? "" : " for limit \"" + std::string(charge.limit_name) + "\"";
   return Error{Fault::unavailable, "the store cannot be asked now, and failure_policy" + who + " is failClosed",
                charge.failure_code};
 }
 
-// A cost that fits the whole limit but not this server's share of it may pass again when the store answers.
-Decision not_for_ever(Decision decision, const Charge& charge) {
-  const bool quota = charge.key.kind == Kind::quota;
-  if (decision.retry_after != kNever || charge.cost > (quota ? charge.quota.size : charge.limit.burst())) {
+// The buckets of one question, for algorithm/charging.h: of limits with a table of their own, and of limits that pass
+// through, whose buckets nobody knows anything about. Such a bucket counts as a full one and keeps nothing.
+class FallbackBuckets {
+ public:
+  FallbackBuckets(Table& table, Count share, Now now, const Clock& clock) noexcept
+      : local_(table, now, clock), share_(share), now_(now) {}
+
+  std::uint64_t hash(Key key) const noexcept { return local_.hash(key); }
+  Decision spend(const ChargedBucket& bucket) const noexcept {
+    if (!is_local(bucket)) return decide_full(bucket, bucket.cost, true);
+    return with_share(bucket, [this](const ChargedBucket& shared) { return local_.spend(shared); });
+  }
+  Decision peek(const ChargedBucket& bucket) const noexcept {
+    if (!is_local(bucket)) return decide_full(bucket, bucket.cost, false);
+    return with_share(bucket, [this](const ChargedBucket& shared) { return local_.peek(shared); });
+  }
+  Decision look(const ChargedBucket& bucket) const noexcept {
+    if (!is_local(bucket)) return decide_full(bucket, bucket.cost, false);
+    return with_share(bucket, [this](const ChargedBucket& shared) { return local_.look(shared); });
+  }
+  Decision refund(const ChargedBucket& bucket) const noexcept {
+    if (!is_local(bucket)) return decide_full(bucket, 0, false);
+    return with_share(bucket, [this](const ChargedBucket& shared) { return local_.refund(shared); });
+  }
+  bool reset(const ChargedBucket& bucket) const noexcept { return local_.reset(bucket); }
+  void undo(const ChargedBucket& bucket, const Decision& spent) const noexcept {
+    if (!is_local(bucket)) return;
+    (void)with_share(bucket, [&](const ChargedBucket& shared) {
+      local_.undo(shared, spent);
+      return spent;
+    });
+  }
+
+ private:
+  static bool is_local(const ChargedBucket& bucket) noexcept {
+    return bucket.charge->on_failure == FailurePolicy::in_memory_fallback;
+  }
+
+  Decision decide_full(const ChargedBucket& bucket, Count cost, bool takes) const noexcept {
+    if (bucket.is_quota()) {
+      return takes ? quota::spend(bucket.quota(), 0, cost, now_.wall).decision
+                   : quota::peek(bucket.quota(), 0, cost, now_.wall);
+    }
+    const Limit& limit = bucket.rate().limit;
+    return takes ? gcra::spend(limit, now_.time, cost, now_.time).decision
+                 : gcra::peek(limit, now_.time, cost, now_.time);
+  }
+
+  // What `ask` decides with this server's share of the numbers. A cost that fits the whole limit but not the share may
+  // pass again when the store answers.
+  template <class Ask>
+  Decision with_share(const ChargedBucket& bucket, Ask ask) const noexcept {
+    Charge charge = *bucket.charge;
+    if (charge.rate) charge.rate->limit = divide(charge.rate->limit, share_);
+    if (charge.quota) charge.quota->quota.size = std::max<Count>(charge.quota->quota.size / share_, 1);
+    ChargedBucket shared = bucket;
+    shared.charge = &charge;
+    Decision decision = ask(shared);
+    const bool quota = bucket.is_quota();
+    if (decision.retry_after != kNever || bucket.cost > (quota ? bucket.quota().size : bucket.rate().limit.burst())) {
+      return decision;
+    }
+    const Window& window = quota ? bucket.quota().window : Window{};
+    decision.retry_after = quota ? window.end - window.start : bucket.rate().limit.window();
     return decision;
   }
-  decision.retry_after = quota ? charge.quota.window.end - charge.quota.window.start : charge.limit.window();
-  return decision;
-}
+
+  const TableBuckets local_;
+  const Count share_;
+  const Now now_;
+};
 
 }  // namespace
 
@@ -59,13 +108,6 @@ Limit divide(const Limit& limit, Count share) {
 Fallback::Fallback(Table& table, Count share, FallbackCounts& counts, const Clock& clock) noexcept
     : table_(table), share_(share), counts_(counts), clock_(clock) {
   WEIR_ASSERT(share >= 1 && share <= bounds::share_max);
-}
-
-Charge Fallback::shared(const Charge& charge) const {
-  Charge divided = charge;
-  divided.limit = divide(charge.limit, share_);
-  divided.quota.size = std::max<Count>(charge.quota.size / share_, 1);
-  return divided;
 }
 
 Result<Verdict> Fallback::decide(const Question& question, Now now) {
@@ -83,42 +125,16 @@ Result<Verdict> Fallback::decide(const Question& question, Now now) {
 }
 
 Verdict Fallback::decide_open(const Question& question, Now now) {
-  const std::span<const Charge> charges = question.charges;
-  const bool in_order = question.order == Order::in_order && question.mode == Mode::spend;
-  std::array<Decision, bounds::charges_max> found{};
-  std::array<Charge, bounds::charges_max> local{};
-  std::array<std::size_t, bounds::charges_max> place{};  // of a local charge among all
-  std::size_t locals = 0;
-  std::size_t end = charges.size();  // in order: how many were asked
-  bool refused = false;
-  bool passed = charges.empty();
-  for (std::size_t i = 0; i < charges.size() && end == charges.size(); ++i) {
-    if (charges[i].on_failure == FailurePolicy::in_memory_fallback) {
-      local[locals] = shared(charges[i]);
-      place[locals++] = i;
-      continue;
-    }
-    passed = true;
-    found[i] = decide_full(charges[i], question.mode, now);
-    if (found[i].allowed || charges[i].shadow) continue;
-    refused = true;
-    if (in_order) end = i + 1;
+  FallbackBuckets buckets(table_, share_, now, clock_);
+  Verdict verdict = weir::charge(buckets, question.charges, question.mode, question.order);
+  bool passed = question.charges.empty();
+  bool local = false;
+  for (const Charge& charge : question.charges.first(verdict.all.size())) {
+    const bool is_local = charge.on_failure == FailurePolicy::in_memory_fallback;
+    (is_local ? local : passed) = true;
   }
-  if (locals > 0) {
-    // All or none: what is refused anyway takes nothing.
-    const bool look = refused && question.order == Order::together && question.mode == Mode::spend;
-    const Verdict verdict =
-        weir::charge(table_, {local.data(), locals}, look ? Mode::peek : question.mode, question.order, now, clock_);
-    for (std::size_t n = 0; n < verdict.all.size(); ++n) {
-      found[place[n]] = not_for_ever(verdict.all[n], charges[place[n]]);
-    }
-    if (in_order && !verdict.allowed) end = std::min(end, place[verdict.all.size() - 1] + 1);
-    counts_.add(FailurePolicy::in_memory_fallback);
-  }
+  if (local) counts_.add(FailurePolicy::in_memory_fallback);
   if (passed) counts_.add(FailurePolicy::pass_through);
-  Decisions decisions;
-  for (std::size_t i = 0; i < end; ++i) decisions.push_back(found[i]);
-  Verdict verdict = conclude(decisions, [&](std::size_t i) { return !charges[i].shadow; });
   verdict.degraded = passed;
   return verdict;
 }

@@ -48,7 +48,6 @@ class Fallback {
 
  private:
   Verdict decide_open(const Question& question, Now now);
-  Charge shared(const Charge& charge) const;
 
   Table& table_;
   const Count share_;

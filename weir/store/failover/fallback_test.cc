@@ -12,12 +12,12 @@ using namespace std::chrono_literals;
 
 constexpr Limit kTwo = Limit::per_hour(2);
 constexpr Limit kEight = Limit::per_hour(8);
+constexpr Quota kFour{4, {Wall{960'000s}, Wall{1'046'400s}}, Wall{1'132'800s}};
 
 Charge of(std::string_view key, const Limit& limit, FailurePolicy policy, Count cost = 1, bool shadow = false) {
   Charge charge;
-  charge.key = {key};
   charge.limit_name = key;
-  charge.limit = limit;
+  charge.rate = RateCharge{key, limit};
   charge.cost = cost;
   charge.shadow = shadow;
   charge.on_failure = policy;
@@ -49,8 +49,8 @@ TEST_F(FallbackTest, PassThroughAllowsEverythingAndSaysThatItIsDegraded) {
     ASSERT_TRUE(verdict);
     EXPECT_TRUE(verdict->allowed);
     EXPECT_TRUE(verdict->degraded);
-    EXPECT_EQ(verdict->all[0].burst, 2);
-    EXPECT_EQ(verdict->all[0].remaining, 1);
+    EXPECT_EQ(verdict->all[0].strictest().burst, 2);
+    EXPECT_EQ(verdict->all[0].strictest().remaining, 1);
   }
   EXPECT_EQ(table_->stats().buckets, 0u) << "nothing is kept";
   EXPECT_EQ(counts_.of(pass), 100u);
@@ -60,7 +60,7 @@ TEST_F(FallbackTest, PassThroughStillDeniesACostThatNoBucketCouldGive) {
   const auto verdict = ask({of("a", kTwo, pass, 3)});
   ASSERT_TRUE(verdict);
   EXPECT_FALSE(verdict->allowed);
-  EXPECT_EQ(verdict->all[0].retry_after, kNever);
+  EXPECT_EQ(verdict->all[0].strictest().retry_after, kNever);
 }
 
 TEST_F(FallbackTest, PassThroughTakesARequestWithoutLimits) {
@@ -87,7 +87,7 @@ TEST_F(FallbackTest, InMemoryLimitsHereAndIsNotMarkedDegraded) {
   const auto third = ask({of("a", kTwo, local)});
   EXPECT_FALSE(third->allowed);
   EXPECT_FALSE(third->degraded);
-  EXPECT_EQ(third->all[0].retry_after, 30min);
+  EXPECT_EQ(third->all[0].strictest().retry_after, 30min);
   EXPECT_EQ(counts_.of(local), 3u);
 }
 
@@ -116,7 +116,7 @@ TEST_F(FallbackTest, LimitsOfDifferentPoliciesAreEachDecidedInTheirPlace) {
     const auto verdict = ask({of("a", kEight, pass), of("b", kTwo, local), of("c", kEight, pass)});
     EXPECT_TRUE(verdict->allowed);
     EXPECT_TRUE(verdict->degraded);
-    EXPECT_EQ(verdict->all[1].burst, 2);
+    EXPECT_EQ(verdict->all[1].strictest().burst, 2);
   }
   const auto verdict = ask({of("a", kEight, pass), of("b", kTwo, local), of("c", kEight, pass)});
   EXPECT_FALSE(verdict->allowed);
@@ -150,8 +150,8 @@ TEST_F(FallbackTest, AShareDividesTheNumbersAmongTheServers) {
   EXPECT_TRUE(ask({of("a", kEight, local)})->allowed);
   const auto third = ask({of("a", kEight, local)});
   EXPECT_FALSE(third->allowed);
-  EXPECT_EQ(third->all[0].burst, 2);
-  EXPECT_EQ(third->all[0].retry_after, 30min) << "four servers give 8 in an hour";
+  EXPECT_EQ(third->all[0].strictest().burst, 2);
+  EXPECT_EQ(third->all[0].strictest().retry_after, 30min) << "four servers give 8 in an hour";
 }
 
 TEST_F(FallbackTest, AShareOfASmallBurstIsOneToken) {
@@ -171,31 +171,50 @@ TEST_F(FallbackTest, ACostThatFitsTheLimitButNotTheShareIsNotRefusedForEver) {
   share_ = 4;
   const auto verdict = ask({of("a", kEight, local, 3)});
   EXPECT_FALSE(verdict->allowed);
-  EXPECT_EQ(verdict->all[0].retry_after, kEight.window());
-  EXPECT_EQ(ask({of("a", kEight, local, 9)})->all[0].retry_after, kNever);
+  EXPECT_EQ(verdict->all[0].strictest().retry_after, kEight.window());
+  EXPECT_EQ(ask({of("a", kEight, local, 9)})->all[0].strictest().retry_after, kNever);
 }
 
 TEST_F(FallbackTest, AQuotaFollowsItsPolicyToo) {
   share_ = 2;
   const auto quota = [](FailurePolicy policy) {
     Charge charge = of("q", kTwo, policy);
-    charge.key.kind = Kind::quota;
-    charge.quota = {4, {Wall{960'000s}, Wall{1'046'400s}}, Wall{1'132'800s}};
+    charge.rate.reset();
+    charge.quota = QuotaCharge{"q", kFour};
     return charge;
   };
-  EXPECT_EQ(ask({quota(pass)})->all[0].remaining, 3);
-  EXPECT_EQ(ask({quota(pass)})->all[0].remaining, 3);
+  EXPECT_EQ(ask({quota(pass)})->all[0].strictest().remaining, 3);
+  EXPECT_EQ(ask({quota(pass)})->all[0].strictest().remaining, 3);
   EXPECT_TRUE(ask({quota(local)})->allowed);
   EXPECT_TRUE(ask({quota(local)})->allowed);
   EXPECT_FALSE(ask({quota(local)})->allowed);
 }
 
+TEST_F(FallbackTest, ALimitWithARateAndAQuotaIsOneDecision) {
+  const auto both = [](std::string_view key, FailurePolicy policy) {
+    Charge charge = of(key, kEight, policy);
+    charge.quota = QuotaCharge{key, kFour};
+    return charge;
+  };
+  const auto passed = ask({both("p", pass)});
+  ASSERT_EQ(passed->all.size(), 1u);
+  EXPECT_EQ(passed->all[0].half(Kind::bucket)->remaining, 7);
+  EXPECT_EQ(passed->all[0].half(Kind::quota)->remaining, 3);
+  share_ = 2;
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(ask({both("a", local)})->allowed);
+  const auto third = ask({both("a", local)});
+  ASSERT_EQ(third->all.size(), 1u);
+  EXPECT_FALSE(third->allowed);
+  EXPECT_EQ(third->all[0].stricter(), Kind::quota);
+  EXPECT_EQ(third->all[0].half(Kind::bucket)->remaining, 2) << "the quota denied, so the rate is not charged";
+}
+
 TEST_F(FallbackTest, PeekAndRefundFollowThePolicyAndAResetSaysThatItWasNotDone) {
   EXPECT_TRUE(ask({of("a", kTwo, local)})->allowed);
-  EXPECT_EQ(ask({of("a", kTwo, local)}, Order::together, Mode::peek)->all[0].remaining, 1);
-  EXPECT_EQ(ask({of("a", kTwo, pass)}, Order::together, Mode::peek)->all[0].remaining, 2);
-  EXPECT_EQ(ask({of("a", kTwo, local)}, Order::together, Mode::refund)->all[0].remaining, 2);
-  EXPECT_EQ(ask({of("a", kTwo, pass)}, Order::together, Mode::refund)->all[0].remaining, 2);
+  EXPECT_EQ(ask({of("a", kTwo, local)}, Order::together, Mode::peek)->all[0].strictest().remaining, 1);
+  EXPECT_EQ(ask({of("a", kTwo, pass)}, Order::together, Mode::peek)->all[0].strictest().remaining, 2);
+  EXPECT_EQ(ask({of("a", kTwo, local)}, Order::together, Mode::refund)->all[0].strictest().remaining, 2);
+  EXPECT_EQ(ask({of("a", kTwo, pass)}, Order::together, Mode::refund)->all[0].strictest().remaining, 2);
   EXPECT_TRUE(ask({of("a", kTwo, local)})->allowed);
   EXPECT_EQ(ask({of("a", kTwo, local)}, Order::together, Mode::reset).error().fault, Fault::unavailable);
   Charge own = of("b", kTwo, local);

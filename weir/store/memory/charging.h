@@ -1,8 +1,10 @@
-// One request against the table: every charge decided, and taken all together or one after another.
+// One request against the table: every charge decided, and taken together or in order (algorithm/charging.h).
 #pragma once
 
+#include <cstdint>
 #include <span>
 
+#include "weir/algorithm/charging.h"
 #include "weir/base/clock.h"
 #include "weir/core/charge.h"
 #include "weir/core/query.h"
@@ -11,16 +13,30 @@
 
 namespace weir {
 
-// `now` is the request's one reading of the clock. `clock` is read again only to undo a spend by its age: when another
-// request took the last token of one bucket after this one had spent from another.
-//
-// together: looks at every bucket first and writes nothing; if one that enforces denies, that is the answer. Otherwise
-// it spends in the order of the hashes, so that two requests never abort each other; a lost race undoes what was spent.
-// in_order: spends one after another and stops at the first denial; buckets behind it are untouched.
-// A limit's bucket and quota, next to each other under one key, are one in either order.
-// A shadow charge is taken in its own right, whatever the others say, if its own bucket allows it; it never denies.
-// The same bucket twice is charged once with the summed cost.
-//
+// The table's buckets at one reading of the clock, for algorithm/charging.h. `clock` is read again only to settle a
+// bucket, and to undo a spend by its age: when another request took the last token of one bucket after this one had
+// spent from another.
+class TableBuckets {
+ public:
+  // Both must outlive it.
+  TableBuckets(Table& table, Now now, const Clock& clock) noexcept : table_(table), now_(now), clock_(clock) {}
+
+  std::uint64_t hash(const Key& key) const noexcept;
+  Decision spend(const ChargedBucket& bucket) const noexcept;
+  Decision peek(const ChargedBucket& bucket) const noexcept;
+  Decision look(const ChargedBucket& bucket) const noexcept;
+  Decision refund(const ChargedBucket& bucket) const noexcept;
+  bool reset(const ChargedBucket& bucket) const noexcept;
+  void undo(const ChargedBucket& bucket, const Decision& spent) const noexcept;
+
+ private:
+  Decision decide(const ChargedBucket& bucket, bool settles) const noexcept;
+
+  Table& table_;
+  const Now now_;
+  const Clock& clock_;
+};
+
 // REQUIRES: charges.size() <= bounds::charges_max, costs >= 0.
 Verdict charge(Table& table, std::span<const Charge> charges, Mode mode, Order order, Now now,
                const Clock& clock) noexcept;

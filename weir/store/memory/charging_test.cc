@@ -18,9 +18,8 @@ constexpr Limit kFive = Limit::per_hour(5);
 
 Charge of(std::string_view key, const Limit& limit, Count cost = 1) {
   Charge charge;
-  charge.key = {key};
   charge.limit_name = key;
-  charge.limit = limit;
+  charge.rate = RateCharge{key, limit};
   charge.cost = cost;
   return charge;
 }
@@ -42,13 +41,13 @@ TEST_F(Charging, AnOldReadingIsNotTakenForAShrunkLimit) {
   // A thread whose reading is ten seconds old is denied, and must not bring the TAT down by ten seconds.
   const std::array<Charge, 1> charges = {of("a", kFive)};
   EXPECT_FALSE(charge(*table_, charges, Mode::spend, Order::together, {fresh.time - 10s, fresh.wall}, clock_).allowed);
-  EXPECT_EQ(ask({of("a", kFive)}, Order::together, Mode::peek).all[0].reset_after, 1h);
+  EXPECT_EQ(ask({of("a", kFive)}, Order::together, Mode::peek).all[0].strictest().reset_after, 1h);
 }
 
 // The bucket was empty when its numbers changed, not when somebody looked.
 TEST_F(Charging, TimePassesSinceTheNumbersChanged) {
   const auto since = [](Charge charge, Time at) {
-    charge.since = at;
+    charge.rate->since = at;
     return charge;
   };
   constexpr Limit kFast = Limit::per_second(5);
@@ -58,10 +57,12 @@ TEST_F(Charging, TimePassesSinceTheNumbersChanged) {
   EXPECT_EQ(ask({since(of("a", kFast), changed)}).all[0], (Decision{true, 5, 0, 0ns, 1s}));
   EXPECT_EQ(ask({since(of("b", kFast), changed)}, Order::together, Mode::peek).all[0],
             (Decision{true, 5, 1, 0ns, 800ms}));
-  EXPECT_EQ(ask({since(of("b", kFast), Time{})}, Order::together, Mode::peek).all[0].remaining, 1) << "it was settled";
-  EXPECT_EQ(ask({since(of("c", kFast, 2), changed)}, Order::together, Mode::refund).all[0].remaining, 3);
-  EXPECT_EQ(ask({since(of("d", kFast), changed)}, Order::together, Mode::look).all[0].remaining, 1);
-  EXPECT_EQ(ask({of("d", kFive)}, Order::together, Mode::look).all[0].reset_after, 1h - 10s) << "a look writes nothing";
+  EXPECT_EQ(ask({since(of("b", kFast), Time{})}, Order::together, Mode::peek).all[0].strictest().remaining, 1)
+      << "it was settled";
+  EXPECT_EQ(ask({since(of("c", kFast, 2), changed)}, Order::together, Mode::refund).all[0].strictest().remaining, 3);
+  EXPECT_EQ(ask({since(of("d", kFast), changed)}, Order::together, Mode::look).all[0].strictest().remaining, 1);
+  EXPECT_EQ(ask({of("d", kFive)}, Order::together, Mode::look).all[0].strictest().reset_after, 1h - 10s)
+      << "a look writes nothing";
   EXPECT_EQ(ask({since(of("d", kFast), Time{5s}), of("e", kTwo)}).all[0], (Decision{true, 5, 4, 0ns, 200ms}))
       << "more than a window ago: full";
 }
@@ -70,12 +71,12 @@ TEST_F(Charging, AnOldReadingIsNotTakenForAChangeLongAgo) {
   clock_.advance(10s);
   const Now fresh = clock_.now();
   Charge five = of("a", kFive, 5);
-  five.since = Time{};
+  five.rate->since = Time{};
   EXPECT_TRUE(ask({five}).allowed);
   const std::array<Charge, 1> charges = {five};
   for (const Mode mode : {Mode::spend, Mode::peek, Mode::look, Mode::refund}) {
     const Decision decision =
-        charge(*table_, charges, mode, Order::together, {fresh.time - 1us, fresh.wall}, clock_).all[0];
+        charge(*table_, charges, mode, Order::together, {fresh.time - 1us, fresh.wall}, clock_).all[0].strictest();
     EXPECT_EQ(decision.remaining, mode == Mode::refund ? 4 : 0) << "by that reading a microsecond less than five";
   }
 }

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "weir/base/files.h"
-#include "weir/store/memory/live_file.h"
 
 namespace weir {
 

@@ -66,7 +66,7 @@ constexpr std::size_t kAtOnce = 16;
 
 }  // namespace
 
-std::uint64_t Table::hash(Key key) const noexcept {
+std::uint64_t Table::hash(const Key& key) const noexcept {
   HashKey seed = header_->seed;
   // A limit's bucket and its quota share one text and must not share a slot.
   if (key.kind == Kind::quota) seed.k1 = ~seed.k1;
@@ -218,7 +218,8 @@ void Table::spend_at(Home home, std::uint64_t h, Key key, const Limit& limit, Co
   });
 }
 
-Decision Table::spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now, Settling settling) noexcept {
+Decision Table::spend(std::uint64_t h, const Key& key, const Limit& limit, Count cost, Time now,
+                      Settling settling) noexcept {
   Decision decision;
   spend_at(home_of(h), h, key, limit, cost, now, settling, decision);
   return decision;
@@ -262,7 +263,7 @@ Decision Table::refund(std::uint64_t h, const Limit& limit, Count cost, Time now
   return decision;
 }
 
-Decision Table::spend(std::uint64_t h, Key key, const Quota& quota, Count cost, Now now) noexcept {
+Decision Table::spend(std::uint64_t h, const Key& key, const Quota& quota, Count cost, Now now) noexcept {
   Decision decision;
   update(h, key, home_of(h), now, [&](State state, Now at) {
     const QuotaStep step = quota::spend(quota, state, cost, at.wall);

@@ -93,7 +93,7 @@ class Table {
   static std::size_t region_bytes(const Options& options) noexcept;
 
   // The key's identity. The functions below take it so that a caller may hash once and ask several times.
-  std::uint64_t hash(Key key) const noexcept;
+  std::uint64_t hash(const Key& key) const noexcept;
 
   // How to count a TAT that these numbers cannot have written (gcra::settle), and whether to write what it counts as.
   // The clock is read for such a TAT alone. Without a clock it counts as an empty bucket's and stays.
@@ -104,10 +104,10 @@ class Table {
   };
 
   // REQUIRES: h == hash(key), cost >= 0.
-  Decision spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now) noexcept {
+  Decision spend(std::uint64_t h, const Key& key, const Limit& limit, Count cost, Time now) noexcept {
     return spend(h, key, limit, cost, now, Settling{});
   }
-  Decision spend(std::uint64_t h, Key key, const Limit& limit, Count cost, Time now, Settling settling) noexcept;
+  Decision spend(std::uint64_t h, const Key& key, const Limit& limit, Count cost, Time now, Settling settling) noexcept;
   Decision peek(std::uint64_t h, const Limit& limit, Count cost, Time now) noexcept {
     return peek(h, limit, cost, now, Settling{});
   }
@@ -117,7 +117,7 @@ class Table {
   }
   Decision refund(std::uint64_t h, const Limit& limit, Count cost, Time now, Settling settling) noexcept;
   // The same for quotas.
-  Decision spend(std::uint64_t h, Key key, const Quota& quota, Count cost, Now now) noexcept;
+  Decision spend(std::uint64_t h, const Key& key, const Quota& quota, Count cost, Now now) noexcept;
   Decision peek(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept;
   Decision refund(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept;
 

@@ -195,10 +195,8 @@ TEST(TableStress, TogetherNeverTakesFromOneBucketOnly) {
     // Neighbours share a bucket of 1000 too, in another order of naming.
     const std::string own = "own" + std::to_string(t % 2);
     std::array<Charge, 2> charges;
-    charges[0].key = {"shared"};
-    charges[0].limit = kShared;
-    charges[1].key = {own};
-    charges[1].limit = kOwn;
+    charges[0].rate = RateCharge{"shared", kShared};
+    charges[1].rate = RateCharge{own, kOwn};
     if (t >= 2) std::swap(charges[0], charges[1]);
     for (int i = 0; i < 1500; ++i) {
       if (charge(*table, charges, Mode::spend, Order::together, clock.now(), clock).allowed)

@@ -2,25 +2,19 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 
 #include "weir/algorithm/calendar.h"
 #include "weir/algorithm/gcra.h"
 #include "weir/base/assert.h"
 #include "weir/base/text.h"
-#include "weir/store/conclude.h"
 
 namespace weir::redis {
 namespace {
 
 // Numbers of a command are written one after another into one text, which must not move meanwhile.
 constexpr std::size_t kNumberBytes = 20;
-constexpr std::size_t kNumbers = 8 * bounds::charges_max;
+constexpr std::size_t kNumbers = 8 * bounds::charged_buckets_max;
 constexpr std::size_t kReplyHead = 3;  // seconds, microseconds, forgotten
-
-Count sum(Count a, Count b) {
-  return a > std::numeric_limits<Count>::max() - b ? std::numeric_limits<Count>::max() : a + b;
-}
 
 std::string_view print(Mode mode) {
   switch (mode) {
@@ -64,40 +58,53 @@ Result<void> Asked::begin(const Question& question, const Keys& keys) {
   entries_size_ = parts_size_ = charges_size_ = first_part_ = end_part_ = forgotten_ = 0;
   denied_ = false;
   keys_.clear();
-  std::size_t group = 0;
   for (std::size_t i = 0; i < question.charges.size(); ++i) {
-    // A limit's bucket and quota, next to each other under one key, are one in either order.
-    const bool same = i > 0 && question.charges[i].key.text == question.charges[i - 1].key.text;
-    if (question.order == Order::in_order && mode_ == Mode::spend && i > 0 && !same) ++group;
-    if (auto added = add(question.charges[i], group, keys); !added) return added;
+    const bool apart = question.order == Order::in_order && mode_ == Mode::spend;
+    if (auto added = add(question.charges[i], apart ? i : 0, keys); !added) return added;
   }
   plan(question.order, keys);
   identify(question.order);
   return {};
 }
 
-// The same bucket twice is charged once with the summed cost.
 Result<void> Asked::add(const Charge& charge, std::size_t group, const Keys& keys) {
-  const std::size_t at = keys_.size();
-  append_key(keys.prefix, keys.hash_tag, charge.key, keys_);
-  const std::string_view written = std::string_view(keys_).substr(at);
-  Asking& asking = charges_[charges_size_++];
-  asking = {entries_size_, group, charge.shadow};
-  for (std::size_t i = 0; i < entries_size_; ++i) {
-    if (key(i) != written) continue;
-    keys_.resize(at);
-    list_[i].cost = sum(list_[i].cost, charge.cost);
-    list_[i].enforces |= !charge.shadow;
-    asking.entry = i;
-    return {};
+  Asking& asking = charges_[charges_size_];
+  asking = {kNone, kNone, group, charge.shadow};
+  Entry fresh;
+  fresh.cost = charge.cost;
+  fresh.enforces = !charge.shadow;
+  fresh.charge = charges_size_++;
+  fresh.group = group;
+  if (charge.rate) {
+    if (auto fits = check_window(charge.limit_name, charge.rate->limit); !fits) return fits;
+    fresh.limit = charge.rate->shared_limit();
+    asking.rate = add({charge.rate->key, Kind::bucket}, fresh, keys);
   }
-  const Limit limit = charge.shared_limit();
-  if (charge.key.kind == Kind::bucket) {
-    if (auto fits = check_window(charge.limit_name, charge.limit); !fits) return fits;
+  if (charge.quota) {
+    fresh.quota = charge.quota->quota;
+    asking.quota = add({charge.quota->key, Kind::quota}, fresh, keys);
   }
-  Entry& entry = list_[entries_size_++];
-  entry = {at, written.size(), charge.key.kind, limit, charge.quota, charge.cost, !charge.shadow, group, 0, false, {}};
   return {};
+}
+
+// The same bucket twice is charged once with the summed cost.
+std::size_t Asked::add(Key key, const Entry& fresh, const Keys& keys) {
+  const std::size_t at = keys_.size();
+  append_key(keys.prefix, keys.hash_tag, key, keys_);
+  const std::string_view written = std::string_view(keys_).substr(at);
+  for (std::size_t i = 0; i < entries_size_; ++i) {
+    if (this->key(i) != written) continue;
+    keys_.resize(at);
+    list_[i].cost = saturating_sum(list_[i].cost, fresh.cost);
+    list_[i].enforces |= fresh.enforces;
+    return i;
+  }
+  Entry& entry = list_[entries_size_];
+  entry = fresh;
+  entry.key_at = at;
+  entry.key_size = written.size();
+  entry.kind = key.kind;
+  return entries_size_++;
 }
 
 void Asked::plan(Order order, const Keys& keys) {
@@ -134,6 +141,7 @@ void Asked::identify(Order order) {
   identity_.assign(order == Order::together ? "t" : "o");
   for (std::size_t i = 0; i < entries_size_; ++i) {
     const Entry& entry = list_[i];
+    if (i > 0 && entry.group != list_[i - 1].group) identity_ += '+';
     identity_.append(key(i)).append(entry.enforces ? " " : "\t");
     const bool quota = entry.kind == Kind::quota;
     for (const std::int64_t number :
@@ -199,10 +207,12 @@ void Asked::push_price(const Entry& entry, Mode mode, std::vector<std::string_vi
   push_number(entry.limit.window().count(), words);
 }
 
-void Asked::push_entry(const Entry& entry, Mode mode, bool begins, std::vector<std::string_view>& words) {
+void Asked::push_entry(const Entry& entry, Mode mode, Joint joint, std::vector<std::string_view>& words) {
   constexpr std::string_view kLetters[] = {"b", "w", "B", "W", "+b", "+w", "+B", "+W"};
   const bool quota = entry.kind == Kind::quota;
-  words.push_back(kLetters[(quota ? 1u : 0u) + (entry.enforces ? 0u : 2u) + (begins ? 4u : 0u)]);
+  const bool begins = joint == Joint::next_group;
+  const std::string_view letter = kLetters[(quota ? 1u : 0u) + (entry.enforces ? 0u : 2u) + (begins ? 4u : 0u)];
+  words.push_back(joint == Joint::same_shadow ? std::string_view("=W") : letter);
   if (!quota) return push_price(entry, mode, words);
   push_number(std::min<Count>(entry.cost, bounds::quota_max + 1), words);
   push_number(entry.quota.size, words);
@@ -233,15 +243,16 @@ void Asked::push_arguments(std::size_t part, std::vector<std::string_view>& word
   const bool one_bucket = is_one_bucket(part);
   words.push_back(one_bucket ? print(mode_).substr(0, 1) : print(mode_));
   if (!one_bucket) push_number(static_cast<std::int64_t>(keys(part)), words);
-  std::size_t group = 0;
-  bool first = true;
+  const Entry* before = nullptr;
   for (std::size_t i = 0; i < entries_size_; ++i) {
     const Entry& entry = list_[i];
     if (entry.part != part) continue;
     if (one_bucket) return push_price(entry, mode_, words);
-    push_entry(entry, mode_, !first && entry.group != group, words);
-    group = entry.group;
-    first = false;
+    Joint joint = before != nullptr && entry.group != before->group ? Joint::next_group : Joint::same_group;
+    const bool shadows = before != nullptr && !entry.enforces && !before->enforces;
+    if (shadows && entry.charge == before->charge) joint = Joint::same_shadow;
+    push_entry(entry, mode_, joint, words);
+    before = &entry;
   }
 }
 
@@ -256,10 +267,10 @@ std::span<const std::string_view> Asked::command(std::size_t part, const Script&
 // A quota is told by the end of the window that was charged: its spend said how far off that was.
 std::span<const std::string_view> Asked::undo_command(std::size_t part, const Script& script, const Wall* time) {
   const Part& spent = parts_[part];
-  const auto is_spent = [part](const Entry& entry) { return entry.part == part && entry.enforces; };
+  const auto is_spent = [part](const Entry& entry) { return entry.part == part && entry.must_undo; };
   const std::span<const Entry> entries(list_.data(), entries_size_);
   const auto keys = static_cast<std::size_t>(std::ranges::count_if(entries, is_spent));
-  if (keys == 0) return {};  // shadows only
+  if (keys == 0) return {};
   push_head(keys, script);
   for (std::size_t i = 0; i < entries_size_; ++i) {
     if (is_spent(list_[i])) command_.push_back(key(i));
@@ -272,7 +283,7 @@ std::span<const std::string_view> Asked::undo_command(std::size_t part, const Sc
   for (Entry entry : entries) {
     if (!is_spent(entry)) continue;
     if (entry.kind == Kind::quota) entry.quota.window.end = spent_at + entry.decision.reset_after;
-    push_entry(entry, Mode::refund, false, command_);
+    push_entry(entry, Mode::refund, Joint::same_group, command_);
   }
   push_time(time);
   return command_;
@@ -343,30 +354,51 @@ void Asked::abandon() noexcept {
 }
 
 bool Asked::advance() noexcept {
-  if (!denied_ && end_part_ < parts_size_) {
-    first_part_ = end_part_;
-    while (end_part_ < parts_size_ && parts_[end_part_].stage == parts_[first_part_].stage) ++end_part_;
-    return true;
+  if (mode_ == Mode::spend && end_part_ - first_part_ > 1) {
+    if (denied_) undo_enforcing();
+    undo_shadows();
   }
-  if (!denied_ || mode_ != Mode::spend || end_part_ - first_part_ < 2) return false;
+  if (denied_ || end_part_ == parts_size_) return false;
+  first_part_ = end_part_;
+  while (end_part_ < parts_size_ && parts_[end_part_].stage == parts_[first_part_].stage) ++end_part_;
+  return true;
+}
+
+// What the parts of this stage spent that did not deny themselves.
+void Asked::undo_enforcing() noexcept {
+  const std::span<Entry> entries(list_.data(), entries_size_);
   for (std::size_t part = first_part_; part < end_part_; ++part) {
-    bool spent = false;
     bool denied = false;
-    for (std::size_t i = 0; i < entries_size_; ++i) {
-      if (list_[i].part != part) continue;
-      spent |= list_[i].answered;
-      denied |= denies(i);
-    }
-    parts_[part].must_undo = spent && !denied;
+    for (std::size_t i = 0; i < entries_size_; ++i) denied |= list_[i].part == part && denies(i);
+    if (denied) continue;
+    for (Entry& entry : entries) entry.must_undo |= entry.part == part && entry.enforces && entry.answered;
   }
-  return false;
+}
+
+// A shadow limit's rate and quota are taken together too, whatever becomes of the request.
+void Asked::undo_shadows() noexcept {
+  for (const Asking& charge : std::span(charges_.data(), charges_size_)) {
+    if (charge.rate == kNone || charge.quota == kNone) continue;
+    Entry& rate = list_[charge.rate];
+    Entry& quota = list_[charge.quota];
+    const bool in_stage = rate.part >= first_part_ && rate.part < end_part_ && rate.charge == quota.charge;
+    if (rate.enforces || quota.enforces || rate.part == quota.part || !in_stage) continue;
+    const auto spent = [](const Entry& entry) { return entry.answered && entry.decision.allowed; };
+    rate.must_undo = spent(rate) && !spent(quota);
+    quota.must_undo = spent(quota) && !spent(rate);
+  }
+}
+
+bool Asked::must_undo(std::size_t part) const noexcept {
+  return std::ranges::any_of(std::span(list_.data(), entries_size_),
+                             [part](const Entry& entry) { return entry.part == part && entry.must_undo; });
 }
 
 // What an entry that was spent in vain was before, and will be when that is taken back.
 Decision Asked::as_it_stands(const Entry& entry) noexcept {
   Decision decision = entry.decision;
   if (entry.kind == Kind::quota) {
-    decision.remaining = std::min(sum(decision.remaining, entry.cost), entry.quota.size);
+    decision.remaining = std::min(saturating_sum(decision.remaining, entry.cost), entry.quota.size);
     if (decision.remaining == entry.quota.size) decision.reset_after = Duration::zero();
     return decision;
   }
@@ -377,7 +409,7 @@ Decision Asked::as_it_stands(const Entry& entry) noexcept {
 
 Decision Asked::decision(std::size_t entry) const noexcept {
   const Entry& of = list_[entry];
-  return parts_[of.part].must_undo && of.enforces ? as_it_stands(of) : of.decision;
+  return of.must_undo ? as_it_stands(of) : of.decision;
 }
 
 Verdict Asked::verdict() const noexcept {
@@ -389,7 +421,14 @@ Verdict Asked::verdict() const noexcept {
   Decisions decisions;
   for (std::size_t i = 0; i < charges_size_; ++i) {
     if (denied_ && charges_[i].group > last_group) break;
-    decisions.push_back(decision(charges_[i].entry));
+    const Asking& charge = charges_[i];
+    if (charge.rate != kNone && charge.quota != kNone) {
+      decisions.push_back({decision(charge.rate), decision(charge.quota)});
+    } else if (charge.rate != kNone) {
+      decisions.push_back(decision(charge.rate));
+    } else {
+      decisions.push_back({decision(charge.quota), Kind::quota});
+    }
   }
   Verdict verdict = conclude(decisions, [&](std::size_t i) { return !charges_[i].shadow; });
   verdict.forgotten = forgotten_;

@@ -1,9 +1,10 @@
 // One question on its way to Redis, without the way: which scripts to run with which keys and arguments, and what their
 // replies say together.
 //
-// Buckets of one slot are one script, a part. A question whose buckets lie in one slot, as on a single Redis they all
-// do, is one part. Otherwise the parts of a stage are asked at once; if one of them denies, the others have spent in
-// vain, and that is taken back by its age. In order, the next stage begins when the one before has allowed.
+// A limit's rate and its quota are two buckets: here, an entry each. Buckets of one slot are one script, a part. A
+// question whose buckets lie in one slot, as on a single Redis they all do, is one part. Otherwise the parts of a stage
+// are asked at once; if one of them denies, the others have spent in vain, and that is taken back by its age. In order,
+// the next stage begins when the one before has allowed.
 //
 // Used again and again: after a few questions it allocates nothing. Thread safety: none.
 #pragma once
@@ -66,9 +67,9 @@ class Asked {
   Result<void> absorb(std::size_t part, std::span<const resp::Reply::Value> values);
   Result<void> absorb(std::size_t part, const resp::Reply& reply) { return absorb(part, reply.values()); }
   // All parts of the stage have replied. True: there is another stage to ask. False: verdict() is there, and the parts
-  // of this stage that must_undo() are to be taken back.
+  // before end_part() that must_undo() are to be taken back.
   bool advance() noexcept;
-  bool must_undo(std::size_t part) const noexcept { return parts_[part].must_undo; }
+  bool must_undo(std::size_t part) const noexcept;
   // A part of the stage failed: what the others spent is in vain.
   void abandon() noexcept;
   Verdict verdict() const noexcept;
@@ -94,25 +95,30 @@ class Asked {
     Quota quota;
     Count cost = 0;
     bool enforces = false;
+    std::size_t charge = 0;  // the first that names it
     std::size_t group = 0;
     std::size_t part = 0;
     bool answered = false;
-    Decision decision;
+    bool must_undo = false;  // spent, and another bucket denied the request or the limit
+    Decision decision{};
   };
   struct Part {
     int slot = 0;
     std::size_t stage = 0;
-    bool must_undo = false;
     std::int64_t seconds = 0;  // when it was charged, by its Redis's clock
     std::int64_t microseconds = 0;
   };
-  struct Asking {  // one charge of the question
-    std::size_t entry = 0;
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  struct Asking {              // one charge of the question
+    std::size_t rate = kNone;  // its entries
+    std::size_t quota = kNone;
     std::size_t group = 0;
     bool shadow = false;
   };
 
   Result<void> add(const Charge& charge, std::size_t group, const Keys& keys);
+  // The index of the bucket's entry: `fresh`, or the one that has this key already.
+  std::size_t add(Key key, const Entry& fresh, const Keys& keys);
   void plan(Order order, const Keys& keys);
   void identify(Order order);
   // The question is about one bucket and nothing it spends is ever taken back: the script's short form.
@@ -120,17 +126,21 @@ class Asked {
   void begin_numbers();
   void push_number(std::int64_t number, std::vector<std::string_view>& words);
   void push_price(const Entry& entry, Mode mode, std::vector<std::string_view>& words);
-  void push_entry(const Entry& entry, Mode mode, bool begins, std::vector<std::string_view>& words);
+  // How an entry stands to the one before it in its part.
+  enum class Joint : unsigned char { same_group, next_group, same_shadow };
+  void push_entry(const Entry& entry, Mode mode, Joint joint, std::vector<std::string_view>& words);
   void push_arguments(std::size_t part, std::vector<std::string_view>& words);
   void push_head(std::size_t keys, const Script& script);
   void push_time(const Wall* time);
   bool absorb_bucket(Entry& entry, std::int64_t backlog) noexcept;
   bool absorb_quota(Entry& entry, std::int64_t used, std::int64_t end, Wall now) noexcept;
+  void undo_enforcing() noexcept;
+  void undo_shadows() noexcept;
   static Decision as_it_stands(const Entry& entry) noexcept;
 
   Mode mode_ = Mode::spend;
-  std::array<Entry, bounds::charges_max> list_;
-  std::array<Part, bounds::charges_max> parts_;
+  std::array<Entry, bounds::charged_buckets_max> list_;
+  std::array<Part, bounds::charged_buckets_max> parts_;
   std::array<Asking, bounds::charges_max> charges_;
   std::size_t entries_size_ = 0;
   std::size_t parts_size_ = 0;

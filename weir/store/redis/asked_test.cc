@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -12,15 +13,15 @@ using namespace std::chrono_literals;
 
 constexpr Script kScript{"return 1", "sha"};
 constexpr Limit kTwo = Limit::per_second(2);  // interval 500 ms
+constexpr Quota kHour{5, {Wall{0s}, Wall{60min}}, Wall{120min}};
 
 // The slot is the key's last character.
 const Asked::Keys kKeys{"p:", "", [](std::string_view key) { return key.back() - '0'; }};
 
 Charge of(std::string_view key, Count cost = 1, bool shadow = false) {
   Charge charge;
-  charge.key = {key};
   charge.limit_name = key;
-  charge.limit = kTwo;
+  charge.rate = RateCharge{key, kTwo};
   charge.cost = cost;
   charge.shadow = shadow;
   return charge;
@@ -82,7 +83,7 @@ TEST_F(AskedTest, TogetherAsksAllSlotsAtOnceAndTakesBackWhatWasSpentInVain) {
   EXPECT_FALSE(verdict.allowed);
   EXPECT_EQ(verdict.strictest, 1u);
   EXPECT_EQ(verdict.all[0], (Decision{true, 2, 2, 0ns, 0ns})) << "as it stands without the spend";
-  EXPECT_EQ(verdict.all[2].remaining, 1);
+  EXPECT_EQ(verdict.all[2].strictest().remaining, 1);
 }
 
 TEST_F(AskedTest, NothingIsTakenBackWhenAllAllow) {
@@ -149,7 +150,7 @@ TEST_F(AskedTest, OtherNumbersCostsOrOrderAreAnotherQuestion) {
   begin({of("a:1")}, Order::in_order);
   EXPECT_NE(asked_.identity(), first);
   Charge other = of("a:1");
-  other.limit = Limit::per_second(3);
+  other.rate->limit = Limit::per_second(3);
   begin({other});
   EXPECT_NE(asked_.identity(), first);
 }
@@ -174,15 +175,82 @@ TEST_F(AskedTest, OneBucketIsAskedInShortAndDecidedByWhatItIsLeftWith) {
 
 TEST_F(AskedTest, AQuotaIsDecidedByWhatIsUsedAndWhenItEnds) {
   Charge charge = of("a:1", 2);
-  charge.key.kind = Kind::quota;
-  charge.quota = {5, {Wall{0s}, Wall{60min}}, Wall{120min}};
+  charge.rate.reset();
+  charge.quota = QuotaCharge{"a:1", kHour};
   begin({charge});
   EXPECT_EQ(command(0), "EVALSHA sha 1 p:w:a:1 spend 1 w 2 5 1 60 120");
   ASSERT_TRUE(reply(0, {60, 5, 0, 2, 60}));
-  EXPECT_EQ(asked_.verdict().all[0], (Decision{true, 5, 3, 0ns, 59min - 5us}));
+  EXPECT_EQ(asked_.verdict().all[0], LimitDecision({true, 5, 3, 0ns, 59min - 5us}, Kind::quota));
   begin({charge});
   ASSERT_TRUE(reply(0, {60, 0, 0, -1 - 4, 60}));
-  EXPECT_EQ(asked_.verdict().all[0], (Decision{false, 5, 1, 59min, 59min}));
+  EXPECT_EQ(asked_.verdict().all[0], LimitDecision({false, 5, 1, 59min, 59min}, Kind::quota));
+}
+
+TEST_F(AskedTest, ALimitWithARateAndAQuotaIsOneDecision) {
+  Charge charge = of("a:1");
+  charge.quota = QuotaCharge{"a:1", kHour};
+  begin({charge, of("b:1")}, Order::in_order);
+  EXPECT_EQ(command(0),
+            "EVALSHA sha 3 p:b:a:1 p:w:a:1 p:b:b:1 spend 3 b 500000000 1000000000 w 1 5 1 60 120 "
+            "+b 500000000 1000000000");
+  ASSERT_TRUE(reply(0, {60, 0, 0, 500'000'000, -1 - 5, 60}));
+  const Verdict verdict = asked_.verdict();
+  EXPECT_FALSE(verdict.allowed);
+  ASSERT_EQ(verdict.all.size(), 1u) << "the next limit was not asked";
+  EXPECT_EQ(verdict.all[0], LimitDecision({true, 2, 1, 0ns, 500ms}, {false, 5, 0, 59min, 59min}));
+  EXPECT_EQ(verdict.speaker().burst, 5);
+}
+
+TEST_F(AskedTest, AShadowsRateAndQuotaAreTakenTogether) {
+  Charge charge = of("a:1", 1, true);
+  charge.quota = QuotaCharge{"a:1", kHour};
+  begin({charge, of("b:1", 1, true)});
+  EXPECT_EQ(command(0),
+            "EVALSHA sha 3 p:b:a:1 p:w:a:1 p:b:b:1 spend 3 B 500000000 1000000000 =W 1 5 1 60 120 "
+            "B 500000000 1000000000");
+}
+
+TEST_F(AskedTest, AShadowWhoseHalvesLieInTwoSlotsTakesTheOneBackThatPassedAlone) {
+  for (const Order order : {Order::together, Order::in_order}) {
+    Charge charge = of("a:1", 1, true);
+    charge.quota = QuotaCharge{"a:2", kHour};
+    begin({charge, of("b:3")}, order);
+    ASSERT_TRUE(reply(0, {60, 0, 0, 500'000'000}));
+    ASSERT_TRUE(reply(1, {60, 0, 0, -1 - 5, 60}));
+    if (order == Order::together) {
+      ASSERT_TRUE(reply(2, {60, 0, 0, 500'000'000}));
+      EXPECT_FALSE(asked_.advance());
+    } else {
+      EXPECT_TRUE(asked_.advance()) << "the next stage";
+      ASSERT_TRUE(reply(2, 500'000'000));
+      EXPECT_FALSE(asked_.advance());
+    }
+    EXPECT_TRUE(asked_.must_undo(0));
+    EXPECT_FALSE(asked_.must_undo(1));
+    EXPECT_FALSE(asked_.must_undo(2));
+    EXPECT_EQ(join(asked_.undo_command(0, kScript)), "EVALSHA sha 1 p:b:a:1 undo 60 0 1 B 500000000 1000000000");
+    const Verdict verdict = asked_.verdict();
+    EXPECT_TRUE(verdict.allowed);
+    EXPECT_EQ(verdict.all[0].half(Kind::bucket)->remaining, 2) << "as it will be when that is taken back";
+  }
+}
+
+TEST_F(AskedTest, TakesAsManyChargesAndBucketsAsItsBounds) {
+  std::vector<std::string> keys;
+  for (std::size_t i = 0; i < bounds::charges_max; ++i) keys.push_back("k" + std::to_string(i) + ":1");
+  std::vector<Charge> charges;
+  for (const std::string& key : keys) {
+    charges.push_back(of(key, std::numeric_limits<Count>::max()));
+    charges.back().quota = QuotaCharge{key, kHour};
+  }
+  begin(charges);
+  ASSERT_EQ(asked_.keys(0), bounds::charged_buckets_max);
+  EXPECT_EQ(asked_.command(0, kScript).size(), 3 + bounds::charged_buckets_max + 2 + bounds::charges_max * (3 + 6));
+  std::vector<std::int64_t> numbers = {60, 0, 0};
+  for (std::size_t i = 0; i < bounds::charges_max; ++i) numbers.insert(numbers.end(), {-1, -1, 60});
+  ASSERT_TRUE(reply(0, numbers));
+  EXPECT_EQ(asked_.verdict().all.size(), bounds::charges_max);
+  EXPECT_EQ(asked_.verdict().speaker().retry_after, kNever);
 }
 
 TEST_F(AskedTest, TurnsAwayRepliesThatAreNotTheScripts) {

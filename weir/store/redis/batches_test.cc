@@ -21,9 +21,8 @@ constexpr Limit kThree = Limit::per_hour(3);
 
 Charge of(std::string_view key, Count cost = 1) {
   Charge charge;
-  charge.key = {key};
   charge.limit_name = key;
-  charge.limit = kThree;
+  charge.rate = RateCharge{key, kThree};
   charge.cost = cost;
   return charge;
 }
@@ -47,7 +46,7 @@ std::string print(const std::vector<Result<Verdict>>& answers) {
   std::string out;
   for (const Result<Verdict>& answer : answers) {
     out += out.empty() ? "" : " ";
-    out += !answer ? "failed" : answer->allowed ? std::to_string(answer->all[0].remaining) : "denied";
+    out += !answer ? "failed" : answer->allowed ? std::to_string(answer->all[0].strictest().remaining) : "denied";
   }
   return out;
 }
@@ -103,9 +102,9 @@ TEST_F(BatchesTest, TheSameBucketTwiceInABatchIsChargedInOrderAndNeverBeyondItsL
 TEST_F(BatchesTest, QuestionsOfAllKindsShareACommand) {
   serve();
   Charge quota = of("q");
-  quota.key.kind = Kind::quota;
+  quota.rate.reset();
   const Wall start = std::chrono::floor<std::chrono::hours>(BootClock::wall());
-  quota.quota = {5, {start, start + 1h}, start + 2h};
+  quota.quota = QuotaCharge{"q", {5, {start, start + 1h}, start + 2h}};
   const std::vector<Charge> a = {of("a")};
   const std::vector<Charge> q = {quota};
   const std::vector<Charge> both = {of("a"), quota};

@@ -33,7 +33,8 @@ LeasingStore::~LeasingStore() {
 bool LeasingStore::may_lease(const Question& question) noexcept {
   if (question.mode != Mode::spend || question.charges.size() != 1) return false;
   const Charge& charge = question.charges.front();
-  return charge.lease.tokens > 0 && !charge.shadow && charge.cost > 0 && charge.has_lease();
+  if (!charge.rate || charge.quota) return false;
+  return charge.rate->lease.tokens > 0 && !charge.shadow && charge.cost > 0 && charge.rate->has_lease();
 }
 
 void LeasingStore::charge(std::span<const Question> batch, Now now, Answers& answers) {
@@ -55,8 +56,8 @@ void LeasingStore::charge(std::span<const Question> batch, Now now, Answers& ans
 bool LeasingStore::answer_at_hand(const Question& question, Now now, Answers& answers) {
   if (may_lease(question)) {
     const Charge& charge = question.charges.front();
-    const Leases::Terms terms{charge.shared_limit(), charge.lease};
-    if (const auto leased = leases_.spend_leased(leases_.bucket(charge.key.text), terms, charge.cost, now.time)) {
+    const Leases::Terms terms{charge.rate->shared_limit(), charge.rate->lease};
+    if (const auto leased = leases_.spend_leased(leases_.bucket(charge.rate->key), terms, charge.cost, now.time)) {
       store_->health().count_leased();
       answers.answer(question.ticket, verdict_of(*leased));
       return true;
@@ -68,8 +69,8 @@ bool LeasingStore::answer_at_hand(const Question& question, Now now, Answers& an
 // False: it is to be asked alone.
 bool LeasingStore::lend(const Member& member, Time now, bool again) {
   const Charge& charge = member.question.charges.front();
-  const Leases::Bucket bucket = leases_.bucket(charge.key.text);
-  const Leases::Terms terms{charge.shared_limit(), charge.lease};
+  const Leases::Bucket bucket = leases_.bucket(charge.rate->key);
+  const Leases::Terms terms{charge.rate->shared_limit(), charge.rate->lease};
   const Leases::Answer answer = leases_.spend(bucket, terms, charge.cost, now, again);
   switch (answer.way) {
     case Leases::Way::leased:
@@ -101,7 +102,7 @@ bool LeasingStore::gather(const Member& member, Time now, Leases::Bucket bucket,
   }
   Ask* open = find_open(bucket, terms, charge.cost);
   if (open == nullptr) {
-    std::string key = store_->key_of(charge.key);
+    std::string key = store_->key_of({charge.rate->key, Kind::bucket});
     auto leases = lease_key_of(key);
     if (!leases) {
       leases_.refused(bucket, answer.serial, Time::max());

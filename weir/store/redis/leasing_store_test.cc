@@ -74,10 +74,8 @@ class Leasing : public testing::Test {
 // Refills by one in an hour.
 Charge slow(Count burst, Lease lease, Count cost = 1) {
   Charge charge;
-  charge.key = {"slow:1"};
   charge.limit_name = "slow";
-  charge.limit = *Limit::make(1, 1h, burst);
-  charge.lease = lease;
+  charge.rate = RateCharge{.key = "slow:1", .limit = *Limit::make(1, 1h, burst), .lease = lease};
   charge.cost = cost;
   return charge;
 }
@@ -107,12 +105,12 @@ TEST_F(Leasing, EveryoneOfAGatheringGetsTheAnswerOfItsTurn) {
   const auto rest = ask(charge, 30);  // 50 are left: 25 of these
   ASSERT_EQ(passed(rest), 25);
   for (std::size_t i = 0; i < 25; ++i) {
-    EXPECT_EQ(rest[i]->all[0].remaining, 48 - 2 * static_cast<Count>(i));
-    EXPECT_EQ(rest[i]->all[0].burst, 68);
+    EXPECT_EQ(rest[i]->all[0].strictest().remaining, 48 - 2 * static_cast<Count>(i));
+    EXPECT_EQ(rest[i]->all[0].strictest().burst, 68);
   }
-  EXPECT_EQ(rest[29]->all[0].remaining, 0);
-  EXPECT_GT(rest[29]->all[0].retry_after, 1h);
-  EXPECT_LE(rest[29]->all[0].retry_after, 2h);
+  EXPECT_EQ(rest[29]->all[0].strictest().remaining, 0);
+  EXPECT_GT(rest[29]->all[0].strictest().retry_after, 1h);
+  EXPECT_LE(rest[29]->all[0].strictest().retry_after, 2h);
 }
 
 TEST_F(Leasing, WhatIsLeftOfALeaseIsReturned) {
@@ -122,7 +120,7 @@ TEST_F(Leasing, WhatIsLeftOfALeaseIsReturned) {
   EXPECT_GT(health_.leased(), 0u);
   Count remaining = 0;
   while (remaining != 1000 - 256 - 21) {
-    remaining = ask(charge, 1, 0, Mode::peek)[0]->all[0].remaining;
+    remaining = ask(charge, 1, 0, Mode::peek)[0]->all[0].strictest().remaining;
     std::this_thread::sleep_for(1ms);
   }
   EXPECT_EQ(server_.ask({"EXISTS", "weir:l:slow:1"}), "0");
@@ -134,7 +132,7 @@ TEST_F(Leasing, LeasesAreReturnedWhenTheStoreEnds) {
   EXPECT_EQ(server_.ask({"EXISTS", "weir:l:slow:1"}), "1");
   places_[0].reset();
   while (server_.ask({"EXISTS", "weir:l:slow:1"}) == "1") std::this_thread::sleep_for(1ms);
-  EXPECT_EQ(ask(charge, 1, 1, Mode::peek)[0]->all[0].remaining, 1000 - 256 - 20);
+  EXPECT_EQ(ask(charge, 1, 1, Mode::peek)[0]->all[0].strictest().remaining, 1000 - 256 - 20);
 }
 
 TEST_F(Leasing, AServerBeyondTheNumberDoesNotLease) {
@@ -157,7 +155,7 @@ TEST_F(Leasing, ShadowsQuotasAndSeveralLimitsAskRedis) {
   Collected collected(questions.size());
   Place& at = *places_[0];
   at.thread.run([&] { at.store->charge(questions, at.thread.loop().now(), collected); });
-  for (const auto& answer : collected.wait()) EXPECT_EQ(answer->all[0].burst, 1000 - 256);
+  for (const auto& answer : collected.wait()) EXPECT_EQ(answer->all[0].strictest().burst, 1000 - 256);
   EXPECT_EQ(health_.leased(), 0u);
   EXPECT_EQ(commands(), 20) << "eight questions per command: 100 are 13 and 50 are 7";
 }

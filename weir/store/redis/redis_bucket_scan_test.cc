@@ -19,11 +19,10 @@ constexpr Limit kHourly = Limit::per_hour(10);
 
 Charge of(const std::string& key, Kind kind = Kind::bucket) {
   Charge charge;
-  charge.key = {key, kind};
   charge.limit_name = "limit";
-  charge.limit = kHourly;
   const Wall start = std::chrono::floor<std::chrono::hours>(BootClock::wall());
-  charge.quota = {5, {start, start + 1h}, start + 2h};
+  if (kind == Kind::bucket) charge.rate = RateCharge{key, kHourly};
+  if (kind == Kind::quota) charge.quota = QuotaCharge{key, {5, {start, start + 1h}, start + 2h}};
   return charge;
 }
 

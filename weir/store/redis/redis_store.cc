@@ -437,7 +437,7 @@ void RedisStore::settle(Pending& pending, const Verdict& verdict) {
 // Not waited for, and lost if the connection is: then the tokens come back by themselves.
 void RedisStore::take_back(Pending& pending) {
   Asked& asked = pending.asked;
-  for (std::size_t part = asked.first_part(); part < asked.end_part(); ++part) {
+  for (std::size_t part = 0; part < asked.end_part(); ++part) {
     if (!asked.must_undo(part)) continue;
     RedisNode* const node = topology_->node_of(asked.slot(part));
     RedisLink* const link = node == nullptr ? nullptr : node->pick(hash(asked.first_key(part)));
@@ -451,7 +451,7 @@ void RedisStore::take_back(Pending& pending) {
 void RedisStore::remember(const Pending& pending) {
   if (options_.denials == nullptr) return;
   const Asked& asked = pending.asked;
-  std::array<Decision, bounds::charges_max> decisions;
+  std::array<Decision, bounds::charged_buckets_max> decisions;
   for (std::size_t i = 0; i < asked.entries(); ++i) decisions[i] = asked.decision(i);
   // By the bucket that denies longest: while it does, the others do not matter.
   std::size_t strictest = asked.entries();
@@ -505,8 +505,7 @@ std::span<const std::string_view> RedisStore::probe(RedisNode& node) {
     if (topology_->node_of(topology_->slot_of(key_of({probe_key_}))) == &node) break;
   }
   Charge charge;
-  charge.key = {probe_key_};
-  charge.limit = kProbeLimit;
+  charge.rate = RateCharge{probe_key_, kProbeLimit};
   const auto begun = probe_.begin({0, {&charge, 1}}, keys_);
   WEIR_ASSERT(begun);
   return probe_.command(0, options_.script, test_time());

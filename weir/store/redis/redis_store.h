@@ -92,7 +92,7 @@ class RedisStore final : public Store, public Commands, private RedisNode::Owner
   void not_sent(RedisLink& link, Tag tag) override;
   void late(Tag tag) override;
 
-  RedisNode* node_of(const Charge& charge);
+  RedisNode* node_of(Key key);
   void begin(const Question& question, Now now, Answers& answers);
   void send_command(RedisNode* node, bool anywhere, std::span<const std::string_view> arguments, ReplyHandler heard);
   void hear(Pending& pending, const Result<const resp::Reply*>& reply);

@@ -6,26 +6,40 @@
 
 namespace weir::redis {
 
-RedisNode* RedisStore::node_of(const Charge& charge) {
-  return topology_->node_of(topology_->is_sharded() ? slot_of(key_of(charge.key)) : 0);
+namespace {
+
+// Whether `holds` of every bucket.
+template <class Holds>
+bool all_buckets(std::span<const Charge> charges, Holds holds) {
+  return std::ranges::all_of(charges, [&](const Charge& charge) {
+    return (!charge.rate || holds(Key{charge.rate->key, Kind::bucket})) &&
+           (!charge.quota || holds(Key{charge.quota->key, Kind::quota}));
+  });
+}
+
+}  // namespace
+
+RedisNode* RedisStore::node_of(Key key) {
+  return topology_->node_of(topology_->is_sharded() ? slot_of(key_of(key)) : 0);
 }
 
 // Where nothing can be sent, nothing waits: the question fails at once.
 Room RedisStore::room(const Question& question, std::size_t ahead) {
   if (question.charges.empty()) return Room::yes;
   const Time now = loop_.now().time;
-  const auto admits = [&](const Charge& charge) {
-    RedisNode* const node = node_of(charge);
-    return node == nullptr || node->pick(0) == nullptr || node->window().admits(question.charges.size(), ahead, now);
+  const std::size_t buckets = question.buckets();
+  const auto admits = [&](Key key) {
+    RedisNode* const node = node_of(key);
+    return node == nullptr || node->pick(0) == nullptr || node->window().admits(buckets, ahead, now);
   };
-  if (!topology_->is_sharded()) return admits(question.charges.front()) ? Room::yes : Room::none;
-  return std::ranges::all_of(question.charges, admits) ? Room::yes : Room::not_here;
+  if (!topology_->is_sharded()) return admits({}) ? Room::yes : Room::none;
+  return all_buckets(question.charges, admits) ? Room::yes : Room::not_here;
 }
 
 void RedisStore::give_up(const Question& question, Answers& answers) {
   const Time since = loop_.now().time - options_.link.timeout;
-  const bool replies = std::ranges::all_of(question.charges, [&](const Charge& charge) {
-    RedisNode* const node = node_of(charge);
+  const bool replies = all_buckets(question.charges, [&](Key key) {
+    RedisNode* const node = node_of(key);
     return node != nullptr && node->heard_at() >= since;
   });
   if (replies) return Store::give_up(question, answers);

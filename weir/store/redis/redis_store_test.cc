@@ -27,9 +27,8 @@ constexpr Limit kTwo = Limit::per_hour(2);
 
 Charge of(std::string_view key, const Limit& limit, Count cost = 1) {
   Charge charge;
-  charge.key = {key};
   charge.limit_name = key;
-  charge.limit = limit;
+  charge.rate = RateCharge{key, limit};
   charge.cost = cost;
   return charge;
 }
@@ -75,9 +74,9 @@ TEST_F(RedisStoreTest, WritesKeysAsDocumented) {
   ASSERT_TRUE(ask(store, of("6:12345678", kTwo)));
   ASSERT_TRUE(ask(store, of("*:mine", kTwo)));
   Charge hour = of("6:12345678", kTwo);
-  hour.key.kind = Kind::quota;
+  hour.rate.reset();
   const Wall start = std::chrono::floor<std::chrono::hours>(BootClock::wall());
-  hour.quota = {5, {start, start + 1h}, start + 2h};
+  hour.quota = QuotaCharge{"6:12345678", {5, {start, start + 1h}, start + 2h}};
   ASSERT_TRUE(ask(store, hour));
   EXPECT_EQ(server_.ask({"EXISTS", "weir:b:6:12345678", "weir:a:mine", "weir:w:6:12345678"}), "3");
   EXPECT_EQ(server_.ask({"GET", "weir:b:6:12345678"}).size(), 19u) << "seconds and nine digits";
@@ -208,7 +207,7 @@ TEST_F(RedisStoreTest, RemembersADenialInsteadOfAskingAgain) {
     const auto again = ask(store, of("a", kTwo));
     ASSERT_TRUE(again);
     EXPECT_FALSE(again->allowed);
-    EXPECT_LE(again->all[0].retry_after, first->all[0].retry_after);
+    EXPECT_LE(again->all[0].strictest().retry_after, first->all[0].strictest().retry_after);
   }
   EXPECT_GT(store.health().denial_hits(), 0u);
   // Another cost is another question; a refund makes the memory void.
@@ -244,7 +243,7 @@ TEST_F(RedisStoreTest, LoadsItsScriptAgainUnseenWhenRedisForgotIt) {
   ASSERT_EQ(server_.ask({"SCRIPT", "FLUSH"}), "OK");
   const auto answer = ask(store, of("a", kTwo));
   ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->all[0].remaining, 1);
+  EXPECT_EQ(answer->all[0].strictest().remaining, 1);
 }
 
 TEST_F(RedisStoreTest, AnswersInTimeWhileRedisIsPausedAndGoesOnWhenItIsBack) {
@@ -363,9 +362,9 @@ TEST(RedisStoreSetup, ARedisThatDecidesNothingForASecondIsDownUntilProbesSucceed
 // A quota whose window is years away from the clock of Redis: the script refuses it.
 Charge far_off() {
   Charge charge = of("far-off", kTwo);
-  charge.key.kind = Kind::quota;
+  charge.rate.reset();
   const Wall start = std::chrono::floor<std::chrono::hours>(BootClock::wall()) + std::chrono::days{1000};
-  charge.quota = {5, {start, start + 1h}, start + 2h};
+  charge.quota = QuotaCharge{"far-off", {5, {start, start + 1h}, start + 2h}};
   return charge;
 }
 

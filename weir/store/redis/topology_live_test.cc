@@ -27,9 +27,8 @@ MakeTopology master_of(std::vector<Target> endpoints, std::string master_name = 
 
 Charge of(std::string_view key, Count cost = 1) {
   Charge charge;
-  charge.key = {key};
   charge.limit_name = key;
-  charge.limit = kThree;
+  charge.rate = RateCharge{key, kThree};
   charge.cost = cost;
   return charge;
 }
@@ -43,7 +42,7 @@ Result<Verdict> ask(StoreOnRedis& store, const std::vector<Charge>& charges, Ord
 // What is left of a bucket, asked until Redis answers.
 Count left(StoreOnRedis& store, std::string_view key) {
   for (;;) {
-    if (const auto verdict = ask(store, {of(key, 0)})) return verdict->all[0].remaining;
+    if (const auto verdict = ask(store, {of(key, 0)})) return verdict->all[0].strictest().remaining;
     std::this_thread::sleep_for(5ms);
   }
 }
@@ -61,7 +60,7 @@ TEST(Replication, FindsAMasterThatOnlyAReplicaNames) {
   until_caught_up(replica);
   StoreOnRedis store(master_of({at(replica)}), patient());
   store.wait_until(true);
-  EXPECT_EQ(ask(store, {of("a")})->all[0].remaining, 2);
+  EXPECT_EQ(ask(store, {of("a")})->all[0].strictest().remaining, 2);
   EXPECT_EQ(master.ask({"DBSIZE"}), "1");
 }
 
@@ -89,7 +88,7 @@ TEST(Replication, FollowsTheMasterToAnotherServer) {
   until_caught_up(second);
   StoreOnRedis store(master_of({at(first), at(second)}), patient());
   store.wait_until(true);
-  ASSERT_EQ(ask(store, {of("a")})->all[0].remaining, 2);
+  ASSERT_EQ(ask(store, {of("a")})->all[0].strictest().remaining, 2);
   until([&] { return second.ask({"DBSIZE"}) == "1"; });
   second.ask({"REPLICAOF", "NO", "ONE"});
   first.ask({"REPLICAOF", "127.0.0.1", std::to_string(second.port())});
@@ -113,7 +112,7 @@ TEST(Sentinel, TellsWhereTheMasterIsAndWhereItGoes) {
   // The first one is not there.
   StoreOnRedis store(master_of({Target{"127.0.0.1", free_port(), {}}, at(sentinel)}, "main"), patient());
   store.wait_until(true);
-  ASSERT_EQ(ask(store, {of("a")})->all[0].remaining, 2);
+  ASSERT_EQ(ask(store, {of("a")})->all[0].strictest().remaining, 2);
   until([&] { return replica.ask({"DBSIZE"}) == "1"; });
   until([&] { return sentinel.ask({"SENTINEL", "FAILOVER", "main"}) == "OK"; });
   // The new master cuts its connections off once, so the sentinel is asked, not the new master.
@@ -132,7 +131,7 @@ TEST_F(Cluster, BucketsLiveInTheirSlots) {
   const auto store = serve();
   for (int i = 0; i < 60; ++i) {
     const std::string key = "key-" + std::to_string(i);
-    EXPECT_EQ(ask(*store, {of(key)})->all[0].remaining, 2);
+    EXPECT_EQ(ask(*store, {of(key)})->all[0].strictest().remaining, 2);
   }
   for (const auto& node : nodes_) EXPECT_NE(node->ask({"DBSIZE"}), "0");
   // A master that is reached before the others is no outage.
@@ -152,9 +151,31 @@ TEST_F(Cluster, TogetherTakesFromAllSlotsOrNone) {
   }
   // What was spent in vain is given back without anybody waiting for it.
   for (const std::size_t i : {0u, 2u, 3u}) {
-    until([&] { return left(*store, charges[i].key.text) == 2; });
+    until([&] { return left(*store, charges[i].rate->key) == 2; });
   }
   EXPECT_EQ(left(*store, key_in(1)), 1);
+}
+
+TEST_F(Cluster, ALimitWhoseRateAndQuotaLieInTwoSlotsTakesFromBothOrNone) {
+  const auto store = serve();
+  const Wall start = std::chrono::floor<std::chrono::hours>(BootClock::wall());
+  for (const bool shadow : {false, true}) {
+    const std::string& key = key_in(0, shadow ? 1 : 0);
+    Charge charge = of(key);
+    charge.shadow = shadow;
+    charge.quota = QuotaCharge{key, {1, {start, start + 1h}, start + 2h}};
+    ASSERT_NE(slot_of("weir:b:" + key), slot_of("weir:w:" + key));
+    EXPECT_TRUE(ask(*store, {charge})->all[0].allowed());
+    for (int i = 0; i < 10; ++i) {
+      const auto denied = ask(*store, {charge});
+      ASSERT_TRUE(denied);
+      EXPECT_EQ(denied->allowed, shadow);
+      ASSERT_EQ(denied->all.size(), 1u);
+      EXPECT_EQ(denied->all[0].stricter(), Kind::quota);
+      EXPECT_TRUE(denied->all[0].half(Kind::bucket)->allowed);
+    }
+    until([&] { return left(*store, key) == 2; });
+  }
 }
 
 TEST_F(Cluster, InOrderStopsAtTheFirstSlotThatDenies) {
@@ -173,14 +194,14 @@ TEST_F(Cluster, FollowsASlotThatMoves) {
   const std::string key = key_in(0);
   const std::string name = "weir:b:" + key;
   const std::string slot = std::to_string(slot_of(name));
-  ASSERT_EQ(ask(*store, {of(key)})->all[0].remaining, 2);
+  ASSERT_EQ(ask(*store, {of(key)})->all[0].strictest().remaining, 2);
   nodes_[1]->ask({"CLUSTER", "SETSLOT", slot, "IMPORTING", id_of(0)});
   nodes_[0]->ask({"CLUSTER", "SETSLOT", slot, "MIGRATING", id_of(1)});
   EXPECT_EQ(left(*store, key), 2) << "the key is still at home";
   ASSERT_EQ(nodes_[0]->ask({"MIGRATE", "127.0.0.1", std::to_string(nodes_[1]->port()), name, "0", "5000"}), "OK");
-  EXPECT_EQ(ask(*store, {of(key)})->all[0].remaining, 1) << "ASK: the key has gone ahead of its slot";
+  EXPECT_EQ(ask(*store, {of(key)})->all[0].strictest().remaining, 1) << "ASK: the key has gone ahead of its slot";
   for (const std::size_t node : {1u, 0u, 2u}) nodes_[node]->ask({"CLUSTER", "SETSLOT", slot, "NODE", id_of(1)});
-  EXPECT_EQ(ask(*store, {of(key)})->all[0].remaining, 0) << "MOVED";
+  EXPECT_EQ(ask(*store, {of(key)})->all[0].strictest().remaining, 0) << "MOVED";
   EXPECT_FALSE(ask(*store, {of(key)})->allowed);
 }
 

@@ -22,19 +22,24 @@ class StoreConformance : public testing::TestWithParam<MakeSubject> {
  protected:
   static Charge of(std::string_view key, const Limit& limit, Count cost = 1, bool shadow = false) {
     Charge charge;
-    charge.key = {key};
     charge.limit_name = key;
-    charge.limit = limit;
+    charge.rate = RateCharge{key, limit};
     charge.cost = cost;
     charge.shadow = shadow;
     return charge;
   }
   // Of `size` in the hour that holds now.
   Charge quota(std::string_view key, Count size, Count cost = 1) const {
-    Charge charge = of(key, Limit::per_second(1), cost);
-    charge.key.kind = Kind::quota;
+    Charge charge = both(key, Limit::per_second(1), size, cost);
+    charge.rate.reset();
+    return charge;
+  }
+  // A limit with a rate and with such a quota.
+  Charge both(std::string_view key, const Limit& limit, Count size, Count cost = 1, bool shadow = false) const {
+    Charge charge = of(key, limit, cost, shadow);
     const Wall start = std::chrono::floor<std::chrono::hours>(subject_->wall());
-    charge.quota = {size, {start, start + std::chrono::hours{1}}, start + std::chrono::hours{2}};
+    const Window hour{start, start + std::chrono::hours{1}};
+    charge.quota = QuotaCharge{key, {size, hour, start + std::chrono::hours{2}}};
     return charge;
   }
   Verdict ask(std::vector<Charge> charges, Order order = Order::together, Mode mode = Mode::spend) {
@@ -44,7 +49,7 @@ class StoreConformance : public testing::TestWithParam<MakeSubject> {
     return answers.at(0) ? *answers.at(0) : Verdict{};
   }
   Count left(std::string_view key, const Limit& limit) {
-    return ask({of(key, limit, 0)}, Order::together, Mode::peek).all[0].remaining;
+    return ask({of(key, limit, 0)}, Order::together, Mode::peek).all[0].strictest().remaining;
   }
 
   std::unique_ptr<Subject> subject_ = GetParam()();
@@ -80,8 +85,8 @@ TEST_P(StoreConformance, TogetherTakesFromAllOrNone) {
     EXPECT_FALSE(verdict.allowed);
     EXPECT_EQ(verdict.strictest, 0u);
     EXPECT_EQ(verdict.all.size(), 2u);
-    EXPECT_TRUE(verdict.all[1].allowed);
-    EXPECT_EQ(verdict.all[1].remaining, 3);
+    EXPECT_TRUE(verdict.all[1].allowed());
+    EXPECT_EQ(verdict.all[1].strictest().remaining, 3);
   }
   EXPECT_EQ(left("all", kFive), 3) << "denied requests that still burn quota";
 }
@@ -109,7 +114,7 @@ TEST_P(StoreConformance, TheStrictestDenialSpeaks) {
   const Verdict verdict = ask({of("b", kFive), of("a", kTwo)});
   EXPECT_FALSE(verdict.allowed);
   EXPECT_EQ(verdict.strictest, 1u);
-  EXPECT_EQ(verdict.all[1].retry_after, 30min);
+  EXPECT_EQ(verdict.all[1].strictest().retry_after, 30min);
 }
 
 TEST_P(StoreConformance, AShadowIsChargedInItsOwnRightAndNeverDenies) {
@@ -118,7 +123,7 @@ TEST_P(StoreConformance, AShadowIsChargedInItsOwnRightAndNeverDenies) {
     const Verdict verdict = ask({of("new", kTwo, 1, true), of("old", kFive)});
     EXPECT_TRUE(verdict.allowed);
     EXPECT_EQ(verdict.strictest, 1u);
-    EXPECT_EQ(verdict.all[0].allowed, i < 2);
+    EXPECT_EQ(verdict.all[0].allowed(), i < 2);
   }
   ask({of("old", kFive, 2)});
   EXPECT_FALSE(ask({of("other", kFive, 1, true), of("old", kFive)}).allowed);
@@ -130,7 +135,7 @@ TEST_P(StoreConformance, AShadowAloneSpeaksButAllows) {
   ask({of("new", kTwo, 2, true)});
   const Verdict verdict = ask({of("new", kTwo, 1, true)});
   EXPECT_TRUE(verdict.allowed);
-  EXPECT_FALSE(verdict.all[verdict.strictest].allowed);
+  EXPECT_FALSE(verdict.all[verdict.strictest].allowed());
 }
 
 TEST_P(StoreConformance, TheSameBucketTwiceIsChargedOnceWithTheSum) {
@@ -140,7 +145,7 @@ TEST_P(StoreConformance, TheSameBucketTwiceIsChargedOnceWithTheSum) {
   EXPECT_FALSE(ask({of("a", kFive), of("a", kFive)}).allowed);
   EXPECT_EQ(left("a", kFive), 1);
   const Count most = std::numeric_limits<Count>::max();
-  EXPECT_EQ(ask({of("c", kFive, most), of("c", kFive, most)}).all[0].retry_after, kNever);
+  EXPECT_EQ(ask({of("c", kFive, most), of("c", kFive, most)}).all[0].strictest().retry_after, kNever);
 }
 
 TEST_P(StoreConformance, ACostBeyondTheBurstNeverPassesAndTakesNothing) {
@@ -156,21 +161,22 @@ TEST_P(StoreConformance, PeekRefundAndResetTouchEveryBucket) {
   EXPECT_FALSE(ask({of("a", kTwo), of("b", kFive)}, Order::together, Mode::peek).allowed);
   EXPECT_EQ(left("b", kFive), 2);
   const Verdict refunded = ask({of("a", kTwo), of("b", kFive)}, Order::together, Mode::refund);
-  EXPECT_EQ(refunded.all[0].remaining, 1);
-  EXPECT_EQ(refunded.all[1].remaining, 3);
+  EXPECT_EQ(refunded.all[0].strictest().remaining, 1);
+  EXPECT_EQ(refunded.all[1].strictest().remaining, 3);
   const Verdict reset = ask({of("a", kTwo), of("b", kFive)}, Order::together, Mode::reset);
-  EXPECT_EQ(reset.all[0].remaining, 2);
-  EXPECT_EQ(reset.all[1].remaining, 5);
+  EXPECT_EQ(reset.all[0].strictest().remaining, 2);
+  EXPECT_EQ(reset.all[1].strictest().remaining, 5);
   EXPECT_EQ(reset.forgotten, 2u);
   EXPECT_EQ(ask({of("a", kTwo), of("b", kFive)}, Order::together, Mode::reset).forgotten, 0u);
-  EXPECT_EQ(ask({of("a", kTwo, 100)}, Order::together, Mode::refund).all[0].remaining, 2) << "never beyond full";
+  EXPECT_EQ(ask({of("a", kTwo, 100)}, Order::together, Mode::refund).all[0].strictest().remaining, 2)
+      << "never beyond full";
 }
 
 TEST_P(StoreConformance, ADenialChangesNothing) {
   using namespace conformance;
   ask({of("a", kTwo, 2)});
   subject_->advance(10min);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(ask({of("a", kTwo)}).all[0].retry_after, 20min);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ask({of("a", kTwo)}).all[0].strictest().retry_after, 20min);
   subject_->advance(20min);
   EXPECT_TRUE(ask({of("a", kTwo)}).allowed);
 }
@@ -216,10 +222,13 @@ TEST_P(StoreConformance, ARefundAfterALimitIsRelaxedAddsToAnEmptyBucket) {
   using namespace conformance;
   EXPECT_TRUE(ask({of("a", Limit::per_day(1000), 1000)}).allowed);
   constexpr Limit kFast = Limit::per_second(10);
-  EXPECT_EQ(ask({of("a", kFast, 4)}, Order::together, Mode::refund).all[0].remaining, 4);
+  EXPECT_EQ(ask({of("a", kFast, 4)}, Order::together, Mode::refund).all[0].strictest().remaining, 4);
   EXPECT_TRUE(ask({of("a", kFast, 4)}).allowed);
   EXPECT_FALSE(ask({of("a", kFast)}).allowed);
-  EXPECT_EQ(ask({of("a", kFast, std::numeric_limits<Count>::max())}, Order::together, Mode::refund).all[0].remaining,
+  EXPECT_EQ(ask({of("a", kFast, std::numeric_limits<Count>::max())}, Order::together, Mode::refund)
+                .all[0]
+                .strictest()
+                .remaining,
             10);
 }
 
@@ -232,33 +241,74 @@ TEST_P(StoreConformance, ALookAnswersAsAPeekAndWritesNothing) {
   EXPECT_EQ(left("a", kDaily), 1);
 }
 
-TEST_P(StoreConformance, ALimitWithAQuotaIsHeldToBothEvenInOrder) {
+TEST_P(StoreConformance, ALimitWithARateAndAQuotaIsOneDecisionInEitherOrder) {
   using namespace conformance;
   for (const Order order : {Order::together, Order::in_order}) {
-    for (const std::string_view key : {"a", "first", "last"}) {
-      ask({of(key, kFive), quota(key, 1)}, Order::together, Mode::reset);
-    }
-    const std::vector<Charge> charges = {of("first", kFive), of("a", kFive), quota("a", 1), of("last", kFive)};
+    for (const std::string_view key : {"a", "first", "last"}) ask({both(key, kFive, 1)}, Order::together, Mode::reset);
+    const std::vector<Charge> charges = {of("first", kFive), both("a", kFive, 1), of("last", kFive)};
     EXPECT_TRUE(ask(charges, order).allowed);
     const Verdict second = ask(charges, order);
     EXPECT_FALSE(second.allowed);
-    EXPECT_EQ(second.strictest, 2u);
-    EXPECT_EQ(second.all.size(), order == Order::together ? 4u : 3u);
+    EXPECT_EQ(second.strictest, 1u);
+    EXPECT_EQ(second.all.size(), order == Order::together ? 3u : 2u);
+    EXPECT_EQ(second.all[1].stricter(), Kind::quota);
+    EXPECT_EQ(second.speaker().burst, 1);
+    ASSERT_TRUE(second.all[1].has_both());
+    EXPECT_TRUE(second.all[1].half(Kind::bucket)->allowed);
+    EXPECT_EQ(second.all[1].half(Kind::bucket)->remaining, 4) << "the quota denied, so the rate is not charged";
     EXPECT_EQ(left("first", kFive), order == Order::together ? 4 : 3);
-    EXPECT_EQ(left("a", kFive), 4) << "the quota denied, so the bucket is not charged";
+    EXPECT_EQ(left("a", kFive), 4);
     EXPECT_EQ(left("last", kFive), 4);
   }
 }
 
+TEST_P(StoreConformance, TheStricterHalfSpeaksForItsLimit) {
+  using namespace conformance;
+  const Verdict rate = ask({both("a", kTwo, 5)});
+  EXPECT_EQ(rate.all[0].stricter(), Kind::bucket);
+  EXPECT_EQ(rate.speaker().remaining, 1);
+  EXPECT_EQ(rate.all[0].half(Kind::quota)->remaining, 4);
+  const Verdict quota = ask({both("b", kFive, 3)});
+  EXPECT_EQ(quota.all[0].stricter(), Kind::quota);
+  EXPECT_EQ(quota.speaker().remaining, 2);
+  EXPECT_EQ(ask({both("a", kTwo, 5)}, Order::together, Mode::peek).all[0].half(Kind::quota)->remaining, 4);
+  EXPECT_EQ(ask({both("a", kTwo, 5)}, Order::together, Mode::refund).all[0].half(Kind::quota)->remaining, 5);
+  EXPECT_EQ(ask({both("b", kFive, 3)}, Order::together, Mode::reset).forgotten, 2u);
+}
+
+TEST_P(StoreConformance, AShadowsRateAndQuotaAreTakenTogetherOrNotAtAll) {
+  using namespace conformance;
+  EXPECT_TRUE(ask({both("a", kFive, 1, 1, true), of("b", kFive)}).all[0].allowed());
+  for (const Order order : {Order::together, Order::in_order}) {
+    const Verdict verdict = ask({both("a", kFive, 1, 1, true), of("b", kFive)}, order);
+    EXPECT_TRUE(verdict.allowed);
+    EXPECT_FALSE(verdict.all[0].allowed());
+    EXPECT_EQ(left("a", kFive), 4) << "its quota denied";
+  }
+  EXPECT_EQ(left("b", kFive), 2);
+}
+
+// As a limit's tiers do: each has a bucket of its own, and the quota is one.
+TEST_P(StoreConformance, LimitsMayShareAQuotaAndNotTheRate) {
+  using namespace conformance;
+  Charge other = both("a", kFive, 3);
+  other.rate->key = "a~pro";
+  EXPECT_TRUE(ask({both("a", kFive, 3), other}).allowed);
+  EXPECT_EQ(ask({quota("a", 3, 0)}, Order::together, Mode::peek).all[0].strictest().remaining, 1);
+  EXPECT_FALSE(ask({both("a", kFive, 3), other}).allowed) << "the quota is charged once with the sum";
+  EXPECT_EQ(left("a", kFive), 4);
+  EXPECT_EQ(left("a~pro", kFive), 4);
+}
+
 TEST_P(StoreConformance, AQuotaBeginsAnewWithItsWindow) {
   using namespace conformance;
-  EXPECT_EQ(ask({quota("a", 3, 2)}).all[0].remaining, 1);
+  EXPECT_EQ(ask({quota("a", 3, 2)}).all[0].strictest().remaining, 1);
   EXPECT_FALSE(ask({quota("a", 3, 2)}).allowed);
-  EXPECT_EQ(ask({quota("a", 3, 1)}, Order::together, Mode::refund).all[0].remaining, 2);
+  EXPECT_EQ(ask({quota("a", 3, 1)}, Order::together, Mode::refund).all[0].strictest().remaining, 2);
   EXPECT_EQ(ask({quota("a", 3)}, Order::together, Mode::reset).forgotten, 1u);
   EXPECT_TRUE(ask({quota("a", 3, 3)}).allowed);
   subject_->advance(1h);
-  EXPECT_EQ(ask({quota("a", 3)}).all[0].remaining, 2);
+  EXPECT_EQ(ask({quota("a", 3)}).all[0].strictest().remaining, 2);
 }
 
 TEST_P(StoreConformance, AnswersEveryTicketOfABatchOnce) {
@@ -276,14 +326,17 @@ TEST_P(StoreConformance, NothingToChargeIsAllowed) {
   EXPECT_TRUE(ask({}).allowed);
 }
 
-TEST_P(StoreConformance, TakesAsManyChargesAsTheBound) {
+TEST_P(StoreConformance, TakesAsManyChargesAndBucketsAsTheBounds) {
   using namespace conformance;
   std::vector<std::string> keys;
   for (std::size_t i = 0; i < bounds::charges_max; ++i) keys.push_back("k" + std::to_string(i));
   std::vector<Charge> charges;
-  for (const std::string& key : keys) charges.push_back(of(key, kTwo));
-  EXPECT_EQ(ask(charges).all.size(), bounds::charges_max);
-  EXPECT_EQ(left("k15", kTwo), 1);
+  for (const std::string& key : keys) charges.push_back(both(key, kTwo, 5));
+  EXPECT_EQ((Question{7, charges}.buckets()), bounds::charged_buckets_max);
+  const Verdict verdict = ask(charges);
+  ASSERT_EQ(verdict.all.size(), bounds::charges_max);
+  EXPECT_EQ(verdict.all[15].half(Kind::bucket)->remaining, 1);
+  EXPECT_EQ(verdict.all[15].half(Kind::quota)->remaining, 4);
 }
 
 }  // namespace weir

@@ -1,0 +1,203 @@
+// One request against its buckets: every charge is decided, and taken together or in order. Written once for every
+// place where this process keeps buckets: the memory table, the fallback's table and a replay's map. On Redis gcra.lua
+// follows the same rules.
+//
+// together: looks at every bucket first and writes nothing; if one that enforces denies, that is the answer. Otherwise
+// it spends in the order of the hashes, so that two requests never abort each other; a lost race undoes what was spent.
+// in_order: charges one limit after another and stops at the first denial; buckets behind it are untouched.
+// A limit's rate and quota are taken together in either order.
+// A shadow limit is taken in its own right, whatever the others say, if all its own buckets allow it; it never denies.
+// The same bucket twice is charged once with the summed cost.
+//
+// `Buckets` is where they are kept, at the request's one reading of the clock:
+//   std::uint64_t hash(Key key)                         equal for the same bucket only
+//   Decision spend(const ChargedBucket&)                decides, and takes the cost if allowed
+//   Decision peek(const ChargedBucket&)                 decides, takes nothing
+//   Decision look(const ChargedBucket&)                 a peek that never writes
+//   Decision refund(const ChargedBucket&)               gives the cost back
+//   bool reset(const ChargedBucket&)                    forgets the bucket; false if it was full already
+//   void undo(const ChargedBucket&, const Decision&)    takes a spend back that decided so
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "weir/base/assert.h"
+#include "weir/base/bounds.h"
+#include "weir/core/charge.h"
+#include "weir/core/key.h"
+#include "weir/core/limit.h"
+#include "weir/core/query.h"
+#include "weir/core/verdict.h"
+
+namespace weir {
+
+// One bucket of a request.
+struct ChargedBucket {
+  const Charge* charge = nullptr;  // the first that names it
+  Kind kind = Kind::bucket;
+  std::uint64_t hash = 0;
+  Count cost = 0;         // summed over the charges that name it
+  bool enforces = false;  // one of them does
+
+  Key key() const noexcept { return {is_quota() ? charge->quota->key : charge->rate->key, kind}; }
+  bool is_quota() const noexcept { return kind == Kind::quota; }
+  const RateCharge& rate() const noexcept { return *charge->rate; }
+  const Quota& quota() const noexcept { return charge->quota->quota; }
+};
+
+template <class Buckets>
+class Charging {
+ public:
+  // REQUIRES: charges.size() <= bounds::charges_max, costs >= 0, every charge has a rate or a quota.
+  Charging(Buckets& buckets, std::span<const Charge> charges) noexcept : buckets_(buckets), charges_(charges) {
+    for (std::size_t i = 0; i < charges.size(); ++i) {
+      first_[i] = count_;
+      if (charges[i].rate) halves_[i].rate = add(charges[i], Kind::bucket);
+      if (charges[i].quota) halves_[i].quota = add(charges[i], Kind::quota);
+    }
+    first_[charges.size()] = count_;
+  }
+
+  Verdict spend(Order order) noexcept {
+    std::size_t asked = 0;
+    for (bool allowed = true; allowed && asked < charges_.size();) {
+      const std::size_t end = order == Order::together ? charges_.size() : asked + 1;
+      allowed = spend_limits(asked, end);
+      asked = end;
+    }
+    return conclude_first(asked);
+  }
+
+  // Any other mode: each bucket for itself.
+  Verdict visit(Mode mode) noexcept {
+    std::size_t forgotten = 0;
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (mode == Mode::reset) forgotten += buckets_.reset(list_[i]) ? 1 : 0;
+      if (mode == Mode::refund) {
+        found_[i] = buckets_.refund(list_[i]);
+      } else {
+        found_[i] = mode == Mode::look ? buckets_.look(list_[i]) : buckets_.peek(list_[i]);
+      }
+    }
+    Verdict verdict = conclude_first(charges_.size());
+    verdict.forgotten = forgotten;
+    return verdict;
+  }
+
+ private:
+  // Indexes of buckets.
+  struct Chosen {
+    std::array<std::size_t, bounds::charged_buckets_max> at;
+    std::size_t size = 0;
+
+    void add(std::size_t index) noexcept { at[size++] = index; }
+    std::span<std::size_t> all() noexcept { return {at.data(), size}; }
+  };
+  struct Halves {
+    std::size_t rate = 0;
+    std::size_t quota = 0;
+  };
+
+  // The index of the charge's bucket.
+  std::size_t add(const Charge& charge, Kind kind) noexcept {
+    ChargedBucket bucket{&charge, kind, 0, charge.cost, !charge.shadow};
+    bucket.hash = buckets_.hash(bucket.key());
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (list_[i].hash != bucket.hash) continue;
+      list_[i].cost = saturating_sum(list_[i].cost, bucket.cost);
+      list_[i].enforces |= bucket.enforces;
+      return i;
+    }
+    list_[count_] = bucket;
+    return count_++;
+  }
+
+  // Charges [begin, end). False: one that enforces denied.
+  bool spend_limits(std::size_t begin, std::size_t end) noexcept {
+    Chosen enforcing;
+    for (std::size_t i = first_[begin]; i < first_[end]; ++i) {
+      if (list_[i].enforces) enforcing.add(i);
+    }
+    const bool alone = first_[end] - first_[begin] == 1;
+    const bool allowed = spend_all(enforcing.all(), alone);
+    for (std::size_t limit = begin; limit < end; ++limit) {
+      Chosen shadows;
+      for (std::size_t i = first_[limit]; i < first_[limit + 1]; ++i) {
+        if (!list_[i].enforces) shadows.add(i);
+      }
+      (void)spend_all(shadows.all(), shadows.size == 1);
+    }
+    return allowed;
+  }
+
+  // All of them or none; false: none, because one denied. `alone`: there is nothing to look at first, since one that is
+  // denied takes nothing.
+  bool spend_all(std::span<std::size_t> chosen, bool alone) noexcept {
+    bool allowed = true;
+    for (const std::size_t i : chosen) {
+      if (alone) break;
+      found_[i] = buckets_.peek(list_[i]);
+      allowed &= found_[i].allowed;
+    }
+    if (!allowed) return false;
+    std::ranges::sort(chosen, {}, [this](std::size_t i) { return list_[i].hash; });
+    for (std::size_t n = 0; n < chosen.size(); ++n) {
+      found_[chosen[n]] = buckets_.spend(list_[chosen[n]]);
+      if (found_[chosen[n]].allowed) continue;
+      for (const std::size_t i : chosen.first(n)) {
+        buckets_.undo(list_[i], found_[i]);
+        found_[i] = buckets_.peek(list_[i]);
+      }
+      return false;
+    }
+    return true;
+  }
+
+  // The verdict of the first `asked` charges.
+  Verdict conclude_first(std::size_t asked) const noexcept {
+    Decisions decisions;
+    for (std::size_t i = 0; i < asked; ++i) {
+      const Charge& charge = charges_[i];
+      if (charge.rate && charge.quota) {
+        decisions.push_back({found_[halves_[i].rate], found_[halves_[i].quota]});
+      } else if (charge.rate) {
+        decisions.push_back(found_[halves_[i].rate]);
+      } else {
+        decisions.push_back({found_[halves_[i].quota], Kind::quota});
+      }
+    }
+    return conclude(decisions, [&](std::size_t i) { return !charges_[i].shadow; });
+  }
+
+  Buckets& buckets_;
+  const std::span<const Charge> charges_;
+  std::array<ChargedBucket, bounds::charged_buckets_max> list_;  // in the order first named
+  std::array<Decision, bounds::charged_buckets_max> found_;      // of list_
+  std::array<std::size_t, bounds::charges_max + 1>
+      first_{};                                     // charge i is the first to name [first_[i], first_[i + 1])
+  std::array<Halves, bounds::charges_max> halves_;  // indexes into list_ of each charge's buckets
+  std::size_t count_ = 0;
+};
+
+template <class Buckets>
+Verdict charge(Buckets& buckets, std::span<const Charge> charges, Mode mode, Order order) noexcept {
+  WEIR_ASSERT(charges.size() <= bounds::charges_max);
+  // What most requests are: no order, nobody to agree with.
+  if (charges.size() == 1 && mode == Mode::spend && charges[0].buckets() == 1) {
+    const Charge& only = charges[0];
+    ChargedBucket bucket{&only, only.rate ? Kind::bucket : Kind::quota, 0, only.cost, !only.shadow};
+    bucket.hash = buckets.hash(bucket.key());
+    Verdict verdict;
+    verdict.all.emplace_back([&] { return buckets.spend(bucket); }, bucket.kind);
+    verdict.allowed = only.shadow || verdict.all[0].allowed();
+    return verdict;
+  }
+  Charging<Buckets> charging(buckets, charges);
+  return mode == Mode::spend ? charging.spend(order) : charging.visit(mode);
+}
+
+}  // namespace weir

@@ -25,9 +25,7 @@ class SlotMap {
  public:
   static constexpr std::uint16_t kNoMaster = 0xffff;
 
-  SlotMap() noexcept {
-    master_index_.fill(kNoMaster);
-  }
+  SlotMap() noexcept { master_index_.fill(kNoMaster); }
 
   // Parses the reply to CLUSTER SLOTS that the server `asked` sent. Ignores replicas. Errors: an unexpected reply,
   // slots out of range, more than bounds::redis_nodes_max masters. Slots that no master serves stay unknown.

@@ -285,7 +285,7 @@ class Settings(unittest.TestCase):
                       self.refused("{mode: sentinel}"))
         self.assertIn("3:28: db 3 must be 0: a cluster has no other database", self.refused("{mode: cluster, db: 3}"))
         many = ", ".join(f'"127.0.0.1:{port}"' for port in range(1, 18))
-        self.assertIn("endpoints: at most 16 are asked", self.refused(f"{{mode: cluster, endpoints: [{many}]}}"))
+        self.assertIn("endpoints: at most 16 are allowed", self.refused(f"{{mode: cluster, endpoints: [{many}]}}"))
 
     def test_mode_single_with_several_endpoints_is_refused_and_names_the_other_modes(self):
         self.assertIn("endpoints: 2 are listed but mode single takes one; for several use mode replication, sentinel or cluster",

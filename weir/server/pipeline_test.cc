@@ -219,9 +219,7 @@ TEST_F(PipelineTest, AFailureHasTheCodeOfThePolicyThatDecidedIt) {
   Slow store;
   configuration_.publish(load(std::string(kPolicy) + "failure_code: 503\n"));
   Pipeline pipeline(configuration_, keeper_.known(), store, metrics_, clock_);
-  Query own;
-  own.key = "k";
-  own.limit = Limit::per_second(1);
+  const Query own{OwnBucket{"k", Limit::per_second(1)}};
   pipeline.ask(0, own, asker, clock_.now());
   pipeline.flush(clock_.now());
   configuration_.publish(load(kPolicy));

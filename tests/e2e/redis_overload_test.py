@@ -133,7 +133,7 @@ class RedisOverloadTest(unittest.TestCase):
         self.assert_never_down()
 
     def test_memory_of_unanswered_questions_stays_small_and_is_returned(self):
-        server = self.start()
+        server = self.start(timeout=2)
         with open(f"/proc/{server.process.pid}/maps", encoding="utf-8") as maps:
             if "libasan" in maps.read():
                 self.skipTest("a sanitizer keeps memory that was freed")

@@ -147,7 +147,15 @@ struct Field {
   constexpr Field(std::string_view called, Type kind, std::string_view sentence, std::string_view usual = {})
       : name(called), type(kind), doc(sentence), fallback(usual) {}
 
-  // Each returns the row with one more property, so that the table reads as one line per option.
+  // Returns the row with one more property. Defined before its uses: clang evaluates them as constants only then.
+  template <class T>
+  constexpr Field with(T Field::*property, std::type_identity_t<T> value) const {
+    Field changed = *this;
+    changed.*property = value;
+    return changed;
+  }
+
+  // The same by name, so that the table reads as one line per option.
   constexpr Field as(Shape value) const { return with(&Field::shape, value); }
   constexpr Field of(std::span<const Field> value) const { return with(&Field::fields, value); }
   constexpr Field of(std::string_view value) const { return with(&Field::choices, value); }
@@ -174,13 +182,6 @@ struct Field {
   template <auto M>
   constexpr Field opens() const {
     return with(&Field::member, {nullptr, &copy_member<M>, &open_member<M>});
-  }
-
-  template <class T>
-  constexpr Field with(T Field::*property, std::type_identity_t<T> value) const {
-    Field changed = *this;
-    changed.*property = value;
-    return changed;
   }
 };
 

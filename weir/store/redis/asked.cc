@@ -13,7 +13,8 @@ namespace {
 
 // Numbers of a command are written one after another into one text, which must not move meanwhile.
 constexpr std::size_t kNumberBytes = 20;
-constexpr std::size_t kNumbers = 8 * bounds::charged_buckets_max;
+constexpr std::size_t kNumbersPerBucket = 8;
+constexpr std::size_t kNumbersPerCommand = 8;
 constexpr std::size_t kReplyHead = 3;  // seconds, microseconds, forgotten
 
 std::string_view print(Mode mode) {
@@ -58,6 +59,10 @@ Result<void> Asked::begin(const Question& question, const Keys& keys) {
   entries_size_ = parts_size_ = charges_size_ = first_part_ = end_part_ = forgotten_ = 0;
   denied_ = false;
   keys_.clear();
+  const std::size_t buckets = std::max(list_.size(), 2 * question.charges.size());
+  list_.resize(buckets);
+  parts_.resize(buckets);
+  charges_.resize(buckets / 2);
   for (std::size_t i = 0; i < question.charges.size(); ++i) {
     const bool apart = question.order == Order::in_order && mode_ == Mode::spend;
     if (auto added = add(question.charges[i], apart ? i : 0, keys); !added) return added;
@@ -180,13 +185,14 @@ bool Asked::is_one_bucket(std::size_t part) const noexcept {
 
 void Asked::push_number(std::int64_t number, std::vector<std::string_view>& words) {
   const std::size_t at = numbers_.size();
+  WEIR_ASSERT(numbers_.capacity() - at >= kNumberBytes);
   append_integer(number, numbers_);
   words.push_back(std::string_view(numbers_).substr(at));
 }
 
 void Asked::begin_numbers() {
   numbers_.clear();
-  numbers_.reserve(kNumbers * kNumberBytes);
+  numbers_.reserve((kNumbersPerCommand + kNumbersPerBucket * entries_size_) * kNumberBytes);
 }
 
 void Asked::push_head(std::size_t keys, const Script& script) {

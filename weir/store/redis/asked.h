@@ -139,9 +139,10 @@ class Asked {
   static Decision as_it_stands(const Entry& entry) noexcept;
 
   Mode mode_ = Mode::spend;
-  std::array<Entry, bounds::charged_buckets_max> list_;
-  std::array<Part, bounds::charged_buckets_max> parts_;
-  std::array<Asking, bounds::charges_max> charges_;
+  // As long as the largest question so far: a flood holds many of these, and most questions name one bucket.
+  std::vector<Entry> list_;
+  std::vector<Part> parts_;
+  std::vector<Asking> charges_;
   std::size_t entries_size_ = 0;
   std::size_t parts_size_ = 0;
   std::size_t charges_size_ = 0;

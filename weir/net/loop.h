@@ -22,6 +22,24 @@
 
 namespace weir {
 
+// Work that is collected during a turn and done once at its end, however often it was asked for.
+class Settler {
+ public:
+  virtual void settle() = 0;
+
+ protected:
+  ~Settler() = default;
+
+ private:
+  friend class Loop;
+  bool queued_ = false;
+};
+
+// An object that the loop destroys after the turn has settled, so that nothing dies inside its own callback.
+struct Retired {
+  virtual ~Retired() = default;
+};
+
 class Loop {
  public:
   class Handler {
@@ -48,6 +66,14 @@ class Loop {
   // Runs `work` on the loop's thread in a later turn.
   void post(std::function<void()> work);
   void on_end_of_turn(std::function<void()> hook) { end_of_turn_ = std::move(hook); }
+
+  // Calls settler.settle() at the end of this turn, after the end-of-turn hook. A settler that is queued while settlers
+  // run gets another pass, at most kSettlePasses in all; then it waits for the next turn, which starts at once.
+  void settle_later(Settler& settler);
+  // Removes a settler that is about to be destroyed.
+  void forget(Settler& settler) noexcept;
+  // Destroys `object` after this turn has settled, or with the loop.
+  void retire(std::unique_ptr<Retired> object);
 
   // Returns after stop().
   void run();

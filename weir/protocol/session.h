@@ -1,4 +1,4 @@
-// One connection's side of a protocol, without the connection: bytes in, questions and bytes out. It does no I/O and
+// One connection's side of a protocol, without the connection: bytes in, queries and bytes out. It does no I/O and
 // reads no clock, so a test is two strings, and the same code serves an event loop, a fuzzer and a replay.
 //
 // Thread safety: none; a session belongs to one loop.
@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <memory_resource>
 #include <span>
@@ -26,7 +27,7 @@
 namespace weir {
 
 struct Asked {
-  std::uint64_t sequence = 0;  // counts up from 0 within the session
+  std::uint64_t token = 0;  // chosen by the session; returned with the answer
   Query query;
 };
 
@@ -36,9 +37,9 @@ class Queries {
   std::span<const Asked> all() const noexcept { return asked_; }
   bool full() const noexcept { return asked_.size() >= bounds::queries_per_turn_max; }
   // One more question, to be written where it stays: copying it would cost a tenth of what asking does.
-  Query& add(std::uint64_t sequence) {
+  Query& add(std::uint64_t token) {
     Asked& asked = asked_.emplace_back();
-    asked.sequence = sequence;
+    asked.token = token;
     return asked.query;
   }
   // Storage with the lifetime of the queries.
@@ -96,50 +97,88 @@ class Queries {
   std::pmr::monotonic_buffer_resource copies_{copies_room_.data(), copies_room_.size()};
 };
 
+// Where a session writes. It may write at any time on its loop's thread; the connection sends the bytes once, at the
+// end of the turn.
+class Output {
+ public:
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  // Append here, then call touch().
+  std::string& bytes;
+  // Set by a session that has more to write than it should buffer: the connection calls Session::fill() while little is
+  // unsent.
+  bool wants_fill = false;
+
+  // Makes the connection settle at the end of this turn. Cheap to call again.
+  void touch() {
+    if (touched_) return;
+    touched_ = true;
+    wake();
+  }
+
+ protected:
+  explicit Output(std::string& to) noexcept : bytes(to) {}
+  ~Output() = default;
+  virtual void wake() = 0;
+  bool touched_ = false;
+};
+
+// A session is constructed with its Output, which outlives it. The connection makes all calls on the loop's thread.
 class Session {
  public:
   virtual ~Session() = default;
 
-  // The clocks' reading, before receive(): what deadline() counts from. Without it there are no deadlines.
-  virtual void at(Now now) { (void)now; }
+  // Decodes as much as it can and returns how many bytes it consumed; the rest is passed again with more after it.
+  // Stops when `queries` is full. Views in `queries` point into `bytes`, into `queries` or into the session, and stay
+  // valid until receive() returns and the queries were asked. An Error means that the framing is lost: the connection
+  // closes after the output is written.
+  virtual Result<std::size_t> receive(std::string_view bytes, Queries& queries, Now now) = 0;
 
-  // Decodes as much as it can and returns how many bytes it is done with; the rest is to be given again with more
-  // behind it. Stops when `queries` is full. Views in `queries` point into `bytes`, into `queries` or into the session,
-  // and stay valid until the next call of receive(). What needs no verdict is answered into `out` at once, in order. An
-  // Error means that the framing is lost: `out` holds the last words, then the connection closes.
-  virtual Result<std::size_t> receive(std::string_view bytes, Queries& queries, std::string& out) = 0;
+  // True if the session has queries to ask that found no room in the last batch, or that arose outside receive(). The
+  // connection then calls resume() with an empty batch, in this turn if possible.
+  virtual bool has_more() const noexcept { return false; }
+  virtual void resume(Queries& queries, Now now) { (void)queries, (void)now; }
 
-  // The answer to the question with that sequence, each exactly once, in any order; `out` gets replies in the peer's
-  // order.
-  virtual void reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) = 0;
+  // The answer to the query with that token: each exactly once, in any order. A token whose request has ended is
+  // ignored.
+  virtual void reply(std::uint64_t token, const Result<Answer>& answer) = 0;
 
-  // Nothing more will be read or written once `out` is gone: the peer said goodbye, or draining is done.
+  // False while the session wants no more bytes: the connection stops reading.
+  virtual bool reading() const noexcept { return true; }
+  // Adds output. Called at the end of a turn if Output::wants_fill is set and little is unsent; `unsent` is how much.
+  virtual void fill(std::size_t unsent) { (void)unsent; }
+
+  // The peer sends nothing more. Called once, after everything received was decoded.
+  virtual void end_of_input(Now now) { (void)now; }
+  // The connection is broken: ends everything in progress. Called once; the session must not write any more.
+  virtual void lost() {}
+
+  // True once nothing more will be read or written: the connection closes after the output is written.
   virtual bool finished() const noexcept = 0;
+  // True while a request is in progress or an answer is owed: the connection is not idle.
+  virtual bool busy() const noexcept { return false; }
 
-  // When the peer has taken too long over a request; the connection calls expire() then. Time::max(): never.
+  // When the peer has taken too long; the connection calls expire() then, up to a second late. Time::max(): never.
   virtual Time deadline() const noexcept { return Time::max(); }
-  virtual void expire(Time now, std::string& out) {
-    (void)now;
-    (void)out;
-  }
+  virtual void expire(Time now) { (void)now; }
 
-  // When the session has something to do although nothing came: long work that goes on, a stream to write. The
-  // connection calls wake() then, which may ask questions as receive() does. A peer may be slow: wake() adds nothing
-  // while `out` is over its bound. Time::max(): never.
-  virtual Time wake_at() const noexcept { return Time::max(); }
-  virtual void wake(Time now, Queries& queries, std::string& out) {
-    (void)now;
-    (void)queries;
-    (void)out;
-  }
-  // An answer is still to come that is not among the questions asked: not over yet, even if the peer sends no more.
-  virtual bool working() const noexcept { return false; }
-
-  // The peer sends no more, and everything that it asked is answered: last words on a request that it did not finish.
-  virtual void hang_up(std::string& out) { (void)out; }
-
-  // The server is going away: finish what was asked, take no more.
-  virtual void drain(std::string& out) { (void)out; }
+  // The server is shutting down: finish what was begun, accept nothing new.
+  virtual void drain(Time now) { (void)now; }
 };
+
+// What is known when a connection's session is created.
+struct NewConnection {
+  Output& output;
+  std::string_view peer;                  // the client's address without the port; empty for a UNIX socket
+  std::string_view application_protocol;  // negotiated by ALPN; empty: none
+  std::string_view first_bytes;           // what has arrived so far; not consumed by the factory
+  bool tls = false;
+};
+
+// Creates the sessions of one endpoint's connections on one loop. Called when the connection is open and its first
+// bytes have arrived, and again with more bytes as long as it returns null. Owns what the sessions share and outlives
+// them.
+using Sessions = std::function<std::unique_ptr<Session>(const NewConnection&)>;
 
 }  // namespace weir

@@ -81,13 +81,6 @@ class Http2Shared {
   std::unique_ptr<Parts> parts_;
 };
 
-// Fields to send: lines that end with CRLF, then a list. Names may have any case. Connection-specific fields
-// (RFC 9113 §8.2.2) are left out.
-struct HttpFields {
-  std::string_view lines;
-  std::span<const HttpHeader> list;
-};
-
 struct Http2Request {
   std::string_view method;
   std::string_view scheme;

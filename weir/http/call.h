@@ -1,0 +1,105 @@
+// The client's side of an exchange: one request and its response, over a connection of a ClientPool.
+//
+// The same rules as for exchanges: no function of a Call calls its owner before it returns; views are valid during the
+// callback; what you pass in is copied or written before the call returns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/http/exchange.h"
+#include "weir/net/resolve.h"
+#include "weir/net/socket.h"
+#include "weir/net/tls.h"
+#include "weir/wire/http.h"
+
+namespace weir::http {
+
+struct CallFailure {
+  Error error;
+  bool sent = false;            // false: the request was certainly not processed
+  bool response_begun = false;  // the owner has got the head
+};
+
+struct CallHead {
+  std::string_view method = "GET";
+  std::string_view scheme = "http";
+  std::string_view authority;
+  std::string_view path = "/";
+  HttpFields fields;
+  std::optional<std::uint64_t> length;  // of the body, if known; a request that is complete at once needs none
+  std::string_view upgrade;             // the value of Upgrade; empty: none
+  bool expect_continue = false;
+};
+
+// Move-only handle. Destroying it cancels the call; allowed anywhere, also in a callback.
+class Call {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // An interim response: 1xx except 101.
+    virtual void informed(const ResponseHead& head) { (void)head; }
+    virtual void head(const ResponseHead& head, BodyPart first) = 0;
+    // Return the credit with Call::consumed(), for the first part too.
+    virtual void body(BodyPart part) = 0;
+    // So many bytes of the request body left the process.
+    virtual void drained(std::size_t bytes) { (void)bytes; }
+    // The last callback, unless a part with `last` was.
+    virtual void failed(const CallFailure& failure) = 0;
+  };
+
+  Call() = default;
+  Call(Call&& other) noexcept;
+  Call& operator=(Call&& other) noexcept;
+  ~Call();
+
+  // True until the last callback or cancel().
+  explicit operator bool() const noexcept;
+  // More of the request body; takes all of it.
+  void write(BodyPart part);
+  std::size_t room() const noexcept;
+  // Returns credit for response body bytes.
+  void consumed(std::size_t bytes);
+  void cancel() noexcept;
+
+ private:
+  friend class ClientPool;
+  struct State;
+  explicit Call(State* state) noexcept : state_(state) {}
+  State* state_ = nullptr;
+};
+
+enum class HttpVersion : unsigned char {
+  http1,      // HTTP/1.1
+  http2,      // HTTP/2: over TLS with ALPN, without TLS by prior knowledge
+  negotiate,  // over TLS what ALPN gives, HTTP/2 preferred; HTTP/1.1 without TLS
+};
+
+// Where calls go. Connections are pooled by the whole origin.
+struct Origin {
+  Target target;
+  HttpVersion version = HttpVersion::http1;
+  std::shared_ptr<const TlsClient> tls = nullptr;  // null: no TLS
+  std::string server_name = {};
+  // Only public addresses may be dialed (CallOptions::may_dial checks them): never shares a connection with an origin
+  // that may dial any.
+  bool public_only = false;
+};
+
+struct CallOptions {
+  Duration connect_timeout = std::chrono::seconds{5};
+  Duration response_timeout = std::chrono::seconds{60};  // from the whole request sent to the response head
+  Duration idle_timeout = std::chrono::minutes{5};       // no byte either way once the response has begun
+  Time deadline = Time::max();                           // of the whole call
+  std::function<bool(const Address&)> may_dial = {};
+};
+
+}  // namespace weir::http

@@ -1,0 +1,157 @@
+// One HTTP request and its response, independent of the HTTP version and free of I/O. A session (http1_session.h,
+// http2_session.h) creates it, a Handler (handler.h) answers it.
+//
+//   request:   Handler::begin(head, first part), then Receiver::body() for every further part
+//   credit:    consumed() returns credit for body bytes; without it at most bounds::http_window_bytes are delivered
+//   question:  ask(), then Receiver::answered()
+//   response:  inform()* respond() write()*; stay within room(), Receiver::drained() says when there is more
+//   end:       Receiver::ended(), once and last
+//
+// Rules (docs/architecture.md has the reasons):
+// - No function of an exchange calls a receiver before it returns. Events that it causes come later in the turn.
+// - The reference stays valid until the callback you are in returns. After the last write() or abort(), further calls
+// do
+//   nothing.
+// - Bytes of heads, bodies and trailers stay valid until the session's receive() returns and its queries were asked;
+// the
+//   RequestHead object only until begin() returns. What you pass in is copied or written before the call returns.
+// - respond() once, inform() before it, write() after it, nothing after a part with `last`. Violations are assertions.
+// - Everything belongs to one loop; only ExchangeRef::run() may be called from other threads.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/core/answer.h"
+#include "weir/core/query.h"
+#include "weir/protocol/session.h"
+#include "weir/wire/http.h"
+
+namespace weir::http {
+
+class Exchange;
+class ExchangeTable;
+
+// A piece of a body, in any of the four directions.
+struct BodyPart {
+  std::string_view bytes;
+  bool last = false;                          // nothing follows
+  std::span<const HttpHeader> trailers = {};  // only with `last`
+};
+
+struct Response {
+  int status = 200;
+  std::string_view content_type;  // empty: none
+  HttpFields fields;
+  // Length of the body, if it is known before the last part. A response that is complete in respond() needs none.
+  std::optional<std::uint64_t> length;
+};
+
+enum class Ending : unsigned char {
+  complete,  // request and response are complete
+  canceled,  // by the peer: the stream was reset
+  aborted,   // by us: abort()
+  lost,      // the connection broke
+  drained,   // the server shuts down and did not wait any longer
+};
+
+// Gets the events of one exchange.
+class Receiver {
+ public:
+  virtual ~Receiver() = default;
+
+  // Return the credit with Exchange::consumed().
+  virtual void body(Exchange& exchange, BodyPart part) = 0;
+  // The answer to the exchange's n-th question, counted from 0. Views in it are valid during the call.
+  virtual void answered(Exchange& exchange, std::uint32_t question, const Result<Answer>& answer);
+  // ask() returned null earlier in this turn or in the last one; now there is room.
+  virtual void can_ask(Exchange& exchange);
+  // The time of Exchange::expire_at() has come.
+  virtual void expired(Exchange& exchange);
+  // So many bytes of the response body left the exchange. At most once per turn.
+  virtual void drained(Exchange& exchange, std::size_t bytes);
+  // Called once and last. `complete` is reported to attached receivers only.
+  virtual void ended(Exchange& exchange, Ending ending);
+};
+
+// Refers to an exchange without owning it. Copyable; may be used on any thread.
+class ExchangeRef {
+ public:
+  ExchangeRef() = default;
+  // Runs `work` on the exchange's loop in a later turn, unless the exchange has ended by then.
+  void run(std::function<void(Exchange&)> work) const;
+
+ private:
+  friend class Exchange;
+  std::shared_ptr<ExchangeTable> table_;
+  std::uint32_t slot_ = 0;
+  std::uint32_t generation_ = 0;
+};
+
+class Exchange {
+ public:
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  // The body is wanted: sends the 100 that a client waits for. Without `Expect: 100-continue` it does nothing.
+  virtual void proceed() = 0;
+  // Returns credit for body bytes that were delivered.
+  virtual void consumed(std::size_t bytes) = 0;
+  // The rest of the request body is not wanted: it is read and dropped, or the connection closes after the response.
+  virtual void discard() = 0;
+
+  // Returns a query to fill in, which is asked when the callback returns; null if there is no room now: can_ask()
+  // follows in this turn. The first question of an exchange is number 0.
+  Query* ask();
+  // Storage for what the query points to. Valid in the callback that ask() was called in.
+  Queries& queries() noexcept;
+
+  // An interim response: 1xx except 100 and 101.
+  virtual void inform(int status, const HttpFields& fields) = 0;
+  // first.last: the whole response.
+  virtual void respond(const Response& head, BodyPart first) = 0;
+  // Takes all of it. Stay within room(), or ask for no more than one bound over it.
+  virtual void write(BodyPart part) = 0;
+  virtual std::size_t room() const noexcept = 0;
+  // Answers 101. From here on both directions carry raw bytes as parts; `last` is the end of a direction.
+  virtual void upgrade(const Response& head) = 0;
+  // Gives up: HTTP/2 resets the stream, HTTP/1 closes the connection.
+  virtual void abort() = 0;
+
+  // Takes over the events from the handler and owns `receiver` until the exchange ends.
+  void attach(std::unique_ptr<Receiver> receiver);
+  // Receiver::expired() is called then, unless the exchange has ended. Time::max() cancels it.
+  void expire_at(Time when);
+
+  ExchangeRef ref();
+  // The client's address without the port; empty for a UNIX socket.
+  std::string_view peer() const noexcept;
+  // True if the client connected with TLS.
+  bool secure() const noexcept;
+  // The time of this callback.
+  Now now() const noexcept;
+
+  // Room for the handler's own state of this request; zero when the exchange begins.
+  template <class T>
+  T& notes() noexcept {
+    static_assert(sizeof(T) <= kNotesBytes && std::is_trivially_copyable_v<T> && alignof(T) <= 8);
+    return *reinterpret_cast<T*>(notes_.data());
+  }
+
+ protected:
+  static constexpr std::size_t kNotesBytes = 48;
+  Exchange() = default;
+  ~Exchange() = default;
+  alignas(8) std::array<std::byte, kNotesBytes> notes_{};
+};
+
+}  // namespace weir::http

@@ -1,0 +1,30 @@
+// A handler of requests that are read whole before they are answered: most of them. A request that arrived in one read
+// costs no copy; otherwise its head and body are gathered, within a bound.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "weir/base/bounds.h"
+#include "weir/http/handler.h"
+
+namespace weir::http {
+
+class WholeHandler : public Handler {
+ public:
+  virtual std::size_t body_max(const RequestHead& head) const {
+    (void)head;
+    return bounds::http_body_bytes_max;
+  }
+  // Called with the head alone, before the body is asked for. Returns true if it has responded.
+  virtual bool refuse(Exchange& exchange, const RequestHead& head) {
+    (void)exchange, (void)head;
+    return false;
+  }
+  virtual void request(Exchange& exchange, const RequestHead& head, std::string_view content) = 0;
+
+  void begin(Exchange& exchange, const RequestHead& head, BodyPart first) final;
+  void body(Exchange&, BodyPart) final {}
+};
+
+}  // namespace weir::http

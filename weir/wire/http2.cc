@@ -161,7 +161,7 @@ struct Http2::Callbacks {
   static int begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
     Http2& http2 = self(user_data);
     http2.block_.begin();
-    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) http2.streams_.try_emplace(frame->hd.stream_id);
+    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) http2.streams_.insert(frame->hd.stream_id);
     return 0;
   }
 
@@ -369,9 +369,13 @@ void Http2::start() {
 }
 
 Result<void> Http2::receive(std::string_view bytes, Time now, std::vector<Http2Event>& events) {
+  shared_.parts_->fields.clear();
+  return receive_more(bytes, now, events);
+}
+
+Result<void> Http2::receive_more(std::string_view bytes, Time now, std::vector<Http2Event>& events) {
   WEIR_ASSERT(bytes.size() <= bounds::http2_receive_bytes_max);
   if (stopped_) return Error{Fault::invalid, "HTTP/2: the connection has already failed"};
-  shared_.parts_->fields.clear();
   now_ = now;
   events_ = &events;
   ssize_t result = 0;
@@ -432,7 +436,7 @@ Result<std::int32_t> Http2::request(const Http2Request& request) {
   const std::int32_t id = nghttp2_submit_request(session_, nullptr, fields.data(), fields.size(),
                                                  request.has_body ? &body : nullptr, nullptr);
   if (id < 0) return Error{Fault::unavailable, std::string("HTTP/2: ") + nghttp2_strerror(id)};
-  streams_[id].reported = true;
+  streams_.insert(id).reported = true;
   return id;
 }
 
@@ -505,8 +509,7 @@ void Http2::go_away() {
 }
 
 Http2::Stream* Http2::find(std::int32_t stream) noexcept {
-  const auto at = streams_.find(stream);
-  return at == streams_.end() ? nullptr : &at->second;
+  return streams_.find(stream);
 }
 
 void Http2::finish_block(std::int32_t id, Stream& stream) {

@@ -75,14 +75,15 @@ bool must_not_be_indexed(std::string_view name) noexcept {
 // Fields as nghttp2 takes them. Views of what was added; valid as long as that is.
 class EncodedFields {
  public:
-  explicit EncodedFields(const HttpFields& fields, std::size_t pseudo_fields = 0) {
+  explicit EncodedFields(const HttpFields& fields, std::size_t own_fields = 0) {
     std::size_t names = fields.lines.size();
     for (const HttpHeader& field : fields.list) names += field.name.size();
     names_.reserve(names);  // so that views of it stay valid
-    fields_.reserve(pseudo_fields + fields.list.size() + 8);
+    fields_.reserve(own_fields + fields.list.size() + 8);
   }
 
-  void add_pseudo(std::string_view name, std::string_view value) { push(name, value, NGHTTP2_NV_FLAG_NO_COPY_NAME); }
+  // A name in lower case, with static storage duration.
+  void add_own(std::string_view name, std::string_view value) { push(name, value, NGHTTP2_NV_FLAG_NO_COPY_NAME); }
 
   void add(const HttpFields& fields) {
     for (std::string_view lines = fields.lines; !lines.empty();) {
@@ -424,10 +425,10 @@ Result<std::int32_t> Http2::request(const Http2Request& request) {
     return Error{Fault::unavailable, "HTTP/2: the connection takes no more requests"};
   if (streams_.size() >= streams_max()) return Error{Fault::overloaded, "HTTP/2: the peer allows no more streams now"};
   EncodedFields fields(request.fields, 4);
-  fields.add_pseudo(":method", request.method);
-  fields.add_pseudo(":scheme", request.scheme);
-  if (!request.authority.empty()) fields.add_pseudo(":authority", request.authority);
-  fields.add_pseudo(":path", request.path);
+  fields.add_own(":method", request.method);
+  fields.add_own(":scheme", request.scheme);
+  if (!request.authority.empty()) fields.add_own(":authority", request.authority);
+  fields.add_own(":path", request.path);
   fields.add(request.fields);
   const std::uint32_t peer_max = nghttp2_session_get_remote_settings(session_, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE);
   if (fields.list_bytes() > std::min<std::size_t>(peer_max, bounds::http2_sent_block_bytes_max))
@@ -444,12 +445,14 @@ std::size_t Http2::streams_max() const noexcept {
   return nghttp2_session_get_remote_settings(session_, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 }
 
-void Http2::respond(std::int32_t stream, int status, const HttpFields& response_fields, bool has_body) {
+void Http2::respond(std::int32_t stream, int status, const HttpFields& response_fields, bool has_body,
+                    std::span<const HttpHeader> own) {
   WEIR_ASSERT(role_ == Role::server && status >= 100 && status <= 999);
   if (find(stream) == nullptr) return;
   const std::string status_text = std::to_string(status);
-  EncodedFields fields(response_fields, 1);
-  fields.add_pseudo(":status", status_text);
+  EncodedFields fields(response_fields, 1 + own.size());
+  fields.add_own(":status", status_text);
+  for (const HttpHeader& field : own) fields.add_own(field.name, field.value);
   fields.add(response_fields);
   // Submitting fails if the stream is about to be reset; the response is not needed then.
   if (status < 200) {

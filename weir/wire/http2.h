@@ -133,8 +133,10 @@ class Http2 {
   std::size_t streams_max() const noexcept;
 
   // Server. A status below 200 is an interim response: another respond() follows it. If the request is still incomplete
-  // when the response is sent, the stream is reset with NO_ERROR (RFC 9113 §8.1).
-  void respond(std::int32_t stream, int status, const HttpFields& fields, bool has_body);
+  // when the response is sent, the stream is reset with NO_ERROR (RFC 9113 §8.1). `own` fields are sent first; their
+  // names are in lower case.
+  void respond(std::int32_t stream, int status, const HttpFields& fields, bool has_body,
+               std::span<const HttpHeader> own = {});
 
   // The Source has more for this stream.
   void wake(std::int32_t stream);

@@ -135,17 +135,6 @@ HttpProblem FramingFields::decide(HttpFraming& framing) const noexcept {
   return {};
 }
 
-HttpProblem split_field(std::string_view line, HttpHeader& header) noexcept {
-  if (line.front() == ' ' || line.front() == '\t') return {400, "a header is folded over two lines"};
-  const std::size_t colon = line.find(':');
-  if (colon == line.npos) return {400, "a header has no colon"};
-  header.name = line.substr(0, colon);
-  header.value = trim(line.substr(colon + 1));
-  if (header.name.empty() || !all_are(header.name, in_token)) return {400, "a header's name is not a token"};
-  if (!is_value(header.value)) return {400, "a header's value has a control character in it"};
-  return {};
-}
-
 // Parses the fields and the blank line after them. `each` sees every header and may refuse it.
 template <class Each>
 HeadResult parse_fields(std::string_view bytes, std::size_t from, HttpHeaders& headers, Each each) {
@@ -266,6 +255,18 @@ const HttpHeader* HttpHeaders::find(std::string_view name) const noexcept {
     if (same_word(header.name, name)) return &header;
   }
   return nullptr;
+}
+
+HttpProblem split_field(std::string_view line, HttpHeader& header) noexcept {
+  if (line.empty()) return {400, "a header is empty"};
+  if (line.front() == ' ' || line.front() == '\t') return {400, "a header is folded over two lines"};
+  const std::size_t colon = line.find(':');
+  if (colon == line.npos) return {400, "a header has no colon"};
+  header.name = line.substr(0, colon);
+  header.value = trim(line.substr(colon + 1));
+  if (header.name.empty() || !all_are(header.name, in_token)) return {400, "a header's name is not a token"};
+  if (!is_value(header.value)) return {400, "a header's value has a control character in it"};
+  return {};
 }
 
 HeadResult parse_request_head(std::string_view bytes, RequestHead& out) {

@@ -87,6 +87,7 @@ struct FramingFields {
   bool has_encoding = false;
   bool close = false;
   bool keep_alive = false;
+  bool upgrade = false;
   std::uint64_t length = 0;
 
   HttpProblem read(HttpHeader header) noexcept;
@@ -112,6 +113,7 @@ HttpProblem FramingFields::read(HttpHeader header) noexcept {
       if (!same_word(header.name, "connection")) return {};
       close = close || lists_word(header.value, "close");
       keep_alive = keep_alive || lists_word(header.value, "keep-alive");
+      upgrade = upgrade || lists_word(header.value, "upgrade");
       return {};
     case 14:
       return same_word(header.name, "content-length") ? read_length(header.value) : HttpProblem{};
@@ -275,7 +277,8 @@ HeadResult parse_request_head(std::string_view bytes, RequestHead& out) {
   const std::size_t start = bytes.starts_with("\r\n") ? 2 : 0;
   const Line line = take_first_line(bytes, start, {431, "the request line is longer than 63 KiB"});
   if (!line.complete || line.problem) return {0, line.problem};
-  out.path = out.query = out.host = out.content_type = out.content_encoding = out.accept = {};
+  out.path = out.query = out.host = out.content_type = out.content_encoding = out.accept = out.upgrade = {};
+  out.content_length.reset();
   out.expects_continue = false;
   out.framing = {};
   if (const HttpProblem problem = parse_request_line(line.text, out)) return {0, problem};
@@ -288,6 +291,11 @@ HeadResult parse_request_head(std::string_view bytes, RequestHead& out) {
   // HTTP/1.0 knows no interim answers (RFC 9110 §10.1.1), and without content there is nothing to wait for.
   const bool content = out.framing.content == HttpContent::chunked || out.framing.length > 0;
   out.expects_continue = out.expects_continue && out.framing.http11 && content;
+  if (out.framing.content == HttpContent::length) out.content_length = out.framing.length;
+  if (fields.framing.upgrade && out.framing.http11) {
+    const HttpHeader* const upgrade = out.headers.find("upgrade");
+    if (upgrade != nullptr) out.upgrade = upgrade->value;
+  }
   return step;
 }
 

@@ -84,6 +84,12 @@ struct HttpFields {
   std::span<const HttpHeader> list;
 };
 
+// Fills `out` from the fields of an HTTP/2 request, pseudo-fields first, with the checks that parse_request_head()
+// makes of an HTTP/1 request: a handler sees the same head in both versions. `:authority` appears among the headers as
+// `host` unless there is one. `has_body`: the request does not end with its head. REQUIRES: the fields are well-formed
+// for HTTP/2 (wire/http2.h checks that) and not of CONNECT. Does not set `scheme`.
+HttpProblem check_request(std::span<const HttpHeader> fields, bool has_body, RequestHead& out);
+
 // Compares ignoring the case of ASCII letters.
 bool same_word(std::string_view a, std::string_view b) noexcept;
 

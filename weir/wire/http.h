@@ -32,6 +32,7 @@ enum class HttpContent : unsigned char { none, length, chunked, until_close };
 class HttpHeaders {
  public:
   std::span<const HttpHeader> all() const noexcept { return {items_.data(), size_}; }
+  std::span<HttpHeader> all() noexcept { return {items_.data(), size_}; }
   // Returns the first field of that name, or null.
   const HttpHeader* find(std::string_view name) const noexcept;
   void clear() noexcept { size_ = 0; }

@@ -32,6 +32,7 @@ enum class HttpContent : unsigned char { none, length, chunked, until_close };
 class HttpHeaders {
  public:
   std::span<const HttpHeader> all() const noexcept { return {items_.data(), size_}; }
+  std::span<HttpHeader> all() noexcept { return {items_.data(), size_}; }
   // Returns the first field of that name, or null.
   const HttpHeader* find(std::string_view name) const noexcept;
   void clear() noexcept { size_ = 0; }
@@ -72,6 +73,7 @@ struct RequestHead {
 struct ResponseHead {
   int status = 0;
   std::string_view reason;
+  std::optional<std::uint64_t> content_length;  // as written, also where there is no content (HEAD, 304)
   HttpFraming framing;
   HttpHeaders headers;
 };

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include "weir/base/assert.h"
 #include "weir/base/bounds.h"
@@ -20,9 +18,11 @@ void Http2Exchange::start(Http2Session& session, std::int32_t stream) noexcept {
   trailers_ = {};
 }
 
-bool Http2Exchange::is_late(Time now) const noexcept {
-  if (waits_for_body() && now - body_progress_ >= bounds::http_body_time_max) return true;
-  return unsent() > 0 && now - write_progress_ >= bounds::http2_write_time_max;
+Time Http2Exchange::late_at() const noexcept {
+  if (aborted_) return Time::max();
+  const Time body = waits_for_body() ? body_progress_ + bounds::http_body_time_max : Time::max();
+  const Time write = unsent() > 0 ? write_progress_ + bounds::http2_write_time_max : Time::max();
+  return std::min(body, write);
 }
 
 void Http2Exchange::proceed() {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
+#include <utility>
 
 #include "weir/base/assert.h"
 #include "weir/base/bounds.h"
@@ -110,7 +110,7 @@ void Http2Session::dispatch(std::span<const Http2Event> events) {
         begin(*exchange, event.fields);
         break;
       case kData:
-        if (exchange->first_parts_ > 0 && exchange->first_bytes_.data() == event.bytes.data()) break;  // in begin()
+        if (std::exchange(exchange->first_parts_, 0) > 0) break;  // begin() has got it
         deliver_body(*exchange, {event.bytes, false});
         break;
       case Http2Event::Kind::trailers:
@@ -181,8 +181,8 @@ void Http2Session::refuse(std::int32_t stream, const HttpProblem& problem) {
 
 // From here on the exchange is the session's own.
 void Http2Session::answer(Http2Exchange& exchange, const HttpProblem& problem) {
-  exchange.silent_ = true;
-  exchange.discards_ = true;
+  exchange.silent_ = exchange.discards_ = true;
+  exchange.over_ = false;
   respond_problem(exchange, problem);
 }
 
@@ -195,8 +195,7 @@ void Http2Session::reply(std::uint64_t token, const Result<Answer>& answer) {
   --host_.owed;
   auto* const exchange = static_cast<Http2Exchange*>(host_.shared.exchanges->find(token));
   if (exchange == nullptr || exchange->silent_) return;
-  exchange->deliver(
-      [&](Receiver& receiver) { receiver.answered(*exchange, ExchangeToken::question(token), answer); });
+  exchange->deliver([&](Receiver& receiver) { receiver.answered(*exchange, ExchangeToken::question(token), answer); });
 }
 
 bool Http2Session::reading() const noexcept {
@@ -256,9 +255,9 @@ void Http2Session::sent(std::int32_t stream, std::size_t bytes) {
   if (exchange == nullptr) return;
   exchange->body_sent_ += bytes;
   buffered_ -= bytes;
+  if (exchange->unsent() > 0) exchange->write_progress_ = now();
   // A response that was written whole has no one who waits for room.
   if (exchange->last_ && !exchange->attached()) return;
-  exchange->write_progress_ = now();
   if (exchange->drained_ == 0 && bytes > 0) drained_.push_back(stream);
   exchange->drained_ += bytes;
 }
@@ -280,8 +279,9 @@ void Http2Session::send_head(Http2Exchange& exchange, const Response& head, cons
   std::array<char, 20> digits;
   if (!head.content_type.empty()) own[count++] = {"content-type", head.content_type};
   const bool whole = first.last && first.trailers.empty();
-  const std::optional<std::uint64_t> length =
-      head.length ? head.length : whole ? std::optional<std::uint64_t>(first.bytes.size()) : std::nullopt;
+  const std::optional<std::uint64_t> length = head.length ? head.length
+                                              : whole     ? std::optional<std::uint64_t>(first.bytes.size())
+                                                          : std::nullopt;
   if (length && head.status != 204 && (head.status != 304 || head.length)) {
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), *length).ptr;
     own[count++] = {"content-length", {digits.data(), static_cast<std::size_t>(end - digits.data())}};
@@ -312,11 +312,16 @@ void Http2Session::finish(Http2Exchange& exchange, Ending ending) {
   host_.shared.exchanges->release(exchange);
 }
 
-// The receiver hears now that the client is gone; the stream is reset with the next output.
+// Ends the exchange for its receiver while the stream is still open.
+void Http2Session::take_over(Http2Exchange& exchange, Ending ending) {
+  exchange.over_ = true;
+  if (!std::exchange(exchange.silent_, true)) exchange.end(ending);
+}
+
 void Http2Session::cancel(Http2Exchange& exchange) {
   http2_.reset(exchange.stream_, Http2Code::cancel);
-  exchange.over_ = true;
-  if (!std::exchange(exchange.silent_, true)) exchange.end(Ending::canceled);
+  exchange.aborted_ = true;
+  take_over(exchange, Ending::canceled);
   touch();
 }
 
@@ -349,7 +354,7 @@ void Http2Session::expire(Time now) {
     for (const std::int32_t id : open) {
       Http2Exchange* const exchange = find(id);
       if (exchange == nullptr) continue;
-      if (exchange->is_late(now)) {
+      if (now >= exchange->late_at()) {
         end_late(*exchange);
       } else if (!exchange->silent_) {
         exchange->expire(now);
@@ -363,9 +368,8 @@ void Http2Session::expire(Time now) {
 }
 
 void Http2Session::end_late(Http2Exchange& exchange) {
-  if (exchange.silent_ || exchange.responded_ || exchange.aborted_) return cancel(exchange);
-  exchange.silent_ = true;
-  exchange.end(Ending::canceled);
+  if (exchange.responded_) return cancel(exchange);
+  take_over(exchange, Ending::canceled);
   answer(exchange, kContentTooSlow);
 }
 
@@ -374,8 +378,7 @@ void Http2Session::find_expiry() noexcept {
   host_.expiry = late_ = Time::max();
   streams_.for_each([&](std::int32_t, Http2Exchange* exchange) {
     host_.expiry = std::min(host_.expiry, exchange->expiry());
-    if (exchange->waits_for_body()) watch(exchange->body_progress_ + bounds::http_body_time_max);
-    if (exchange->unsent() > 0) watch(exchange->write_progress_ + bounds::http2_write_time_max);
+    watch(exchange->late_at());
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,16 +48,16 @@ class Http2Exchange final : public Exchange {
   void start(Http2Session& session, std::int32_t stream) noexcept;
   void append(BodyPart part);
   std::size_t unsent() const noexcept { return body_.size() - body_sent_; }
-  // The client has sent too little for too long, or has read too little.
   bool waits_for_body() const noexcept { return !request_done_ && !over_ && unconsumed_ == 0; }
-  bool is_late(Time now) const noexcept;
+  // When the client has sent no content, or read none, for too long. Time::max(): it owes nothing.
+  Time late_at() const noexcept;
 
   Http2Session* session_ = nullptr;
   std::int32_t stream_ = 0;
-  bool begun_ = false;         // the handler knows it
-  bool silent_ = false;        // answered by the session: the handler does not know it, or not any more
-  bool over_ = false;          // nothing more can be written: complete, aborted or silent
-  bool aborted_ = false;       // by the handler
+  bool begun_ = false;    // the handler knows it
+  bool silent_ = false;   // answered by the session: the handler does not know it, or not any more
+  bool over_ = false;     // nothing more can be written: complete, aborted or silent
+  bool aborted_ = false;  // we have reset the stream
   bool responded_ = false;
   bool bodiless_ = false;      // HEAD, 204, 304: what is written is not sent
   bool last_ = false;          // body_ ends the response
@@ -114,8 +115,8 @@ class Http2Session final : public Session, private Http2::Source {
   void drop_body(Http2Exchange& exchange, std::size_t bytes);
   void refuse(std::int32_t stream, const HttpProblem& problem);
   void answer(Http2Exchange& exchange, const HttpProblem& problem);
-  void settle_ended(std::span<const Http2Event> events);
   void finish(Http2Exchange& exchange, Ending ending);
+  void take_over(Http2Exchange& exchange, Ending ending);
   void cancel(Http2Exchange& exchange);
   void end_late(Http2Exchange& exchange);
   void report_drained();

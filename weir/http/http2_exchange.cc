@@ -10,7 +10,7 @@ void Http2Exchange::start(Http2Session& session, std::int32_t stream) noexcept {
   session_ = &session;
   stream_ = stream;
   begun_ = silent_ = over_ = aborted_ = responded_ = bodiless_ = last_ = sleeps_ = discards_ = request_done_ = false;
-  expects_continue_ = to_head_ = first_end_ = false;
+  blocked_ = expects_continue_ = to_head_ = first_end_ = false;
   unconsumed_ = drained_ = body_sent_ = first_parts_ = 0;
   body_.clear();
   if (body_.capacity() > bounds::http2_spare_body_bytes_max) body_ = {};
@@ -36,10 +36,7 @@ void Http2Exchange::consumed(std::size_t bytes) {
   if (over_) return;  // the session returns the rest itself
   WEIR_ASSERT(bytes <= unconsumed_);
   unconsumed_ -= bytes;
-  if (waits_for_body()) {
-    body_progress_ = session_->now();
-    session_->watch(body_progress_ + bounds::http_body_time_max);
-  }
+  if (blocked_ && unconsumed_ == 0) session_->expect_body(*this);
   session_->http2_.consumed(stream_, bytes);
   if (!request_done_) session_->touch();  // otherwise the credit can wait until the stream ends
 }

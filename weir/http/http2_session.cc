@@ -143,10 +143,10 @@ void Http2Session::begin(Http2Exchange& exchange, std::span<const HttpHeader> fi
   exchange.expects_continue_ = head.expects_continue;
   exchange.request_done_ = whole;
   exchange.unconsumed_ = exchange.first_bytes_.size();
-  exchange.body_progress_ = host_.now.time;
-  if (!whole) watch(host_.now.time + bounds::http_body_time_max);
+  if (!whole) expect_body(exchange);
   const BodyPart first{exchange.first_bytes_, whole, whole ? exchange.trailers_ : std::span<const HttpHeader>{}};
   exchange.deliver([&](Receiver&) { host_.handler.begin(exchange, head, first); });
+  exchange.blocked_ = exchange.unconsumed_ > 0;
   if (whole && !exchange.responded_) http2_.waits_since(exchange.stream_, host_.now.time);
 }
 
@@ -157,10 +157,23 @@ void Http2Session::deliver_body(Http2Exchange& exchange, BodyPart part) {
     return;
   }
   exchange.unconsumed_ += part.bytes.size();
-  exchange.body_progress_ = host_.now.time;
   exchange.request_done_ = part.last;
+  if (part.bytes.size() >= exchange.window_left_) {
+    expect_body(exchange);
+  } else {
+    exchange.window_left_ -= part.bytes.size();
+  }
   exchange.deliver([&](Receiver& receiver) { receiver.body(exchange, part); });
+  exchange.blocked_ = exchange.unconsumed_ > 0;
   if (part.last && !exchange.responded_) http2_.waits_since(exchange.stream_, host_.now.time);
+}
+
+// A client has so long for the next window of a body.
+void Http2Session::expect_body(Http2Exchange& exchange) {
+  exchange.blocked_ = false;
+  exchange.window_left_ = bounds::http_window_bytes;
+  exchange.body_progress_ = now();
+  watch(exchange.body_progress_ + bounds::http_body_time_max);
 }
 
 void Http2Session::drop_body(Http2Exchange& exchange, std::size_t bytes) {

@@ -64,13 +64,15 @@ class Http2Exchange final : public Exchange {
   bool sleeps_ = false;        // the wire waits for wake()
   bool discards_ = false;      // further body bytes are dropped
   bool request_done_ = false;  // its last part was delivered
+  bool blocked_ = false;       // the client could not send: the receiver has held the credit back
   bool expects_continue_ = false;
   bool to_head_ = false;
-  std::size_t unconsumed_ = 0;  // delivered, and the credit not returned
-  std::size_t drained_ = 0;     // left since the last drained()
-  std::string body_;            // of the response
+  std::size_t unconsumed_ = 0;   // delivered, and the credit not returned
+  std::size_t window_left_ = 0;  // of the request's body, until the time for it starts anew
+  std::size_t drained_ = 0;      // left since the last drained()
+  std::string body_;             // of the response
   std::size_t body_sent_ = 0;
-  Time body_progress_{};   // of the request's body
+  Time body_progress_{};   // of the request's body: a window in bounds::http_body_time_max
   Time write_progress_{};  // of the response's; counts while something is unsent
 
   // While one read is dispatched, and the head is one of its events.
@@ -112,6 +114,7 @@ class Http2Session final : public Session, private Http2::Source {
   void dispatch(std::span<const Http2Event> events);
   void begin(Http2Exchange& exchange, std::span<const HttpHeader> fields);
   void deliver_body(Http2Exchange& exchange, BodyPart part);
+  void expect_body(Http2Exchange& exchange);
   void drop_body(Http2Exchange& exchange, std::size_t bytes);
   void refuse(std::int32_t stream, const HttpProblem& problem);
   void answer(Http2Exchange& exchange, const HttpProblem& problem);

@@ -1,7 +1,11 @@
 #include "weir/wire/http1_body.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+
+#include "weir/base/ascii.h"
+#include "weir/wire/http_fields.h"
 
 namespace weir {
 namespace {
@@ -14,7 +18,7 @@ struct ChunkLine {
   HttpProblem problem;
 };
 
-ChunkLine take_line(std::string_view bytes) noexcept {
+ChunkLine take_chunk_line(std::string_view bytes) noexcept {
   const std::string_view seen = bytes.substr(0, bounds::http_chunk_line_bytes_max + 2);
   const std::size_t end = seen.find('\n');
   if (end == seen.npos) {
@@ -49,16 +53,23 @@ HttpBody::HttpBody(const HttpFraming& framing, std::uint64_t bytes_max) noexcept
   }
 }
 
-HttpBody::BodyPiece HttpBody::next(std::string_view bytes) noexcept {
+void HttpBody::allow_more(std::uint64_t bytes_max) noexcept {
+  // Of a chunk, what has been announced counts already.
+  const std::uint64_t announced = state_ == BodyState::chunk ? left_ : 0;
+  bytes_left_ = bytes_max - std::min(bytes_max, announced);
+}
+
+HttpBody::BodyPiece HttpBody::next(std::string_view bytes, std::size_t content_max) noexcept {
   switch (state_) {
     case BodyState::done:
       return {};
     case BodyState::length:
       if (left_ > bytes_left_) return {0, {}, kTooLarge};
-      return take(bytes, BodyState::done);
+      return take(bytes, content_max, BodyState::done);
     case BodyState::chunk:
-      return take(bytes, BodyState::chunk_end);
+      return take(bytes, content_max, BodyState::chunk_end);
     case BodyState::until_close:
+      bytes = bytes.substr(0, content_max);
       if (bytes.size() > bytes_left_) return {0, {}, kTooLarge};
       bytes_left_ -= bytes.size();
       return {bytes.size(), bytes, {}};
@@ -76,16 +87,17 @@ HttpBody::BodyPiece HttpBody::next(std::string_view bytes) noexcept {
   return {};
 }
 
-HttpBody::BodyPiece HttpBody::take(std::string_view bytes, BodyState then) noexcept {
-  const std::string_view piece =
-      bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size())));
+HttpBody::BodyPiece HttpBody::take(std::string_view bytes, std::size_t content_max, BodyState then) noexcept {
+  const std::string_view piece = bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(left_, content_max)));
   left_ -= piece.size();
+  // By length, bytes_left_ is compared with what is left of it, so both go down.
+  if (then == BodyState::done) bytes_left_ -= piece.size();
   if (left_ == 0) state_ = then;
   return {piece.size(), piece, {}};
 }
 
 HttpBody::BodyPiece HttpBody::read_chunk_size(std::string_view bytes) noexcept {
-  const ChunkLine line = take_line(bytes);
+  const ChunkLine line = take_chunk_line(bytes);
   if (!line.complete || line.problem) return {0, {}, line.problem};
   std::uint64_t size = 0;
   const char* const begin = line.text.data();
@@ -106,19 +118,49 @@ HttpBody::BodyPiece HttpBody::read_chunk_size(std::string_view bytes) noexcept {
 }
 
 HttpBody::BodyPiece HttpBody::read_trailer(std::string_view bytes) noexcept {
-  const ChunkLine line = take_line(bytes);
+  const ChunkLine line = take_chunk_line(bytes);
   if (!line.complete || line.problem) return {0, {}, line.problem};
   if (line.text.empty()) {
     state_ = BodyState::done;
     return {2, {}, {}};
   }
   const std::size_t colon = line.text.find(':');
-  const std::size_t space = line.text.find_first_of(" \t");
-  if (colon == line.text.npos || colon == 0 || space < colon) return {0, {}, {400, "a trailer is not a header"}};
+  const std::string_view name = line.text.substr(0, colon);
+  if (colon == line.text.npos || name.empty() || !all_are(name, in_token)) {
+    return {0, {}, {400, "a trailer is not a header"}};
+  }
   const auto size = static_cast<std::uint32_t>(line.text.size());
   if (size > spare_) return {0, {}, {400, "there are too many trailers"}};
   spare_ -= size;
-  return {size + 2, {}, {}};
+  return {size + 2, {}, {}, {name, trim(line.text.substr(colon + 1))}};
+}
+
+void HttpTrailers::add(HttpHeader field) {
+  text_.append(field.name).append(field.value);
+  sizes_.push_back({field.name.size(), field.value.size()});
+}
+
+std::span<const HttpHeader> HttpTrailers::all() {
+  fields_.clear();
+  std::string_view rest = text_;
+  for (const FieldSize& size : sizes_) {
+    fields_.push_back({rest.substr(0, size.name), rest.substr(size.name, size.value)});
+    rest.remove_prefix(size.name + size.value);
+  }
+  return fields_;
+}
+
+void write_chunk(std::string_view content, std::string& out) {
+  if (content.empty()) return;
+  std::array<char, 16> digits;
+  const auto [end, fault] = std::to_chars(digits.data(), digits.data() + digits.size(), content.size(), 16);
+  out.append(digits.data(), end).append("\r\n").append(content).append("\r\n");
+}
+
+void write_last_chunk(std::span<const HttpHeader> trailers, std::string& out) {
+  out += "0\r\n";
+  for (const HttpHeader& field : trailers) write_field(field.name, field.value, out);
+  out += "\r\n";
 }
 
 }  // namespace weir

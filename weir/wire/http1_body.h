@@ -4,7 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "weir/wire/http1.h"
 
@@ -21,11 +25,19 @@ class HttpBody {
     std::size_t consumed = 0;
     std::string_view content;  // may be empty although bytes were consumed
     HttpProblem problem;
+    HttpHeader trailer = {};  // a field behind the content; its name is empty if this piece is none
   };
-  // Reads one piece. Call it again with the rest until done() or nothing is consumed. Pass unconsumed bytes again with
-  // more after them; they are never more than a line of bounds::http_chunk_line_bytes_max.
-  BodyPiece next(std::string_view bytes) noexcept;
+  // Reads one piece, with at most `content_max` bytes of content. Call it again with the rest until done() or nothing
+  // is consumed. Pass unconsumed bytes again with more after them; they are never more than a line of
+  // bounds::http_chunk_line_bytes_max.
+  BodyPiece next(std::string_view bytes,
+                 std::size_t content_max = std::numeric_limits<std::size_t>::max()) noexcept;
 
+  // From now on, this many more bytes of content are a problem with status 413.
+  void allow_more(std::uint64_t bytes_max) noexcept;
+  // Bytes of content that are still to come, if that is known: by length, but not in chunks.
+  bool has_known_rest() const noexcept { return state_ == BodyState::done || state_ == BodyState::length; }
+  std::uint64_t rest() const noexcept { return left_; }
   bool done() const noexcept { return state_ == BodyState::done; }
   // Returns whether the content is complete if the peer closes now.
   bool complete_at_close() const noexcept { return done() || state_ == BodyState::until_close; }
@@ -33,7 +45,7 @@ class HttpBody {
  private:
   enum class BodyState : unsigned char { done, length, until_close, chunk_size, chunk, chunk_end, trailer };
 
-  BodyPiece take(std::string_view bytes, BodyState then) noexcept;
+  BodyPiece take(std::string_view bytes, std::size_t content_max, BodyState then) noexcept;
   BodyPiece read_chunk_size(std::string_view bytes) noexcept;
   BodyPiece read_trailer(std::string_view bytes) noexcept;
 
@@ -42,5 +54,27 @@ class HttpBody {
   std::uint64_t left_ = 0;        // bytes left of the length or of the chunk
   std::uint64_t bytes_left_ = 0;  // bytes left until bytes_max
 };
+
+// The fields behind the content, collected from pieces.
+class HttpTrailers {
+ public:
+  void add(HttpHeader field);
+  // Valid until the next call of a function of this object.
+  std::span<const HttpHeader> all();
+  bool empty() const noexcept { return sizes_.empty(); }
+
+ private:
+  struct FieldSize {
+    std::size_t name;
+    std::size_t value;
+  };
+  std::string text_;
+  std::vector<FieldSize> sizes_;
+  std::vector<HttpHeader> fields_;
+};
+
+// Writes content in chunks. An empty piece writes nothing, because an empty chunk is the last.
+void write_chunk(std::string_view content, std::string& out);
+void write_last_chunk(std::span<const HttpHeader> trailers, std::string& out);
 
 }  // namespace weir

@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "weir/base/assert.h"
 #include "weir/http/error_reply.h"
@@ -155,19 +156,14 @@ bool Http1Session::read_body(std::string_view bytes, std::size_t& used) {
   } else {
     window_left_ -= piece.content.size();
   }
-  if (!drops && !piece.trailer.name.empty()) {
-    if (trailers_ == nullptr) trailers_ = std::make_unique<HttpTrailers>();
-    trailers_->add(piece.trailer);
-  }
   const bool done = body_.done();
   if (drops) {
     if (done) stop_receiving(exchange);
     return done || piece.consumed > 0;
   }
   if (!done && piece.content.empty()) return piece.consumed > 0;
-  const std::unique_ptr<HttpTrailers> trailers = done ? std::move(trailers_) : nullptr;
-  BodyPart part{piece.content, done};
-  if (trailers != nullptr) part.trailers = trailers->all();
+  const std::vector<HttpHeader> trailers = done ? body_.trailers() : std::vector<HttpHeader>{};
+  const BodyPart part{piece.content, done, trailers};
   if (done) stop_receiving(exchange);
   deliver_body(*exchange, part);
   return true;
@@ -192,7 +188,6 @@ void Http1Session::stop_receiving(const Http1Exchange* exchange) noexcept {
   if (exchange != nullptr && !exchange->keep_alive_) closing_ = true;  // it was the last
   receiving_ = nullptr;
   dropping_ = false;
-  trailers_.reset();
   wait_for(Waiting::nothing, true);
 }
 
@@ -267,7 +262,6 @@ bool Http1Session::settle_front() {
   if (receiving_ == &exchange) {  // answered before the request was complete
     receiving_ = nullptr;
     dropping_ = exchange.keep_alive_;
-    trailers_.reset();
   }
   const bool keep_alive = exchange.keep_alive_;
   if (!keep_alive) closing_ = true;

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string_view>
 
 #include "weir/http/http1_exchange.h"
@@ -71,7 +70,6 @@ class Http1Session final : public Session {
   std::size_t open_ = 0;
   std::size_t held_bytes_ = 0;  // in exchanges behind the front
   HttpBody body_;
-  std::unique_ptr<HttpTrailers> trailers_;
   std::size_t searched_ = 0;  // bytes of an incomplete head already searched for line ends
   std::uint64_t window_left_ = 0;  // content bytes until the time for them starts anew
   Time since_ = Time::max();       // when the peer began what is waited for

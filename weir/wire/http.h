@@ -73,6 +73,7 @@ struct RequestHead {
 struct ResponseHead {
   int status = 0;
   std::string_view reason;
+  std::optional<std::uint64_t> content_length;  // as written, also where there is no content (HEAD, 304)
   HttpFraming framing;
   HttpHeaders headers;
 };

@@ -25,17 +25,6 @@ Line take_line(std::string_view bytes, std::size_t from) noexcept {
   return {text.substr(0, text.size() - 1), true, {}};
 }
 
-HttpProblem split_field(std::string_view line, HttpHeader& header) noexcept {
-  if (line.front() == ' ' || line.front() == '\t') return {400, "a header is folded over two lines"};
-  const std::size_t colon = line.find(':');
-  if (colon == line.npos) return {400, "a header has no colon"};
-  header.name = line.substr(0, colon);
-  header.value = trim(line.substr(colon + 1));
-  if (header.name.empty() || !all_are(header.name, in_token)) return {400, "a header's name is not a token"};
-  if (!is_value(header.value)) return {400, "a header's value has a control character in it"};
-  return {};
-}
-
 // Parses the fields and the blank line after them. `each` sees every header and may refuse it.
 template <class Each>
 HeadResult parse_fields(std::string_view bytes, std::size_t from, HttpHeaders& headers, Each each) {
@@ -89,6 +78,18 @@ HttpProblem parse_request_line(std::string_view line, RequestHead& out) noexcept
 
 }  // namespace
 
+HttpProblem split_field(std::string_view line, HttpHeader& header) noexcept {
+  if (line.empty()) return {400, "a header is empty"};
+  if (line.front() == ' ' || line.front() == '\t') return {400, "a header is folded over two lines"};
+  const std::size_t colon = line.find(':');
+  if (colon == line.npos) return {400, "a header has no colon"};
+  header.name = line.substr(0, colon);
+  header.value = trim(line.substr(colon + 1));
+  if (header.name.empty() || !all_are(header.name, in_token)) return {400, "a header's name is not a token"};
+  if (!is_value(header.value)) return {400, "a header's value has a control character in it"};
+  return {};
+}
+
 HeadResult parse_request_head(std::string_view bytes, RequestHead& out) {
   if (bytes.empty()) return {};
   // What does not even begin like a request (a TLS hello, say) is answered before there is a line.
@@ -131,6 +132,8 @@ HeadResult parse_response_head(std::string_view bytes, bool to_head, ResponseHea
   const HeadResult step = parse_fields(bytes, line.text.size() + 2, out.headers, each);
   if (step.size == 0) return step;
   if (const HttpProblem problem = fields.decide(out.framing)) return {0, problem};
+  out.content_length.reset();
+  if (fields.has_length) out.content_length = fields.length;
   // RFC 9112 §6.3: which responses have content, and when its end is the connection's.
   if (to_head || out.status < 200 || out.status == 204 || out.status == 304) {
     out.framing.content = HttpContent::none;

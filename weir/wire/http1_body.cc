@@ -1,11 +1,7 @@
 #include "weir/wire/http1_body.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-
-#include "weir/base/ascii.h"
-#include "weir/wire/http_fields.h"
 
 namespace weir {
 namespace {
@@ -18,7 +14,7 @@ struct ChunkLine {
   HttpProblem problem;
 };
 
-ChunkLine take_chunk_line(std::string_view bytes) noexcept {
+ChunkLine take_line(std::string_view bytes) noexcept {
   const std::string_view seen = bytes.substr(0, bounds::http_chunk_line_bytes_max + 2);
   const std::size_t end = seen.find('\n');
   if (end == seen.npos) {
@@ -97,7 +93,7 @@ HttpBody::BodyPiece HttpBody::take(std::string_view bytes, std::size_t content_m
 }
 
 HttpBody::BodyPiece HttpBody::read_chunk_size(std::string_view bytes) noexcept {
-  const ChunkLine line = take_chunk_line(bytes);
+  const ChunkLine line = take_line(bytes);
   if (!line.complete || line.problem) return {0, {}, line.problem};
   std::uint64_t size = 0;
   const char* const begin = line.text.data();
@@ -118,49 +114,30 @@ HttpBody::BodyPiece HttpBody::read_chunk_size(std::string_view bytes) noexcept {
 }
 
 HttpBody::BodyPiece HttpBody::read_trailer(std::string_view bytes) noexcept {
-  const ChunkLine line = take_chunk_line(bytes);
+  const ChunkLine line = take_line(bytes);
   if (!line.complete || line.problem) return {0, {}, line.problem};
   if (line.text.empty()) {
     state_ = BodyState::done;
     return {2, {}, {}};
   }
-  const std::size_t colon = line.text.find(':');
-  const std::string_view name = line.text.substr(0, colon);
-  if (colon == line.text.npos || name.empty() || !all_are(name, in_token)) {
-    return {0, {}, {400, "a trailer is not a header"}};
-  }
+  HttpHeader field;
+  if (const HttpProblem problem = split_field(line.text, field)) return {0, {}, problem};
   const auto size = static_cast<std::uint32_t>(line.text.size());
   if (size > spare_) return {0, {}, {400, "there are too many trailers"}};
   spare_ -= size;
-  return {size + 2, {}, {}, {name, trim(line.text.substr(colon + 1))}};
+  trailer_lines_.append(line.text).append("\r\n");
+  return {size + 2, {}, {}};
 }
 
-void HttpTrailers::add(HttpHeader field) {
-  text_.append(field.name).append(field.value);
-  sizes_.push_back({field.name.size(), field.value.size()});
-}
-
-std::span<const HttpHeader> HttpTrailers::all() {
-  fields_.clear();
-  std::string_view rest = text_;
-  for (const FieldSize& size : sizes_) {
-    fields_.push_back({rest.substr(0, size.name), rest.substr(size.name, size.value)});
-    rest.remove_prefix(size.name + size.value);
+std::vector<HttpHeader> HttpBody::trailers() const {
+  std::vector<HttpHeader> fields;
+  for (std::string_view lines = trailer_lines_; !lines.empty();) {
+    const std::size_t end = lines.find("\r\n");
+    HttpHeader field;
+    if (!split_field(lines.substr(0, end), field)) fields.push_back(field);
+    lines.remove_prefix(end + 2);
   }
-  return fields_;
-}
-
-void write_chunk(std::string_view content, std::string& out) {
-  if (content.empty()) return;
-  std::array<char, 16> digits;
-  const auto [end, fault] = std::to_chars(digits.data(), digits.data() + digits.size(), content.size(), 16);
-  out.append(digits.data(), end).append("\r\n").append(content).append("\r\n");
-}
-
-void write_last_chunk(std::span<const HttpHeader> trailers, std::string& out) {
-  out += "0\r\n";
-  for (const HttpHeader& field : trailers) write_field(field.name, field.value, out);
-  out += "\r\n";
+  return fields;
 }
 
 }  // namespace weir

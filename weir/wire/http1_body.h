@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,20 +24,20 @@ class HttpBody {
     std::size_t consumed = 0;
     std::string_view content;  // may be empty although bytes were consumed
     HttpProblem problem;
-    HttpHeader trailer = {};  // a field behind the content; its name is empty if this piece is none
   };
   // Reads one piece, with at most `content_max` bytes of content. Call it again with the rest until done() or nothing
   // is consumed. Pass unconsumed bytes again with more after them; they are never more than a line of
   // bounds::http_chunk_line_bytes_max.
-  BodyPiece next(std::string_view bytes,
-                 std::size_t content_max = std::numeric_limits<std::size_t>::max()) noexcept;
+  BodyPiece next(std::string_view bytes, std::size_t content_max = std::numeric_limits<std::size_t>::max()) noexcept;
 
-  // From now on, this many more bytes of content are a problem with status 413.
+  // From now on, more than so many further bytes of content are a problem with status 413.
   void allow_more(std::uint64_t bytes_max) noexcept;
-  // Bytes of content that are still to come, if that is known: by length, but not in chunks.
+  // Whether it is known how much content is still to come, and how much.
   bool has_known_rest() const noexcept { return state_ == BodyState::done || state_ == BodyState::length; }
   std::uint64_t rest() const noexcept { return left_; }
   bool done() const noexcept { return state_ == BodyState::done; }
+  // The fields behind the last chunk, once done(). Views of this object, valid until it is assigned to.
+  std::vector<HttpHeader> trailers() const;
   // Returns whether the content is complete if the peer closes now.
   bool complete_at_close() const noexcept { return done() || state_ == BodyState::until_close; }
 
@@ -53,28 +52,7 @@ class HttpBody {
   std::uint32_t spare_ = 0;       // bytes left for extensions and trailers
   std::uint64_t left_ = 0;        // bytes left of the length or of the chunk
   std::uint64_t bytes_left_ = 0;  // bytes left until bytes_max
+  std::string trailer_lines_;     // with their CRLF
 };
-
-// The fields behind the content, collected from pieces.
-class HttpTrailers {
- public:
-  void add(HttpHeader field);
-  // Valid until the next call of a function of this object.
-  std::span<const HttpHeader> all();
-  bool empty() const noexcept { return sizes_.empty(); }
-
- private:
-  struct FieldSize {
-    std::size_t name;
-    std::size_t value;
-  };
-  std::string text_;
-  std::vector<FieldSize> sizes_;
-  std::vector<HttpHeader> fields_;
-};
-
-// Writes content in chunks. An empty piece writes nothing, because an empty chunk is the last.
-void write_chunk(std::string_view content, std::string& out);
-void write_last_chunk(std::span<const HttpHeader> trailers, std::string& out);
 
 }  // namespace weir

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <charconv>
 
 #include "weir/base/text.h"
 #include "weir/base/text_writer.h"
@@ -92,6 +94,48 @@ void write_field(std::string_view name, std::string_view value, std::string& out
   out.append(name).append(": ").append(value).append("\r\n");
 }
 
+bool is_framing_field(std::string_view name) noexcept {
+  switch (name.size()) {
+    case 7:
+      return same_word(name, "upgrade");
+    case 10:
+      return same_word(name, "connection") || same_word(name, "keep-alive");
+    case 14:
+      return same_word(name, "content-length");
+    case 16:
+      return same_word(name, "proxy-connection");
+    case 17:
+      return same_word(name, "transfer-encoding");
+    default:
+      return false;
+  }
+}
+
+void write_fields(const HttpFields& fields, std::string& out) {
+  for (std::string_view lines = fields.lines; !lines.empty();) {
+    const std::size_t end = std::min(lines.find("\r\n"), lines.size());
+    const std::string_view line = lines.substr(0, end);
+    lines.remove_prefix(std::min(end + 2, lines.size()));
+    if (!is_framing_field(line.substr(0, line.find(':')))) out.append(line).append("\r\n");
+  }
+  for (const HttpHeader& field : fields.list) {
+    if (!is_framing_field(field.name)) write_field(field.name, field.value, out);
+  }
+}
+
+void write_chunk(std::string_view content, std::string& out) {
+  if (content.empty()) return;
+  std::array<char, 16> digits;
+  const auto [end, fault] = std::to_chars(digits.data(), digits.data() + digits.size(), content.size(), 16);
+  out.append(digits.data(), end).append("\r\n").append(content).append("\r\n");
+}
+
+void write_last_chunk(std::span<const HttpHeader> trailers, std::string& out) {
+  out += "0\r\n";
+  write_fields({{}, trailers}, out);
+  out += "\r\n";
+}
+
 void write_date_field(std::chrono::sys_seconds when, std::string& out) {
   constexpr std::string_view kDays = "SunMonTueWedThuFriSat";
   constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -118,33 +162,13 @@ void write_date_field(std::chrono::sys_seconds when, std::string& out) {
 
 namespace {
 
-// Fields that mean one connection (RFC 9110 §7.6.1), and the one that is written from the length.
-bool is_of_connection(std::string_view name) noexcept {
-  switch (name.size()) {
-    case 2:
-      return same_word(name, "te");
-    case 7:
-      return same_word(name, "upgrade") || same_word(name, "trailer");
-    case 10:
-      return same_word(name, "connection") || same_word(name, "keep-alive");
-    case 14:
-      return same_word(name, "content-length");
-    case 16:
-      return same_word(name, "proxy-connection");
-    case 17:
-      return same_word(name, "transfer-encoding");
-    default:
-      return false;
-  }
-}
-
 void write_status(int status, TextWriter& writer) {
   writer.text("HTTP/1.1 ").integer(status).character(' ').text(reason_of(status)).text("\r\n");
 }
 
 void write_list(std::span<const HttpHeader> list, TextWriter& writer) {
   for (const HttpHeader& field : list) {
-    if (is_of_connection(field.name)) continue;
+    if (is_framing_field(field.name)) continue;
     writer.text(field.name).text(": ").text(field.value).text("\r\n");
   }
 }
@@ -162,8 +186,8 @@ void write_response_head(const HttpResponseHead& head, std::string& out) {
     writer.text("Transfer-Encoding: chunked\r\n");
   }
   writer.text(head.fields.lines);
+  write_list(head.fields.list, writer);
   const auto is_date = [](const HttpHeader& field) { return same_word(field.name, "date"); };
-  if (!head.fields.list.empty()) write_list(head.fields.list, writer);
   if (std::none_of(head.fields.list.begin(), head.fields.list.end(), is_date)) writer.text(head.date);
   if (!head.keep_alive) {
     writer.text("Connection: close\r\n");

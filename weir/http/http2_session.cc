@@ -206,7 +206,7 @@ void Http2Session::resume(Queries& queries, Now now) {
 
 void Http2Session::reply(std::uint64_t token, const Result<Answer>& answer) {
   --host_.owed;
-  auto* const exchange = static_cast<Http2Exchange*>(host_.shared.exchanges->find(token));
+  auto* const exchange = static_cast<Http2Exchange*>(host_.shared.exchanges->find(token, host_));
   if (exchange == nullptr || exchange->silent_) return;
   exchange->deliver([&](Receiver& receiver) { receiver.answered(*exchange, ExchangeToken::question(token), answer); });
 }

@@ -85,7 +85,8 @@ class EncodedFields {
   // A name in lower case, with static storage duration. A length that is added so is the only one.
   void add_own(std::string_view name, std::string_view value) {
     if (name == "content-length") length_is_own_ = true;
-    push(name, value, NGHTTP2_NV_FLAG_NO_COPY_NAME); }
+    push(name, value, NGHTTP2_NV_FLAG_NO_COPY_NAME);
+  }
 
   void add(const HttpFields& fields) {
     for (std::string_view lines = fields.lines; !lines.empty();) {

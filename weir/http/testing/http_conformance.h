@@ -79,27 +79,24 @@ class HttpScripted {
     driver.answer = one.conversation.answer;
   }
 
+  // The client's answers (acknowledgments, windows) wait for finish(): `bytes` may end in the middle of a frame.
   void send(std::string_view bytes) {
     driver.send(bytes);
     read();
   }
-  // Reads what was written, and answers it as a client must.
-  void read() {
-    for (std::string bytes = driver.take(); !bytes.empty(); bytes = driver.take()) {
-      const std::string answer = peer->decode(bytes);
-      if (!answer.empty() && !driver.lost) driver.send(answer);
-    }
+  void read() { answers_ += peer->decode(driver.take()); }
+  // Everything was sent: answers until there is nothing to answer.
+  void finish() {
+    read();
+    while (!answers_.empty() && !driver.lost) send(std::exchange(answers_, {}));
   }
   const std::vector<ScriptResponse>& responses() const { return peer->responses(); }
 
- private:
-  std::shared_ptr<Handler> handler_keeper_;
-
- public:
   HttpShared shared;
 
  private:
   std::shared_ptr<Handler> handler_;
+  std::string answers_;
 
  public:
   SessionDriver driver;
@@ -110,7 +107,8 @@ class HttpConformance : public ::testing::TestWithParam<HttpCase> {
  protected:
   static const HttpConversation& conversation() { return GetParam().conversation; }
 
-  static void expect_all(const HttpScripted& scripted, std::size_t times = 1) {
+  static void expect_all(HttpScripted& scripted, std::size_t times = 1) {
+    scripted.finish();
     const std::vector<HttpStep>& steps = conversation().steps;
     ASSERT_EQ(scripted.responses().size(), steps.size() * times);
     for (std::size_t i = 0; i < scripted.responses().size(); ++i) expect_one(scripted, i);
@@ -122,7 +120,7 @@ class HttpConformance : public ::testing::TestWithParam<HttpCase> {
     const ScriptResponse& response = scripted.responses()[i];
     EXPECT_TRUE(response.complete) << step.request.path << ": " << response;
     EXPECT_EQ(response.status, step.status) << step.request.path << ": " << response;
-    if (step.content != "*") EXPECT_EQ(response.content, step.content) << step.request.path;
+    EXPECT_TRUE(step.content == "*" || response.content == step.content) << step.request.path << ": " << response;
   }
 
   // Where to cut so many bytes: everywhere, or at some places and near both ends of what is long.
@@ -153,6 +151,8 @@ TEST_P(HttpConformance, GivesTheSameResponsesInBothVersions) {
   HttpScripted two({conversation(), true});
   one.send(all_bytes(one));
   two.send(all_bytes(two));
+  one.finish();
+  two.finish();
   EXPECT_EQ(one.responses(), two.responses());
 }
 
@@ -193,7 +193,6 @@ TEST_P(HttpConformance, AnswersWhateverOrderTheVerdictsComeIn) {
   while (!scripted.driver.owed.empty()) {
     std::reverse(scripted.driver.owed.begin(), scripted.driver.owed.end());
     scripted.driver.answer_owed(answer);
-    scripted.read();
   }
   expect_all(scripted);
 }
@@ -233,10 +232,8 @@ TEST_P(HttpConformance, AnswersTheOthersWhenAClientCancelsSome) {
       } else {
         scripted.send(bytes + peer.cancel(canceled));
       }
-      while (!scripted.driver.owed.empty()) {
-        scripted.driver.answer_owed(answer);
-        scripted.read();
-      }
+      while (!scripted.driver.owed.empty()) scripted.driver.answer_owed(answer);
+      scripted.finish();
       for (std::size_t i = 0; i < count; ++i) {
         if (i != canceled) expect_one(scripted, i);
       }
@@ -273,7 +270,6 @@ TEST_P(HttpConformance, AnswersOnceTheKernelTakesTheOutput) {
   EXPECT_TRUE(scripted.driver.take().empty());
   scripted.driver.stalled = false;
   scripted.driver.settle();
-  scripted.read();
   expect_all(scripted);
 }
 

@@ -1,6 +1,6 @@
 // HTTP requests and responses without a version, and the two ways to put them on a connection: Http1Text and
-// Http2Frames. For tests: frames are written by hand with HPACK literals, and fields are decoded with nghttp2's inflater
-// alone, so that nothing of what is tested helps to test it.
+// Http2Frames. For tests: frames are written by hand with HPACK literals, and fields are decoded with nghttp2's
+// inflater alone, so that nothing of what is tested helps to test it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -12,28 +12,29 @@
 namespace weir::http::http_echo_test {
 namespace {
 
-// Sends back what it gets, part by part, as fast as the client reads.
+// Sends back what it gets, once it has all of it.
 class Echo final : public Receiver {
  public:
+  explicit Echo(std::string_view content_type) : content_type_(content_type) {}
+
   void body(Exchange& exchange, BodyPart part) override {
-    // The credit returns when the bytes have left (drained), so that no more than a window is held.
-    if (part.last) {
-      std::vector<HttpHeader> trailers(part.trailers.begin(), part.trailers.end());
-      trailers.push_back({"echoed", "yes"});
-      exchange.write({part.bytes, true, trailers});
-    } else {
-      exchange.write(part);
-    }
+    text_ += part.bytes;
+    exchange.consumed(part.bytes.size());
+    if (!part.last) return;
+    exchange.respond({200, content_type_, {}, {}}, {text_, part.trailers.empty(), {}});
+    if (!part.trailers.empty()) exchange.write({{}, true, part.trailers});
   }
-  void drained(Exchange& exchange, std::size_t bytes) override { exchange.consumed(bytes); }
+
+ private:
+  std::string content_type_;
+  std::string text_;
 };
 
 class EchoHandler final : public Handler {
  public:
   void begin(Exchange& exchange, const RequestHead& head, BodyPart first) override {
     if (head.path == "/echo") {
-      exchange.respond({200, head.content_type, {}, {}}, {{}, false});
-      auto echo = std::make_unique<Echo>();
+      auto echo = std::make_unique<Echo>(head.content_type);
       Echo& receiver = *echo;
       exchange.attach(std::move(echo));
       if (!first.bytes.empty() || first.last) receiver.body(exchange, first);

@@ -399,11 +399,14 @@ void Http2Session::find_expiry() noexcept {
 
 void Http2Session::drain(Time now) {
   host_.now.time = now;
-  begin_shutdown(now);
-  streams_.for_each([](std::int32_t, Http2Exchange* exchange) {
-    if (exchange->silent_ || exchange->sealed_) return;
-    exchange->deliver([&](Receiver& receiver) { receiver.draining(*exchange); });
+  std::vector<Http2Exchange*> open;
+  streams_.for_each([&](std::int32_t, Http2Exchange* exchange) {
+    if (exchange != nullptr && !exchange->silent_) open.push_back(exchange);
   });
+  for (Http2Exchange* const exchange : open) {
+    exchange->deliver([&](Receiver& receiver) { receiver.draining(*exchange); });
+  }
+  begin_shutdown(now);
 }
 
 // Two steps (RFC 9113 §6.8): streams that the client opened before it heard of it are served.

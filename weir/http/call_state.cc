@@ -23,7 +23,7 @@ void trim_text(std::string& text) {
   if (text.capacity() > kKeptBytes) text.shrink_to_fit();
 }
 
-std::string seconds(Duration duration) {
+std::string milliseconds(Duration duration) {
   std::string text;
   append_integer(std::chrono::ceil<std::chrono::milliseconds>(duration).count(), text);
   return text + " ms";
@@ -142,12 +142,15 @@ Time CallState::due() const noexcept {
   return std::min(when, options.deadline);
 }
 
-Error CallState::timed_out() const {
-  const Time when = due();
-  if (when == options.deadline) return {Fault::timeout, "the call took longer than its deadline allows"};
-  if (waits_since != Time::max()) return {Fault::timeout, "no connection within " + seconds(options.connect_timeout)};
-  if (response_begun) return {Fault::timeout, "no byte for " + seconds(options.idle_timeout)};
-  return {Fault::timeout, "no response within " + seconds(options.response_timeout)};
+Duration CallState::shortest() const noexcept {
+  return std::min({options.connect_timeout, options.response_timeout, options.idle_timeout});
+}
+
+Error CallPlace::timed_out(const CallState& call) const {
+  const CallOptions& options = call.options;
+  if (call.due() == options.deadline) return {Fault::timeout, "the call took longer than its deadline allows"};
+  if (call.response_begun) return {Fault::timeout, "no byte for " + milliseconds(options.idle_timeout)};
+  return {Fault::timeout, "no response within " + milliseconds(options.response_timeout)};
 }
 
 CallStates::CallStates() : self_(std::make_shared<CallStates*>(this)) {}

@@ -32,6 +32,8 @@ class CallPlace {
   virtual void cancel(CallState& call) = 0;
   // False: certainly nothing of it was processed.
   virtual bool has_sent(const CallState& call) const noexcept = 0;
+  // What to say when it has taken too long.
+  virtual Error timed_out(const CallState& call) const;
 
  protected:
   ~CallPlace() = default;
@@ -96,9 +98,10 @@ class CallState {
   // Takes it from its place without a callback.
   void leave() noexcept;
 
-  // When it has taken too long, and what to say then.
+  // When it has taken too long, unless something happens before. `shortest`: it does not get earlier by itself within
+  // this time from now.
   Time due() const noexcept;
-  Error timed_out() const;
+  Duration shortest() const noexcept;
 
   Call::Owner* owner = nullptr;
   CallPlace* place = nullptr;  // null: over

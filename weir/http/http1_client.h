@@ -38,6 +38,7 @@ class Http1Client final : public HttpClient {
   bool reading() const noexcept override;
   bool half_closed() const noexcept override { return phase_ == Phase::tunnel && request_done_; }
   ClientEnd end() const noexcept override { return end_; }
+  void shut_down() override { end_ = ClientEnd::close; }
   Duration keep_alive() const noexcept override { return keep_alive_; }
 
  private:

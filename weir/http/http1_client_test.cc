@@ -476,7 +476,7 @@ TEST(CallState, TellsWhenACallHasTakenTooLong) {
   EXPECT_EQ(state.due(), options.deadline);  // the owner has to continue
   server.call.write({{}, true, {}});
   EXPECT_EQ(state.due(), server.now + std::chrono::seconds{60});
-  EXPECT_EQ(state.timed_out().detail, "no response within 60000 ms");
+  EXPECT_EQ(server.client.timed_out(state).detail, "no response within 60000 ms");
   server.receive("HTTP/1.1 200 OK\r\n\r\n");
   EXPECT_EQ(state.due(), options.deadline);
   state.options.deadline = Time::max();

@@ -321,7 +321,7 @@ void Http2Client::expire(Time now) {
   want_fill();
 }
 
-void Http2Client::go_away() {
+void Http2Client::shut_down() {
   WEIR_ASSERT(streams_.empty());
   going_away_ = true;
   http2_.go_away();

@@ -38,12 +38,10 @@ class Http2Client final : public HttpClient, private Http2::Source {
 
   bool reading() const noexcept override { return out_.unsent() < bounds::unsent_bytes_max; }
   ClientEnd end() const noexcept override { return end_; }
+  void shut_down() override;
   // A PING when the server has been silent for bounds::http2_silence_max although a call is open, then its end.
   Time deadline() const noexcept override;
   void expire(Time now) override;
-
-  // Tells the server that no more calls begin. REQUIRES: calls() is 0.
-  void go_away();
 
  private:
   using Events = std::vector<Http2Event>;

@@ -65,6 +65,9 @@ class HttpClient : public CallPlace {
   virtual bool half_closed() const noexcept { return false; }
   virtual ClientEnd end() const noexcept = 0;
 
+  // No more calls begin: says goodbye where HTTP has a way to. REQUIRES: calls() is 0.
+  virtual void shut_down() = 0;
+
   // When to call expire(), up to a second late.
   virtual Time deadline() const noexcept { return Time::max(); }
   virtual void expire(Time now) { (void)now; }

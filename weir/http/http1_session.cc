@@ -205,8 +205,7 @@ void Http1Session::reply(std::uint64_t token, const Result<Answer>& answer) {
   auto* const exchange = static_cast<Http1Exchange*>(host_.shared.exchanges->find(token, host_));
   if (exchange == nullptr || !exchange->open()) return;
   const InCall in_call(in_call_);
-  exchange->deliver(
-      [&](Receiver& receiver) { receiver.answered(*exchange, ExchangeToken::question(token), answer); });
+  exchange->deliver([&](Receiver& receiver) { receiver.answered(*exchange, ExchangeToken::question(token), answer); });
   settle();
   host_.output.touch();  // input that waited for this answer can be read
 }

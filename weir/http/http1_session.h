@@ -70,15 +70,15 @@ class Http1Session final : public Session {
   std::size_t open_ = 0;
   std::size_t held_bytes_ = 0;  // in exchanges behind the front
   HttpBody body_;
-  std::size_t searched_ = 0;  // bytes of an incomplete head already searched for line ends
+  std::size_t searched_ = 0;       // bytes of an incomplete head already searched for line ends
   std::uint64_t window_left_ = 0;  // content bytes until the time for them starts anew
   Time since_ = Time::max();       // when the peer began what is waited for
   Waiting waiting_ = Waiting::nothing;
   bool has_line_ = false;  // of an incomplete head
   bool dropping_ = false;  // the rest of the content of a request that was answered
   bool in_call_ = false;   // settle() will run
-  bool closing_ = false;  // no more input is used
-  bool broken_ = false;   // the framing is lost
+  bool closing_ = false;   // no more input is used
+  bool broken_ = false;    // the framing is lost
 };
 
 }  // namespace weir::http

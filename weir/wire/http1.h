@@ -55,8 +55,8 @@ struct HttpResponse {
 };
 void write_response(const HttpResponse& response, std::string& out);
 
-// The head of a response with its blank line: Content-Type, framing, fields, Date, Connection. Leaves out framing fields
-// of `fields.list`; the lines are written as they are.
+// The head of a response with its blank line: Content-Type, framing, fields, Date, Connection. Leaves out framing
+// fields of `fields.list`; the lines are written as they are.
 struct HttpResponseHead {
   int status = 200;
   std::string_view content_type;  // empty: none

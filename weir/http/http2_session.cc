@@ -206,7 +206,7 @@ void Http2Session::resume(Queries& queries, Now now) {
 
 void Http2Session::reply(std::uint64_t token, const Result<Answer>& answer) {
   --host_.owed;
-  auto* const exchange = static_cast<Http2Exchange*>(host_.shared.exchanges->find(token));
+  auto* const exchange = static_cast<Http2Exchange*>(host_.shared.exchanges->find(token, host_));
   if (exchange == nullptr || exchange->silent_) return;
   exchange->deliver([&](Receiver& receiver) { receiver.answered(*exchange, ExchangeToken::question(token), answer); });
 }
@@ -396,6 +396,14 @@ void Http2Session::find_expiry() noexcept {
 }
 
 void Http2Session::drain(Time now) {
+  host_.now.time = now;
+  std::vector<Http2Exchange*> open;
+  streams_.for_each([&](std::int32_t, Http2Exchange* exchange) {
+    if (exchange != nullptr && !exchange->silent_) open.push_back(exchange);
+  });
+  for (Http2Exchange* const exchange : open) {
+    exchange->deliver([&](Receiver& receiver) { receiver.draining(*exchange); });
+  }
   begin_shutdown(now);
 }
 

@@ -38,8 +38,8 @@ inline constexpr std::size_t owed_max = 4096;
 inline constexpr std::size_t lookups_max = 1024;
 inline constexpr std::size_t resolved_addresses_max = 16;
 
-// Bytes queued on an outgoing connection whose peer does not read.
-inline constexpr std::size_t stream_unsent_bytes_max = 8u << 20;
+// Bytes queued on a connection to a Redis that does not read.
+inline constexpr std::size_t redis_unsent_bytes_max = 8u << 20;
 
 // TLS: size of a certificate or key file, certificates of one listener, duration of a handshake.
 inline constexpr std::size_t pem_bytes_max = 1u << 20;

@@ -396,14 +396,6 @@ void Http2Session::find_expiry() noexcept {
 }
 
 void Http2Session::drain(Time now) {
-  host_.now.time = now;
-  std::vector<Http2Exchange*> open;
-  streams_.for_each([&](std::int32_t, Http2Exchange* exchange) {
-    if (exchange != nullptr && !exchange->silent_) open.push_back(exchange);
-  });
-  for (Http2Exchange* const exchange : open) {
-    exchange->deliver([&](Receiver& receiver) { receiver.draining(*exchange); });
-  }
   begin_shutdown(now);
 }
 

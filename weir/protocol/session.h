@@ -106,8 +106,8 @@ class Output {
 
   // Append here, then call touch(). Bytes leave it when the kernel or the cipher takes them: see unsent().
   std::string& bytes;
-  // Set by a session that has more to write than it should buffer: the connection calls Session::fill() while little is
-  // unsent.
+  // Set by a session that has more to write than it should buffer: the connection clears it and calls Session::fill()
+  // while little is unsent.
   bool wants_fill = false;
   // Set by a session that writes nothing more but still reads: the connection half-closes after the output is written.
   bool half_close = false;

@@ -20,6 +20,7 @@
 
 #include "weir/base/bounds.h"
 #include "weir/protocol/session.h"
+#include "weir/protocol/testing/kept_output.h"
 
 namespace weir {
 
@@ -81,16 +82,6 @@ struct Conversation {
   friend void PrintTo(const Conversation& conversation, std::ostream* stream) { *stream << conversation.name; }
 };
 
-// Collects what a session writes.
-class TextOutput final : public Output {
- public:
-  TextOutput() : Output(text_) {}
-
- private:
-  void wake() override {}
-  std::string text_;
-};
-
 // The peer and the connection of one session: feeds it bytes and collects what it writes.
 class Peer {
  public:
@@ -110,7 +101,8 @@ class Peer {
       const std::size_t i = pick(owed_.size());
       const auto [token, answer] = std::move(owed_[i]);
       owed_.erase(owed_.begin() + static_cast<std::ptrdiff_t>(i));
-      session_->reply(token, answer);
+      reply(token, answer);
+      settle();
       if (watch_) watch_(out());
       if (owed_.empty()) pump();
     }
@@ -122,12 +114,15 @@ class Peer {
     answer_owed([](std::size_t) { return std::size_t{0}; });
   }
 
-  void drain() { session_->drain({}); }
+  void drain() {
+    session_->drain(Time{});
+    settle();
+  }
 
   // Called with everything written so far, after each reply.
   void watch(std::function<void(const std::string&)> watch) { watch_ = std::move(watch); }
 
-  const std::string& out() const { return output_.bytes; }
+  const std::string& out() const { return output_.text(); }
   std::size_t owed() const { return owed_.size(); }
   std::uint64_t asked() const { return asked_; }
   std::size_t most_at_once() const { return most_at_once_; }  // queries of one receive()
@@ -137,49 +132,67 @@ class Peer {
  private:
   // As a connection does: call again until a call makes no progress.
   void pump() {
-    while (!lost_ && !session_->finished() && turn()) {
+    while (!lost_ && !session_->finished() && session_->reading() && turn()) {
     }
+    settle();
   }
 
   bool turn() {
     // A block of exactly this size, so that the sanitizer sees a read past its end and a view kept for too long.
     const std::unique_ptr<char[]> block(new char[pending_.size()]);
     if (!pending_.empty()) std::memcpy(block.get(), pending_.data(), pending_.size());
+    const std::size_t written = out().size();
     Queries queries;
-    const Result<std::size_t> taken = session_->receive({block.get(), pending_.size()}, queries, {});
-    collect(queries);
+    const Result<std::size_t> taken = session_->receive({block.get(), pending_.size()}, queries, Now{});
+    EXPECT_TRUE(out().size() == written || output_.take_touched()) << "output without touch() is not sent";
+    ask(queries);
     if (!taken) {
       EXPECT_TRUE(owed_.empty()) << "the last words may not overtake answers that are owed";
       lost_ = true;
       return false;
     }
+    settle();
     EXPECT_LE(*taken, pending_.size());
     pending_.erase(0, *taken);
-    const bool resumed = session_->has_more();
-    while (session_->has_more()) {
-      Queries more;
-      session_->resume(more, {});
-      collect(more);
-      if (more.all().empty()) break;
-    }
-    return (*taken > 0 || resumed) && !pending_.empty();
+    return *taken > 0 && !pending_.empty();
   }
 
-  void collect(const Queries& queries) {
+  void ask(const Queries& queries) {
     most_at_once_ = std::max(most_at_once_, queries.all().size());
     for (const Asked& asked : queries.all()) {
       ++asked_;
       if (answers_ == Answers::at_once) {
-        session_->reply(asked.token, answer_(asked));
+        reply(asked.token, answer_(asked));
       } else {
         owed_.emplace_back(asked.token, answer_(asked));
       }
     }
   }
 
+  void reply(std::uint64_t token, const Result<Answer>& answer) {
+    const std::size_t written = out().size();
+    session_->reply(token, answer);
+    EXPECT_TRUE(out().size() == written || output_.take_touched()) << "output without touch() is not sent";
+  }
+
+  // The end of a turn: questions that found no room, and output that is written on demand.
+  void settle() {
+    while (session_->has_more()) {
+      Queries queries;
+      session_->resume(queries, Now{});
+      if (queries.all().empty()) break;
+      ask(queries);
+    }
+    while (std::exchange(output_.wants_fill, false)) {
+      const std::size_t written = out().size();
+      session_->fill(0);
+      if (out().size() == written) break;
+    }
+  }
+
   std::function<Result<Answer>(const Asked&)> answer_;
   Answers answers_;
-  TextOutput output_;
+  KeptOutput output_;
   std::unique_ptr<Session> session_;
   std::string pending_;
   std::vector<std::pair<std::uint64_t, Result<Answer>>> owed_;

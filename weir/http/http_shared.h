@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "weir/base/log.h"
 #include "weir/base/time.h"
@@ -15,6 +16,7 @@
 #include "weir/http/handler.h"
 #include "weir/protocol/session.h"
 #include "weir/wire/http.h"
+#include "weir/wire/http2.h"
 
 namespace weir::http {
 
@@ -41,6 +43,9 @@ class HttpShared {
   // Scratch: nothing in it survives a call.
   RequestHead head;
   std::string text;
+  std::vector<Http2Event> http2_events;
+
+  Http2Shared http2;
 
  private:
   std::function<Now()> clock_;

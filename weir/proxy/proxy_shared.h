@@ -38,8 +38,8 @@ struct Gateway {
 class ProxyLoop {
  public:
   // All must outlive it. Call configure() before the first request.
-  ProxyLoop(Gateway& gateway, http::ClientPool& pool, ProxyMetrics& metrics, std::uint64_t seed)
-      : gateway(gateway), pool(pool), metrics(metrics), random_(seed) {}
+  ProxyLoop(Gateway& process, http::ClientPool& clients, ProxyMetrics& counters, std::uint64_t seed)
+      : gateway(process), pool(clients), metrics(counters), random_(seed) {}
 
   void configure(const config::Loaded& loaded) {
     destinations = std::make_shared<const Destinations>(loaded, gateway.upstreams, gateway.tls, metrics, gateway.log);

@@ -394,7 +394,7 @@ void Relay::drained(std::size_t bytes) {
   }
   const std::size_t early = std::min(returned_early_, bytes);
   returned_early_ -= early;
-  if (bytes > early && !(body_complete_ && !tunnel_)) exchange_.consumed(bytes - early);
+  if (bytes > early) exchange_.consumed(bytes - early);
 }
 
 // Says what became of the backend that was chosen.

@@ -40,6 +40,7 @@ HttpProblem split_target(RequestHead& out) noexcept {
 
 HttpProblem check_request(std::span<const HttpHeader> fields, bool has_body, RequestHead& out) {
   clear_request(out);
+  out.version = "HTTP/2.0";
   out.method = out.target = {};
   out.headers.clear();
   RequestFields checked{out};

@@ -77,7 +77,7 @@ struct Answer {
   std::string_view hash_key;  // of handles of API keys
   std::string_view backend_url;  // where the proxy sends this request; empty: where its route says
   Now now;                       // the reading the decisions used
-  HeaderFamilies headers{};   // as the policy says that decided
+  HeaderFamilies headers{};      // as the policy says that decided
 };
 
 }  // namespace weir

@@ -33,9 +33,9 @@ inline constexpr std::size_t kUpstreamErrors = 7;
 std::string_view print(UpstreamError error) noexcept;
 
 struct ProxyRouteCounters {
-  std::string route;                    // empty: requests without a route
-  std::array<Counter, 5> by_class;      // 1xx to 5xx
-  Histogram upstream_seconds;           // from the call to the response head
+  std::string route;                // empty: requests without a route
+  std::array<Counter, 5> by_class;  // 1xx to 5xx
+  Histogram upstream_seconds;       // from the call to the response head
   std::array<Counter, kUpstreamErrors> errors;
 
   void responded(int status) noexcept {
@@ -50,9 +50,9 @@ class ProxyMetrics {
   ProxyRouteCounters& route(std::string_view name);
 
   Counter retries;
-  Counter bytes_in;   // request bodies and tunnels, from clients
-  Counter bytes_out;  // response bodies and tunnels, to clients
-  Counter active;     // requests in progress
+  Counter bytes_in;         // request bodies and tunnels, from clients
+  Counter bytes_out;        // response bodies and tunnels, to clients
+  Counter active;           // requests in progress
   Counter refused_headers;  // connections closed because they did not begin with a PROXY header from a trusted peer
 
   // For whoever scrapes.

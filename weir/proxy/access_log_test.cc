@@ -42,8 +42,7 @@ std::string read(const std::string& path) {
 }
 
 TEST(AccessLog, CommonLogFormatHasThePathWithoutItsQuery) {
-  EXPECT_EQ(print_common(sample({})),
-            "192.0.2.7 - - [14/Nov/2023:22:13:20 +0000] \"GET /a\\\"b HTTP/1.1\" 200 4\n");
+  EXPECT_EQ(print_common(sample({})), "192.0.2.7 - - [14/Nov/2023:22:13:20 +0000] \"GET /a\\\"b HTTP/1.1\" 200 4\n");
 }
 
 TEST(AccessLog, JsonHasEveryField) {

@@ -25,7 +25,7 @@
 namespace weir::proxy {
 
 struct Backend {
-  std::string name;       // the URL as written
+  std::string name;  // the URL as written
   http::Origin origin;
   std::string authority;  // for Host
   std::string path;       // goes before the request's; empty or "/v2"
@@ -41,8 +41,8 @@ struct Destination {
   std::uint64_t body_max = 0;  // 0: no bound
   bool backend_host = false;
   bool preflight_passes = false;
-  std::string error_lines;                // of responses that Weir makes itself
-  std::vector<std::string> form_fields;   // "form:email": the body is read for these
+  std::string error_lines;               // of responses that Weir makes itself
+  std::vector<std::string> form_fields;  // "form:email": the body is read for these
   ProxyRouteCounters* counters = nullptr;
 };
 

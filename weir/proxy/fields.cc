@@ -11,9 +11,8 @@ namespace {
 
 // Compares with a name in lower case; '_' counts as '-'.
 bool is_spelling_of(std::string_view name, std::string_view lower) noexcept {
-  return name.size() == lower.size() && std::equal(name.begin(), name.end(), lower.begin(), [](char a, char b) {
-           return (a == '_' ? '-' : to_lower(a)) == b;
-         });
+  return name.size() == lower.size() && std::equal(name.begin(), name.end(), lower.begin(),
+                                                   [](char a, char b) { return (a == '_' ? '-' : to_lower(a)) == b; });
 }
 
 bool tells_of_clients(std::string_view name) noexcept {
@@ -24,9 +23,8 @@ bool tells_of_clients(std::string_view name) noexcept {
 
 bool is_hop_by_hop(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 10> kNames = {
-      "connection",       "keep-alive", "proxy-connection", "transfer-encoding",   "te",
-      "upgrade",          "proxy-authenticate",             "proxy-authorization", "http2-settings",
-      "content-length"};
+      "connection", "keep-alive",         "proxy-connection",    "transfer-encoding", "te",
+      "upgrade",    "proxy-authenticate", "proxy-authorization", "http2-settings",    "content-length"};
   return std::ranges::any_of(kNames, [&](std::string_view one) { return same_word(one, name); });
 }
 
@@ -38,8 +36,9 @@ bool is_named(std::span<const HttpHeader> headers, std::string_view name) noexce
 }
 
 bool has_connection(std::span<const HttpHeader> headers) noexcept {
-  return std::ranges::any_of(
-      headers, [](const HttpHeader& header) { return header.name.size() == 10 && same_word(header.name, "connection"); });
+  return std::ranges::any_of(headers, [](const HttpHeader& header) {
+    return header.name.size() == 10 && same_word(header.name, "connection");
+  });
 }
 
 bool is_rate_header(std::string_view name) noexcept {
@@ -104,9 +103,8 @@ void write_response_fields(const ResponseHead& head, bool has_rate_headers, std:
 std::string_view usable_request_id(const RequestHead& head) noexcept {
   const HttpHeader* const field = head.headers.find("x-request-id");
   if (field == nullptr || field->value.empty() || field->value.size() > bounds::request_id_bytes_max) return {};
-  const bool plain = std::ranges::all_of(field->value, [](char c) {
-    return is_letter(c) || is_digit(c) || c == '.' || c == '_' || c == ':' || c == '-';
-  });
+  const bool plain = std::ranges::all_of(
+      field->value, [](char c) { return is_letter(c) || is_digit(c) || c == '.' || c == '_' || c == ':' || c == '-'; });
   return plain ? field->value : std::string_view{};
 }
 

@@ -15,8 +15,8 @@ namespace weir::proxy {
 using FieldList = InlineList<HttpHeader, bounds::http_headers_max>;
 
 // Appends the fields of a request that remain: without hop-by-hop fields (RFC 9110 §7.6.1), those that Connection
-// names, and Host, Expect and framing fields, which the call writes itself. From a peer that is not trusted also without
-// X-Forwarded-*, X-Real-IP and Forwarded, however they spell '-'. Keys of limits are read from the result.
+// names, and Host, Expect and framing fields, which the call writes itself. From a peer that is not trusted also
+// without X-Forwarded-*, X-Real-IP and Forwarded, however they spell '-'. Keys of limits are read from the result.
 void keep_request_fields(const RequestHead& head, bool trusted, FieldList& out);
 
 // What the proxy says about the client.

@@ -50,7 +50,8 @@ TEST(RequestFields, AnUntrustedPeerSaysNothingAboutItsClient) {
   EXPECT_EQ(forwarded("X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil\r\n"
                       "X-Forwarded-Anything: 1\r\nX-Real-IP: 1.2.3.4\r\nForwarded: for=1.2.3.4\r\n"),
             kOwn);
-  EXPECT_EQ(forwarded("X_Forwarded_For: 1.2.3.4\r\nx-forwarded_proto: https\r\nX_REAL_IP: 1\r\nX_Real-IP: 2\r\n"), kOwn);
+  EXPECT_EQ(forwarded("X_Forwarded_For: 1.2.3.4\r\nx-forwarded_proto: https\r\nX_REAL_IP: 1\r\nX_Real-IP: 2\r\n"),
+            kOwn);
   EXPECT_EQ(forwarded("X-Forwarded: 1\r\nX_Custom: 2\r\n"), "X-Forwarded: 1\r\nX_Custom: 2\r\n" + kOwn);
 }
 

@@ -86,8 +86,8 @@ void Relay::begin(const RequestHead& head, http::BodyPart first) {
   remember(head);
   if (refuse_head(head)) return;
   const Result<const Route*> route = find_route(head);
-  if (!route) return respond_error({400, route.error().word.empty() ? "bad_request" : route.error().word,
-                                    route.error().detail});
+  if (!route)
+    return respond_error({400, route.error().word.empty() ? "bad_request" : route.error().word, route.error().detail});
   destination_ = destinations_->find(*route);
   const std::uint64_t body_max =
       destination_ != nullptr ? destination_->body_max : static_cast<std::uint64_t>(destinations_->limits().body_max);
@@ -98,14 +98,15 @@ void Relay::begin(const RequestHead& head, http::BodyPart first) {
   if (loop_.gateway.active.fetch_add(1, std::memory_order_relaxed) >= destinations_->limits().max_concurrent_requests) {
     return respond_error({503, "overloaded", "Too many requests are in progress. Please try again later.", true});
   }
-  if (destination_ == nullptr) return respond_error({404, "no_route", "No route or backend is configured for this request."});
+  if (destination_ == nullptr)
+    return respond_error({404, "no_route", "No route or backend is configured for this request."});
   passes_ = destination_->preflight_passes && is_preflight(head);
   hold(first);
   if (exceeds_body_max()) return;
   if (destination_->form_fields.empty() || passes_) return ask();
   if (head.content_length.value_or(0) > bounds::proxy_form_bytes_max && form_body_) {
-    return respond_error({413, "too_large", "The form is larger than " +
-                                                std::to_string(bounds::proxy_form_bytes_max) + " bytes."});
+    return respond_error(
+        {413, "too_large", "The form is larger than " + std::to_string(bounds::proxy_form_bytes_max) + " bytes."});
   }
   if (!form_body_ || body_complete_) {
     add_form_fields();
@@ -207,8 +208,8 @@ bool Relay::exceeds_body_max() {
   if (stage_ == Stage::responding) {
     exchange_.abort();
   } else {
-    respond_error({413, "too_large",
-                   "The request body is larger than " + std::to_string(destination_->body_max) + " bytes."});
+    respond_error(
+        {413, "too_large", "The request body is larger than " + std::to_string(destination_->body_max) + " bytes."});
   }
   return true;
 }
@@ -217,8 +218,8 @@ void Relay::read_form(http::BodyPart part) {
   hold(part);
   if (exceeds_body_max()) return;
   if (kept_.size() > bounds::proxy_form_bytes_max) {
-    return respond_error({413, "too_large", "The form is larger than " +
-                                                std::to_string(bounds::proxy_form_bytes_max) + " bytes."});
+    return respond_error(
+        {413, "too_large", "The form is larger than " + std::to_string(bounds::proxy_form_bytes_max) + " bytes."});
   }
   if (body_complete_) {
     add_form_fields();

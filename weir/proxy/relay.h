@@ -3,7 +3,8 @@
 //   begin()     checks in the order of docs/proxy.md: method and size, requests in progress, route
 //   ask         the limits; for a `form:` key the body is read first
 //   call        a backend; another one if nothing was sent to the first
-//   relay       bytes both ways: what leaves one side returns credit to the other, so neither side is ever ahead by more
+//   relay       bytes both ways: what leaves one side returns credit to the other, so neither side is ever ahead by
+//   more
 //               than one window
 //
 // Attached to its exchange, which owns it. The call is canceled when the exchange ends.
@@ -91,17 +92,17 @@ class Relay final : public http::Receiver, private http::Call::Owner {
 
   Stage stage_ = Stage::asking;
   ReplyForm form_;
-  bool counted_ = false;         // in Gateway::active
-  bool checked_ = false;         // some limit was asked
-  bool passes_ = false;          // a preflight that takes no token
+  bool counted_ = false;  // in Gateway::active
+  bool checked_ = false;  // some limit was asked
+  bool passes_ = false;   // a preflight that takes no token
   bool degraded_ = false;
-  bool choosing_ = false;        // choice_ is to be reported
+  bool choosing_ = false;  // choice_ is to be reported
   bool expects_continue_ = false;
-  bool body_complete_ = false;   // of the request
-  bool anything_sent_ = false;   // to the backend: the body is not kept any more
-  bool form_body_ = false;       // the body is a form that can be read
+  bool body_complete_ = false;  // of the request
+  bool anything_sent_ = false;  // to the backend: the body is not kept any more
+  bool form_body_ = false;      // the body is a form that can be read
   bool tunnel_ = false;
-  bool client_done_ = false;     // of a tunnel: its direction has ended
+  bool client_done_ = false;  // of a tunnel: its direction has ended
   bool backend_done_ = false;
 
   // The request, as the backend gets it.

@@ -87,8 +87,8 @@ Reply reply_to(const Error& error, int failure_code) {
       return {400, word.empty() ? "bad_request" : word, error.detail};
     case Fault::timeout:
     case Fault::unavailable:
-      return {error.code != 0 ? error.code : failure_code, "store_unavailable", "The rate limiter's store is unavailable.",
-              true};
+      return {error.code != 0 ? error.code : failure_code, "store_unavailable",
+              "The rate limiter's store is unavailable.", true};
     case Fault::overloaded:
       return {503, "overloaded", "The server is too busy. Please try again later.", true};
     case Fault::internal:

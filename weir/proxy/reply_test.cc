@@ -19,7 +19,10 @@ struct Fixture {
   NoHandler handler;
   http::FakeExchange exchange{handler, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"};
 
-  std::string said() { return std::to_string(exchange->status) + " " + exchange->content_type + "\n" + exchange->fields + exchange->content; }
+  std::string said() {
+    return std::to_string(exchange->status) + " " + exchange->content_type + "\n" + exchange->fields +
+           exchange->content;
+  }
 };
 
 std::string replied(const Reply& reply, ReplyForm form) {
@@ -83,9 +86,10 @@ std::string denied(const Answer& answer, ReplyForm form) {
 }
 
 TEST(Denial, HasWholeSecondsRoundedUp) {
-  EXPECT_EQ(denied(denial(1ms), {}),
-            "429 application/json\nA: b\r\n{\"error\":\"rate limit exceeded\",\"message\":\"Too many requests. Please try "
-            "again later.\",\"identifier\":\"ip:192.168.1.1\",\"limit\":\"per-ip\",\"retry_after\":1}");
+  EXPECT_EQ(
+      denied(denial(1ms), {}),
+      "429 application/json\nA: b\r\n{\"error\":\"rate limit exceeded\",\"message\":\"Too many requests. Please try "
+      "again later.\",\"identifier\":\"ip:192.168.1.1\",\"limit\":\"per-ip\",\"retry_after\":1}");
   EXPECT_NE(denied(denial(1001ms), {}).find("\"retry_after\":2}"), std::string::npos);
   EXPECT_EQ(denied(denial(kNever), {}).find("retry_after"), std::string::npos);
 }

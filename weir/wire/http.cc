@@ -23,6 +23,7 @@ HttpProblem split_target(RequestHead& out) noexcept {
     out.path = rest;
     return {};
   }
+  if (out.method == "CONNECT") return {405, "CONNECT is not supported"};
   if (rest.front() != '/') {
     const std::size_t scheme = rest.find("://");
     if (scheme == rest.npos) return kBad;

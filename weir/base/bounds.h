@@ -37,6 +37,8 @@ inline constexpr std::size_t owed_max = 4096;
 // Name lookups that may wait, and addresses of one name that are tried.
 inline constexpr std::size_t lookups_max = 1024;
 inline constexpr std::size_t resolved_addresses_max = 16;
+// Names whose addresses are remembered for a few seconds (net/name_cache.h).
+inline constexpr std::size_t names_cached_max = 1024;
 
 // Bytes queued on a connection to a Redis that does not read.
 inline constexpr std::size_t redis_unsent_bytes_max = 8u << 20;

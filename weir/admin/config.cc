@@ -6,9 +6,9 @@
 #include "weir/admin/background_reply.h"
 #include "weir/admin/calls.h"
 #include "weir/base/text.h"
-#include "weir/wire/http.h"
 #include "weir/config/describe.h"
 #include "weir/config/diff.h"
+#include "weir/wire/http.h"
 
 namespace weir::admin {
 namespace {

@@ -113,6 +113,7 @@ class Transport final : public Retired, private Loop::Handler, private Settler {
   bool is_open() const noexcept { return state_ == State::open; }
   // Frees the memory that is kept for the next bytes. For a connection that is idle.
   void trim() noexcept;
+  bool is_secure() const noexcept { return secure_ != nullptr; }
   // Negotiated by ALPN; empty: none.
   std::string_view application_protocol() const noexcept;
 

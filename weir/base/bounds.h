@@ -37,6 +37,8 @@ inline constexpr std::size_t owed_max = 4096;
 // Name lookups that may wait, and addresses of one name that are tried.
 inline constexpr std::size_t lookups_max = 1024;
 inline constexpr std::size_t resolved_addresses_max = 16;
+// Names whose addresses are remembered for a few seconds (net/name_cache.h).
+inline constexpr std::size_t names_cached_max = 1024;
 
 // Bytes queued on a connection to a Redis that does not read.
 inline constexpr std::size_t redis_unsent_bytes_max = 8u << 20;
@@ -53,6 +55,17 @@ inline constexpr std::size_t listener_tokens_max = 2;
 // admin connections.
 inline constexpr std::size_t connections_max = 65'536;
 inline constexpr Duration http_idle_time_max = std::chrono::seconds{120};
+
+// A PROXY header (net/proxy_header.h) with its TLVs, and how long its sender may take over it.
+inline constexpr std::size_t proxy_header_bytes_max = 16 + 4096;
+inline constexpr Duration proxy_header_time_max = std::chrono::seconds{10};
+
+// The edge proxy (proxy/): the body that is read for a `form:` key, backends of one route, error headers, and one
+// client's X-Request-Id.
+inline constexpr std::size_t proxy_form_bytes_max = 64u << 10;
+inline constexpr std::size_t proxy_backends_max = 64;
+inline constexpr std::size_t proxy_error_headers_max = 16;
+inline constexpr std::size_t request_id_bytes_max = 128;
 
 // A key of a caller's own bucket.
 inline constexpr std::size_t own_key_bytes_max = 64u << 10;
@@ -236,6 +249,17 @@ inline constexpr std::size_t http_exchanges_max = 1u << 20;
 inline constexpr std::size_t http_spare_exchanges_max = 1024;
 inline constexpr std::size_t http_window_bytes = 64u << 10;
 inline constexpr std::size_t http_response_bytes_max = 16u << 20;
+
+// HTTP calls (http/client_pool.h): closed ones kept for reuse, interim responses before a response, writes of one
+// HTTP/1 request whose credit is returned separately, and how long a client waits until it sends a PING to a silent
+// HTTP/2 server, and then for the answer.
+inline constexpr std::size_t http_spare_calls_max = 1024;
+inline constexpr int http_interim_responses_max = 32;
+inline constexpr std::size_t http_unsent_parts_max = 64;
+inline constexpr Duration http2_silence_max = std::chrono::seconds{30};
+inline constexpr Duration http2_ping_time_max = std::chrono::seconds{10};
+// Streams of one connection to a server whose settings are not known yet.
+inline constexpr std::size_t http2_streams_before_settings = 100;
 
 // HTTP/2 (wire/http2.h): bytes of one call of receive(), streams of one connection, windows of a stream and of the
 // connection, and what all fields that one call decodes may take.

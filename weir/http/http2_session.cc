@@ -8,9 +8,20 @@
 #include "weir/base/assert.h"
 #include "weir/base/bounds.h"
 #include "weir/http/error_reply.h"
+#include "weir/protocol/bad_request.h"
 
 namespace weir::http {
 namespace {
+
+// As for HTTP/1, whose bounds the wire layer does not know: a list of fields counts as RFC 9113 §6.5.2 says.
+HttpProblem check_size(std::span<const HttpHeader> fields, const HttpLimits& limits) noexcept {
+  std::size_t bytes = 0;
+  for (const HttpHeader& field : fields) {
+    bytes += field.name.size() + field.value.size() + 32;
+    if (field.name == ":path" && field.value.size() > limits.line_bytes_max) return limits.line_too_long();
+  }
+  return bytes > limits.head_bytes_max ? limits.head_too_long() : HttpProblem{};
+}
 
 constexpr HttpProblem kNoTunnels{405, "CONNECT is not supported"};
 constexpr HttpProblem kHeadTooLarge{431, "the head is longer than 64 KiB, or there are more than 100 headers"};
@@ -137,6 +148,7 @@ void Http2Session::begin(Http2Exchange& exchange, std::span<const HttpHeader> fi
   const bool whole = exchange.first_end_ && exchange.first_parts_ <= 1;
   const bool has_body = !exchange.first_end_ || exchange.first_parts_ > 0;
   RequestHead& head = host_.shared.head;
+  if (const HttpProblem problem = check_size(fields, host_.shared.limits)) return answer(exchange, problem);
   if (const HttpProblem problem = check_request(fields, has_body, head)) return answer(exchange, problem);
   head.scheme = host_.secure ? "https" : "http";
   exchange.to_head_ = head.method == "HEAD";
@@ -151,7 +163,7 @@ void Http2Session::begin(Http2Exchange& exchange, std::span<const HttpHeader> fi
 }
 
 void Http2Session::deliver_body(Http2Exchange& exchange, BodyPart part) {
-  if (exchange.over_ || exchange.discards_) {
+  if (exchange.sealed_ || exchange.discards_) {
     drop_body(exchange, part.bytes.size());
     exchange.request_done_ = exchange.request_done_ || part.last;
     return;
@@ -173,7 +185,7 @@ void Http2Session::expect_body(Http2Exchange& exchange) {
   exchange.blocked_ = false;
   exchange.window_left_ = bounds::http_window_bytes;
   exchange.body_progress_ = now();
-  watch(exchange.body_progress_ + bounds::http_body_time_max);
+  watch(exchange.body_progress_ + host_.shared.limits.body_time_max);
 }
 
 void Http2Session::drop_body(Http2Exchange& exchange, std::size_t bytes) {
@@ -194,8 +206,9 @@ void Http2Session::refuse(std::int32_t stream, const HttpProblem& problem) {
 
 // From here on the exchange is the session's own.
 void Http2Session::answer(Http2Exchange& exchange, const HttpProblem& problem) {
+  log_bad_request(host_.shared.log, host_.peer, problem.sentence);
   exchange.silent_ = exchange.discards_ = true;
-  exchange.over_ = false;
+  exchange.sealed_ = false;
   respond_problem(exchange, problem);
 }
 
@@ -206,7 +219,7 @@ void Http2Session::resume(Queries& queries, Now now) {
 
 void Http2Session::reply(std::uint64_t token, const Result<Answer>& answer) {
   --host_.owed;
-  auto* const exchange = static_cast<Http2Exchange*>(host_.shared.exchanges->find(token));
+  auto* const exchange = static_cast<Http2Exchange*>(host_.shared.exchanges->find(token, host_));
   if (exchange == nullptr || exchange->silent_) return;
   exchange->deliver([&](Receiver& receiver) { receiver.answered(*exchange, ExchangeToken::question(token), answer); });
 }
@@ -303,7 +316,7 @@ void Http2Session::send_head(Http2Exchange& exchange, const Response& head, cons
   const std::string_view date = host_.shared.date(host_.shared.now(host_.now).wall);
   if (!date.empty()) own[count++] = {"date", date.substr(kDate.size(), date.size() - kDate.size() - 2)};
   const bool has_body = !exchange.bodiless_ && (!first.last || !first.bytes.empty() || !first.trailers.empty());
-  if (!has_body) exchange.over_ = true;
+  if (!has_body) exchange.sealed_ = true;
   http2_.respond(exchange.stream_, head.status, head.fields, has_body, std::span(own).first(count));
   http2_.waits_since(exchange.stream_, Time::max());
 }
@@ -320,14 +333,14 @@ void Http2Session::finish(Http2Exchange& exchange, Ending ending) {
   expiry_stale_ = expiry_stale_ || exchange.expiry() != Time::max();
   streams_.erase(exchange.stream_);
   if (streams_.empty()) idle_since_ = now();
-  exchange.over_ = true;
+  exchange.sealed_ = true;
   if (exchange.begun_ && !exchange.silent_) exchange.end(ending);
   host_.shared.exchanges->release(exchange);
 }
 
 // Ends the exchange for its receiver while the stream is still open.
 void Http2Session::take_over(Http2Exchange& exchange, Ending ending) {
-  exchange.over_ = true;
+  exchange.sealed_ = true;
   if (!std::exchange(exchange.silent_, true)) exchange.end(ending);
 }
 
@@ -396,6 +409,14 @@ void Http2Session::find_expiry() noexcept {
 }
 
 void Http2Session::drain(Time now) {
+  host_.now.time = now;
+  std::vector<Http2Exchange*> open;
+  streams_.for_each([&](std::int32_t, Http2Exchange* exchange) {
+    if (exchange != nullptr && !exchange->silent_) open.push_back(exchange);
+  });
+  for (Http2Exchange* const exchange : open) {
+    exchange->deliver([&](Receiver& receiver) { receiver.draining(*exchange); });
+  }
   begin_shutdown(now);
 }
 

@@ -128,6 +128,7 @@ void Connection::settle() {
   move_before(group_.by_activity);
   if (session_ != nullptr) settle_session();
   transport_.flush();
+  if (std::exchange(output_.half_close, false)) transport_.half_close();
   if (is_done()) {
     abandon();
     return transport_.finish();
@@ -139,8 +140,8 @@ void Connection::settle() {
 void Connection::settle_session() {
   const Now now = shared_.loop.reading();
   if (session_->has_more()) resume_session(now);
-  // Input that waits is decoded first, unless nothing that is owed could free the way.
-  if (draining_ && !drained_ && (!blocked_ || owed_ == 0)) {
+  // Input that waits is decoded first, unless it waits for a response without an end.
+  if (draining_ && !drained_ && (!blocked_ || (owed_ == 0 && !session_->reading()))) {
     drained_ = true;
     session_->drain(now.time);
   }
@@ -151,14 +152,16 @@ void Connection::settle_session() {
   if (output_.wants_fill) fill();
 }
 
+// Fills and writes by turns: the session also learns from fill() what has left.
 void Connection::fill() {
   for (int i = 0; i < kFillsMax; ++i) {
-    if (!output_.wants_fill || transport_.unsent() >= kFillBytes) return;
+    const std::size_t unsent = transport_.unsent();
+    if (!output_.wants_fill || unsent >= kFillBytes) return;
+    const std::uint64_t taken = transport_.taken();
     output_.wants_fill = false;
-    const std::size_t before = transport_.out().size();
-    session_->fill(transport_.unsent());
-    if (transport_.out().size() == before) return;
+    session_->fill(unsent);
     transport_.flush();
+    if (transport_.taken() == taken && transport_.unsent() == unsent) return;
   }
   if (output_.wants_fill) output_.touch();
 }

@@ -1,8 +1,9 @@
 // The two plots, on Chart.js. Colors come from the theme.
 import { clock, rate } from './format.js';
-import { kSeconds, limitOf } from './history.js';
+import { limitOf } from './history.js';
 
 const kLimitsShown = 6;
+const kSecondsMin = 60;
 const kPalette = ['#c2372e', '#a86a00', '#6f4fb3', '#0f6b8f', '#1f8a5b', '#8a5a44'];
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -43,7 +44,7 @@ function series(label, points, shade, more = {}) {
     backgroundColor: `${shade}55`,
     borderWidth: 1.5,
     pointRadius: 0,
-    fill: more.fill ?? true,
+    fill: more.fill ?? 'origin',
   };
 }
 
@@ -62,7 +63,7 @@ export class Plots {
     const pick = (field) => (limit ? limitOf(limit, field) : (numbers) => numbers.totals[field]);
     this.show(this.traffic, history, [
       series('Denied', history.rates(pick('denied')), color('--denied')),
-      series('Allowed', history.rates(pick('allowed')), color('--allowed')),
+      series('Allowed', history.rates(pick('allowed')), color('--allowed'), { fill: '-1' }),
       // A request that a shadow limit would deny was allowed: it is drawn over the others, not on top of them.
       series('Would be denied (shadow)', history.rates(pick('shadow_denied')), color('--shadow'), { stack: 'shadow', fill: false }),
     ]);
@@ -71,16 +72,16 @@ export class Plots {
     this.show(
       this.denials,
       history,
-      busiest.map((row, i) => series(row.limit, history.rates(limitOf(row.limit, 'denied')), kPalette[i])),
+      busiest.map((row, i) => series(row.limit, history.rates(limitOf(row.limit, 'denied')), kPalette[i], { fill: i === 0 ? 'origin' : '-1' })),
     );
   }
 
   show(chart, history, datasets) {
     const hidden = new Set(chart.data.datasets.filter((_, i) => !chart.isDatasetVisible(i)).map((one) => one.label));
     for (const one of datasets) one.hidden = hidden.has(one.label);
-    const end = Date.parse(history.latest()?.time ?? new Date().toISOString());
+    const { end, seconds } = history.span();
     chart.options.scales.x.max = end;
-    chart.options.scales.x.min = end - kSeconds * 1000;
+    chart.options.scales.x.min = end - Math.max(kSecondsMin, seconds) * 1000;
     chart.data.datasets = datasets;
     chart.update('none');
   }

@@ -18,6 +18,12 @@ export class History {
     return this.samples.at(-1);
   }
 
+  // The time of the newest sample, and how many seconds the samples cover.
+  span() {
+    const end = Date.parse(this.latest()?.time ?? new Date().toISOString());
+    return { end, seconds: this.samples.length > 0 ? (end - Date.parse(this.samples[0].time)) / 1000 : 0 };
+  }
+
   // Rates between neighbors: [{time, value}], where `pick` reads a counter from a sample.
   rates(pick) {
     const points = [];

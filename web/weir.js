@@ -277,7 +277,8 @@ async function readPolicy(version) {
   try {
     const answer = await call('GET', '/ratelimit/config');
     policyVersion = version;
-    policy = answer.settings;
+    // What somebody chose comes before the defaults.
+    policy = [...answer.settings].sort((a, b) => (a.source === 'default') - (b.source === 'default'));
     drawPolicy();
   } catch {
     // The stream reports what is wrong; the policy is read again with the next sample.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "weir/base/bounds.h"
@@ -27,7 +28,8 @@ class ClientPool {
   struct Counts {
     std::size_t connections = 0;
     std::size_t idle = 0;
-    std::size_t calls = 0;  // open or waiting
+    std::size_t calls = 0;      // open or waiting
+    std::uint64_t retries = 0;  // since the pool was created
   };
 
   // Loop and resolver must outlive the pool.

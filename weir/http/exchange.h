@@ -10,11 +10,9 @@
 // Rules (docs/architecture.md has the reasons):
 // - No function of an exchange calls a receiver before it returns. Events that it causes come later in the turn.
 // - The reference stays valid until the callback you are in returns. After the last write() or abort(), further calls
-// do
-//   nothing.
+//   do nothing.
 // - Bytes of heads, bodies and trailers stay valid until the session's receive() returns and its queries were asked;
-// the
-//   RequestHead object only until begin() returns. What you pass in is copied or written before the call returns.
+//   the RequestHead object only until begin() returns. What you pass in is copied or written before the call returns.
 // - respond() once, inform() before it, write() after it, nothing after a part with `last`. Violations are assertions.
 // - Everything belongs to one loop; only ExchangeRef::run() may be called from other threads.
 #pragma once
@@ -40,6 +38,7 @@ namespace weir::http {
 
 class Exchange;
 class ExchangeTable;
+struct ExchangeHost;
 
 // A piece of a body, in any of the four directions.
 struct BodyPart {
@@ -94,7 +93,7 @@ class ExchangeRef {
   friend class Exchange;
   std::shared_ptr<ExchangeTable> table_;
   std::uint32_t slot_ = 0;
-  std::uint32_t generation_ = 0;
+  std::uint64_t serial_ = 0;
 };
 
 class Exchange {
@@ -149,8 +148,60 @@ class Exchange {
 
  protected:
   static constexpr std::size_t kNotesBytes = 48;
+
   Exchange() = default;
-  ~Exchange() = default;
+  virtual ~Exchange() = default;
+
+  // --- For sessions ---
+
+  ExchangeHost& host() const noexcept { return *host_; }
+  std::uint32_t slot() const noexcept { return slot_; }
+  std::uint64_t serial() const noexcept { return serial_; }
+  bool attached() const noexcept { return attached_ != nullptr; }
+  Time expiry() const noexcept { return expiry_; }
+  std::uint32_t asked() const noexcept { return questions_; }
+
+  // Calls `event(receiver)` and then destroys a receiver that the event replaced. Never nested.
+  template <class Event>
+  void deliver(Event event) {
+    if (attached_ == nullptr) {
+      deliver_to(handler(), event);
+    } else {
+      deliver_to(*attached_, event);
+    }
+  }
+  // Tells the receiver that the exchange is over and destroys it if it was attached. The exchange's own handler hears
+  // only of other endings than `complete`. Release the exchange afterward.
+  void end(Ending ending);
+  // Runs expired() if it is due.
+  void expire(Time now);
+
+ private:
+  friend class ExchangeTable;
+  friend class ExchangeRef;
+  friend struct ExchangeHost;
+
+  Receiver& handler() const noexcept;
+  template <class Event>
+  void deliver_to(Receiver& receiver, Event& event) {
+    delivering_ = true;
+    event(receiver);
+    delivering_ = false;
+    replaced_.reset();
+  }
+  void open(ExchangeHost& host, std::uint32_t slot, std::uint64_t serial) noexcept;
+
+  ExchangeHost* host_ = nullptr;
+  std::unique_ptr<Receiver> attached_;
+  std::unique_ptr<Receiver> replaced_;  // in the callback that replaced it
+  Exchange* next_asking_ = nullptr;     // in ExchangeHost's list of those that wait to ask
+  Exchange* previous_asking_ = nullptr;
+  std::uint64_t serial_ = 0;
+  std::uint32_t slot_ = 0;
+  std::uint32_t questions_ = 0;
+  Time expiry_ = Time::max();
+  bool delivering_ = false;
+  bool asking_ = false;
   alignas(8) std::array<std::byte, kNotesBytes> notes_{};
 };
 

@@ -104,12 +104,14 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // Append here, then call touch().
+  // Append here, then call touch(). Bytes leave it when the kernel or the cipher takes them: see unsent().
   std::string& bytes;
-  // Set by a session that has more to write than it should buffer: the connection calls Session::fill() while little is
-  // unsent.
+  // Set by a session that has more to write than it should buffer: the connection clears it and calls Session::fill()
+  // while little is unsent.
   bool wants_fill = false;
 
+  // How many bytes were written here and not accepted by the kernel, more than bytes.size() if the peer is slow.
+  virtual std::size_t unsent() const noexcept { return bytes.size(); }
   // Makes the connection settle at the end of this turn. Cheap to call again.
   void touch() {
     if (touched_) return;

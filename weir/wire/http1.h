@@ -31,6 +31,18 @@ bool is_begun_request(std::string_view bytes) noexcept;
 // `to_head` says that the request was HEAD, so that there is no content whatever the fields say.
 HeadResult parse_response_head(std::string_view bytes, bool to_head, ResponseHead& out);
 
+// Splits "Name: value" and checks both parts.
+HttpProblem split_field(std::string_view line, HttpHeader& header) noexcept;
+
+// Returns whether a field frames its message or belongs to the connection it is on (RFC 9110 §7.6.1): Connection,
+// Keep-Alive, Proxy-Connection, Transfer-Encoding, Upgrade, Content-Length. Whoever writes a head decides those anew.
+bool is_framing_field(std::string_view name) noexcept;
+// Appends the fields, without framing fields.
+void write_fields(const HttpFields& fields, std::string& out);
+// One chunk (RFC 9112 §7.1); nothing if `content` is empty, because that would be the last one.
+void write_chunk(std::string_view content, std::string& out);
+void write_last_chunk(std::span<const HttpHeader> trailers, std::string& out);
+
 // A whole response. Its texts must not contain line breaks.
 struct HttpResponse {
   int status = 200;

@@ -112,13 +112,24 @@ HttpBody::BodyPiece HttpBody::read_trailer(std::string_view bytes) noexcept {
     state_ = BodyState::done;
     return {2, {}, {}};
   }
-  const std::size_t colon = line.text.find(':');
-  const std::size_t space = line.text.find_first_of(" \t");
-  if (colon == line.text.npos || colon == 0 || space < colon) return {0, {}, {400, "a trailer is not a header"}};
+  HttpHeader field;
+  if (const HttpProblem problem = split_field(line.text, field)) return {0, {}, problem};
   const auto size = static_cast<std::uint32_t>(line.text.size());
   if (size > spare_) return {0, {}, {400, "there are too many trailers"}};
   spare_ -= size;
+  trailer_lines_.append(line.text).append("\r\n");
   return {size + 2, {}, {}};
+}
+
+std::vector<HttpHeader> HttpBody::trailers() const {
+  std::vector<HttpHeader> fields;
+  for (std::string_view lines = trailer_lines_; !lines.empty();) {
+    const std::size_t end = lines.find("\r\n");
+    HttpHeader field;
+    if (!split_field(lines.substr(0, end), field)) fields.push_back(field);
+    lines.remove_prefix(end + 2);
+  }
+  return fields;
 }
 
 }  // namespace weir

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "weir/wire/http1.h"
 
@@ -27,6 +29,8 @@ class HttpBody {
   BodyPiece next(std::string_view bytes) noexcept;
 
   bool done() const noexcept { return state_ == BodyState::done; }
+  // The fields behind the last chunk, once done(). Views of this object, valid until it is assigned to.
+  std::vector<HttpHeader> trailers() const;
   // Returns whether the content is complete if the peer closes now.
   bool complete_at_close() const noexcept { return done() || state_ == BodyState::until_close; }
 
@@ -41,6 +45,7 @@ class HttpBody {
   std::uint32_t spare_ = 0;       // bytes left for extensions and trailers
   std::uint64_t left_ = 0;        // bytes left of the length or of the chunk
   std::uint64_t bytes_left_ = 0;  // bytes left until bytes_max
+  std::string trailer_lines_;     // with their CRLF
 };
 
 }  // namespace weir

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+
 #include "weir/base/text.h"
 #include "weir/base/text_writer.h"
 #include "weir/wire/http1.h"
@@ -52,6 +56,48 @@ std::string_view reason_of(int status) noexcept {
 
 void write_field(std::string_view name, std::string_view value, std::string& out) {
   out.append(name).append(": ").append(value).append("\r\n");
+}
+
+bool is_framing_field(std::string_view name) noexcept {
+  switch (name.size()) {
+    case 7:
+      return same_word(name, "upgrade");
+    case 10:
+      return same_word(name, "connection") || same_word(name, "keep-alive");
+    case 14:
+      return same_word(name, "content-length");
+    case 16:
+      return same_word(name, "proxy-connection");
+    case 17:
+      return same_word(name, "transfer-encoding");
+    default:
+      return false;
+  }
+}
+
+void write_fields(const HttpFields& fields, std::string& out) {
+  for (std::string_view lines = fields.lines; !lines.empty();) {
+    const std::size_t end = std::min(lines.find("\r\n"), lines.size());
+    const std::string_view line = lines.substr(0, end);
+    lines.remove_prefix(std::min(end + 2, lines.size()));
+    if (!is_framing_field(line.substr(0, line.find(':')))) out.append(line).append("\r\n");
+  }
+  for (const HttpHeader& field : fields.list) {
+    if (!is_framing_field(field.name)) write_field(field.name, field.value, out);
+  }
+}
+
+void write_chunk(std::string_view content, std::string& out) {
+  if (content.empty()) return;
+  std::array<char, 16> digits;
+  const auto [end, fault] = std::to_chars(digits.data(), digits.data() + digits.size(), content.size(), 16);
+  out.append(digits.data(), end).append("\r\n").append(content).append("\r\n");
+}
+
+void write_last_chunk(std::span<const HttpHeader> trailers, std::string& out) {
+  out += "0\r\n";
+  write_fields({{}, trailers}, out);
+  out += "\r\n";
 }
 
 void write_date_field(std::chrono::sys_seconds when, std::string& out) {

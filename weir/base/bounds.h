@@ -237,6 +237,17 @@ inline constexpr std::size_t http_spare_exchanges_max = 1024;
 inline constexpr std::size_t http_window_bytes = 64u << 10;
 inline constexpr std::size_t http_response_bytes_max = 16u << 20;
 
+// HTTP calls (http/client_pool.h): closed ones kept for reuse, interim responses before a response, writes of one
+// HTTP/1 request whose credit is returned separately, and how long a client waits until it sends a PING to a silent
+// HTTP/2 server, and then for the answer.
+inline constexpr std::size_t http_spare_calls_max = 1024;
+inline constexpr int http_interim_responses_max = 32;
+inline constexpr std::size_t http_unsent_parts_max = 64;
+inline constexpr Duration http2_silence_max = std::chrono::seconds{30};
+inline constexpr Duration http2_ping_time_max = std::chrono::seconds{10};
+// Streams of one connection to a server whose settings are not known yet.
+inline constexpr std::size_t http2_streams_before_settings = 100;
+
 // HTTP/2 (wire/http2.h): bytes of one call of receive(), streams of one connection, windows of a stream and of the
 // connection, and what all fields that one call decodes may take.
 inline constexpr std::size_t http2_receive_bytes_max = 16u << 10;

@@ -43,7 +43,9 @@ struct CallHead {
   std::string_view path = "/";
   HttpFields fields;
   std::optional<std::uint64_t> length;  // of the body, if known; a request that is complete at once needs none
-  std::string_view upgrade;  // the value of Upgrade; empty: none. Over HTTP/1 only: HTTP/2 fails with `invalid`
+  // The value of Upgrade; empty: none. Such a request has no body: what is written goes into the tunnel after the 101,
+  // so the first part is usually empty and not the last. HTTP/1 only; over HTTP/2 the call fails with `invalid`.
+  std::string_view upgrade;
   bool expect_continue = false;
 };
 

@@ -34,7 +34,7 @@ class ClientPool {
 
   // Loop and resolver must outlive the pool.
   ClientPool(Loop& loop, Resolver& resolver, Options options);
-  // Cancels all calls without calling their owners.
+  // Cancels all calls without calling their owners. Not inside a callback of one of its calls.
   ~ClientPool();
 
   // `owner` must outlive the call. The result is never empty; failures come through Call::Owner::failed().
@@ -42,7 +42,7 @@ class ClientPool {
   Counts counts() const noexcept;
 
  private:
-  struct Parts;
+  class Parts;
   std::unique_ptr<Parts> parts_;
 };
 

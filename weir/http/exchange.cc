@@ -15,6 +15,7 @@ void Receiver::answered(Exchange&, std::uint32_t, const Result<Answer>&) {}
 void Receiver::can_ask(Exchange&) {}
 void Receiver::expired(Exchange&) {}
 void Receiver::drained(Exchange&, std::size_t) {}
+void Receiver::draining(Exchange&) {}
 void Receiver::ended(Exchange&, Ending) {}
 
 void ExchangeRef::run(std::function<void(Exchange&)> work) const {
@@ -28,6 +29,7 @@ void Exchange::open(ExchangeHost& host, std::uint32_t slot, std::uint64_t serial
   slot_ = slot;
   serial_ = serial;
   questions_ = 0;
+  over_ = false;
   expiry_ = Time::max();
   notes_.fill(std::byte{0});
 }
@@ -37,6 +39,7 @@ Receiver& Exchange::handler() const noexcept {
 }
 
 Query* Exchange::ask() {
+  if (over_) return nullptr;
   if (host_->queries == nullptr || host_->queries->full()) {
     host_->wait_to_ask(*this);
     host_->output.touch();
@@ -60,6 +63,7 @@ void Exchange::attach(std::unique_ptr<Receiver> receiver) {
 }
 
 void Exchange::expire_at(Time when) {
+  if (over_) return;
   expiry_ = when;
   if (when >= host_->expiry) return;
   host_->expiry = when;
@@ -87,6 +91,7 @@ Now Exchange::now() const noexcept {
 }
 
 void Exchange::end(Ending ending) {
+  over_ = true;
   host_->stop_asking(*this);
   expiry_ = Time::max();
   if (attached_ == nullptr && ending == Ending::complete) return;
@@ -151,11 +156,11 @@ void ExchangeTable::release(Exchange& exchange) noexcept {
   entry.object.reset();
 }
 
-Exchange* ExchangeTable::find(std::uint64_t token) const noexcept {
+Exchange* ExchangeTable::find(std::uint64_t token, const ExchangeHost& host) const noexcept {
   const std::uint32_t slot = ExchangeToken::slot(token);
   if (slot >= slots_.size() || !slots_[slot].open) return nullptr;
   const bool same = (slots_[slot].serial & (ExchangeToken::kGenerations - 1)) == ExchangeToken::generation(token);
-  return same ? slots_[slot].object.get() : nullptr;
+  return same && slots_[slot].object->host_ == &host ? slots_[slot].object.get() : nullptr;
 }
 
 Exchange* ExchangeTable::find(std::uint32_t slot, std::uint64_t serial) const noexcept {

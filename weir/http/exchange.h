@@ -76,8 +76,10 @@ class Receiver {
   virtual void can_ask(Exchange& exchange);
   // The time of Exchange::expire_at() has come.
   virtual void expired(Exchange& exchange);
-  // So many bytes of the response body left the exchange. At most once per turn.
+  // So many bytes of the response body left the exchange, or there is room for the first time. At most once per turn.
   virtual void drained(Exchange& exchange, std::size_t bytes);
+  // The server shuts down and waits for the exchange to end. A response without an end should end now.
+  virtual void draining(Exchange& exchange);
   // Called once and last. `complete` is reported to attached receivers only.
   virtual void ended(Exchange& exchange, Ending ending);
 };
@@ -107,6 +109,8 @@ class Exchange {
   virtual void consumed(std::size_t bytes) = 0;
   // The rest of the request body is not wanted: it is read and dropped, or the connection closes after the response.
   virtual void discard() = 0;
+  // A request body of more than so many further bytes will be refused: the session may answer 413 as soon as it knows.
+  virtual void expect_at_most(std::uint64_t bytes) { (void)bytes; }
 
   // Returns a query to fill in, which is asked when the callback returns; null if there is no room now: can_ask()
   // follows in this turn. The first question of an exchange is number 0.
@@ -202,6 +206,7 @@ class Exchange {
   Time expiry_ = Time::max();
   bool delivering_ = false;
   bool asking_ = false;
+  bool over_ = false;  // ended() was called
   alignas(8) std::array<std::byte, kNotesBytes> notes_{};
 };
 

@@ -70,8 +70,9 @@ class ExchangeTable : public std::enable_shared_from_this<ExchangeTable> {
   // After Exchange::end(). The object is reused or destroyed.
   void release(Exchange& exchange) noexcept;
 
-  // The exchange that asked with this token, or null if it has ended.
-  Exchange* find(std::uint64_t token) const noexcept;
+  // The exchange of this connection that asked with this token, or null if it has ended. (Generations wrap around: a
+  // token that is a million requests old may name an exchange of another connection.)
+  Exchange* find(std::uint64_t token, const ExchangeHost& host) const noexcept;
   Exchange* find(std::uint32_t slot, std::uint64_t serial) const noexcept;
   std::size_t open_count() const noexcept { return open_; }
 

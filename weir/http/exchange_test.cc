@@ -75,7 +75,7 @@ TEST(Exchange, AsksWithTokensThatNameTheQuestion) {
   ASSERT_EQ(exchange.asked().size(), 2u);
   EXPECT_EQ(ExchangeToken::question(exchange.asked()[0].token), 0u);
   EXPECT_EQ(ExchangeToken::question(exchange.asked()[1].token), 1u);
-  EXPECT_EQ(exchange.shared().exchanges->find(exchange.asked()[1].token), &*exchange);
+  EXPECT_EQ(exchange.find(exchange.asked()[1].token), &*exchange);
   EXPECT_EQ(exchange->notes<Notes>().seen, 7u);
 }
 
@@ -186,13 +186,13 @@ TEST_F(TableTest, ReusesTheLastReleasedExchangeWithANewGeneration) {
     (void)first->ask();
   }
   const std::uint64_t token = queries.all()[0].token;
-  EXPECT_EQ(table.find(token), first);
+  EXPECT_EQ(table.find(token, host_), first);
   table.release(*second);
   table.release(*first);
-  EXPECT_EQ(table.find(token), nullptr);
+  EXPECT_EQ(table.find(token, host_), nullptr);
   EXPECT_EQ(table.take<Fake>(host_), first);
   EXPECT_EQ(first->notes<Notes>().seen, 0u);
-  EXPECT_EQ(table.find(token), nullptr) << "the generation is another";
+  EXPECT_EQ(table.find(token, host_), nullptr) << "the generation is another";
   EXPECT_EQ(table.open_count(), 1u);
   table.release(*first);
 }
@@ -212,8 +212,8 @@ TEST_F(TableTest, HasABoundAndKeepsABoundedNumberForReuse) {
 
 TEST_F(TableTest, FindsNothingForTokensItNeverGave) {
   ExchangeTable table({});
-  EXPECT_EQ(table.find(0), nullptr);
-  EXPECT_EQ(table.find(~std::uint64_t{0}), nullptr);
+  EXPECT_EQ(table.find(0, host_), nullptr);
+  EXPECT_EQ(table.find(~std::uint64_t{0}, host_), nullptr);
 }
 
 TEST_F(TableTest, DatesResponsesOnceAClockIsSet) {

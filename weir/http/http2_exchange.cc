@@ -9,7 +9,7 @@ namespace weir::http {
 void Http2Exchange::start(Http2Session& session, std::int32_t stream) noexcept {
   session_ = &session;
   stream_ = stream;
-  begun_ = silent_ = over_ = aborted_ = responded_ = bodiless_ = last_ = sleeps_ = discards_ = request_done_ = false;
+  begun_ = silent_ = sealed_ = aborted_ = responded_ = bodiless_ = last_ = sleeps_ = discards_ = request_done_ = false;
   blocked_ = expects_continue_ = to_head_ = first_end_ = false;
   unconsumed_ = drained_ = body_sent_ = first_parts_ = 0;
   body_.clear();
@@ -26,14 +26,14 @@ Time Http2Exchange::late_at() const noexcept {
 }
 
 void Http2Exchange::proceed() {
-  if (!expects_continue_ || responded_ || over_) return;
+  if (!expects_continue_ || responded_ || sealed_) return;
   expects_continue_ = false;
   session_->http2_.respond(stream_, 100, {}, false);
   session_->touch();
 }
 
 void Http2Exchange::consumed(std::size_t bytes) {
-  if (over_) return;  // the session returns the rest itself
+  if (sealed_) return;  // the session returns the rest itself
   WEIR_ASSERT(bytes <= unconsumed_);
   unconsumed_ -= bytes;
   if (blocked_ && unconsumed_ == 0) session_->expect_body(*this);
@@ -42,20 +42,20 @@ void Http2Exchange::consumed(std::size_t bytes) {
 }
 
 void Http2Exchange::discard() {
-  if (over_ || discards_) return;
+  if (sealed_ || discards_) return;
   discards_ = true;
   session_->drop_body(*this, unconsumed_);
 }
 
 void Http2Exchange::inform(int status, const HttpFields& fields) {
-  if (over_) return;
+  if (sealed_) return;
   WEIR_ASSERT(!responded_ && status > 101 && status < 200);
   session_->http2_.respond(stream_, status, fields, false);
   session_->touch();
 }
 
 void Http2Exchange::respond(const Response& head, BodyPart first) {
-  if (over_) return;
+  if (sealed_) return;
   WEIR_ASSERT(!responded_ && head.status >= 200);
   responded_ = true;
   bodiless_ = to_head_ || head.status == 204 || head.status == 304;
@@ -65,14 +65,14 @@ void Http2Exchange::respond(const Response& head, BodyPart first) {
 }
 
 void Http2Exchange::write(BodyPart part) {
-  if (over_) return;
+  if (sealed_) return;
   WEIR_ASSERT(responded_);
   append(part);
   session_->touch();
 }
 
 void Http2Exchange::append(BodyPart part) {
-  if (part.last) over_ = last_ = true;
+  if (part.last) sealed_ = last_ = true;
   if (bodiless_) return;
   if (!part.trailers.empty()) session_->http2_.trailers(stream_, {{}, part.trailers});
   if (!part.bytes.empty()) {
@@ -94,7 +94,7 @@ void Http2Exchange::append(BodyPart part) {
 }
 
 std::size_t Http2Exchange::room() const noexcept {
-  if (over_) return 0;
+  if (sealed_) return 0;
   const bool crowded = session_->buffered_ > bounds::http2_buffered_bytes;
   const std::size_t most = crowded ? bounds::http2_crowded_stream_bytes : bounds::http_window_bytes;
   return most - std::min(most, unsent());
@@ -105,8 +105,8 @@ void Http2Exchange::upgrade(const Response&) {
 }
 
 void Http2Exchange::abort() {
-  if (over_) return;
-  over_ = aborted_ = true;
+  if (sealed_) return;
+  sealed_ = aborted_ = true;
   session_->http2_.reset(stream_, Http2Code::internal_error);
   session_->touch();
 }

@@ -70,6 +70,9 @@ class Scribe final : public Handler {
     ++drained_calls;
     if (on_drained) on_drained(exchange);
   }
+  void draining(Exchange& exchange) override {
+    if (on_draining) on_draining(exchange);
+  }
   void ended(Exchange& exchange, Ending ending) override {
     tell(exchange, "ended " + word_of(ending));
     if (on_ended) on_ended(exchange);
@@ -78,7 +81,7 @@ class Scribe final : public Handler {
 
   std::string take() { return std::exchange(told, {}); }
 
-  Then on_begin, on_body, on_answered, on_can_ask, on_expired, on_drained, on_ended;
+  Then on_begin, on_body, on_answered, on_can_ask, on_expired, on_drained, on_draining, on_ended;
   bool returns_credit = false;
   std::string told;
   std::map<std::string, Exchange*> open;

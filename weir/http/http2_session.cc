@@ -8,6 +8,7 @@
 #include "weir/base/assert.h"
 #include "weir/base/bounds.h"
 #include "weir/http/error_reply.h"
+#include "weir/protocol/bad_request.h"
 
 namespace weir::http {
 namespace {
@@ -151,7 +152,7 @@ void Http2Session::begin(Http2Exchange& exchange, std::span<const HttpHeader> fi
 }
 
 void Http2Session::deliver_body(Http2Exchange& exchange, BodyPart part) {
-  if (exchange.over_ || exchange.discards_) {
+  if (exchange.sealed_ || exchange.discards_) {
     drop_body(exchange, part.bytes.size());
     exchange.request_done_ = exchange.request_done_ || part.last;
     return;
@@ -194,8 +195,9 @@ void Http2Session::refuse(std::int32_t stream, const HttpProblem& problem) {
 
 // From here on the exchange is the session's own.
 void Http2Session::answer(Http2Exchange& exchange, const HttpProblem& problem) {
+  log_bad_request(host_.shared.log, host_.peer, problem.sentence);
   exchange.silent_ = exchange.discards_ = true;
-  exchange.over_ = false;
+  exchange.sealed_ = false;
   respond_problem(exchange, problem);
 }
 
@@ -206,7 +208,7 @@ void Http2Session::resume(Queries& queries, Now now) {
 
 void Http2Session::reply(std::uint64_t token, const Result<Answer>& answer) {
   --host_.owed;
-  auto* const exchange = static_cast<Http2Exchange*>(host_.shared.exchanges->find(token));
+  auto* const exchange = static_cast<Http2Exchange*>(host_.shared.exchanges->find(token, host_));
   if (exchange == nullptr || exchange->silent_) return;
   exchange->deliver([&](Receiver& receiver) { receiver.answered(*exchange, ExchangeToken::question(token), answer); });
 }
@@ -303,7 +305,7 @@ void Http2Session::send_head(Http2Exchange& exchange, const Response& head, cons
   const std::string_view date = host_.shared.date(host_.shared.now(host_.now).wall);
   if (!date.empty()) own[count++] = {"date", date.substr(kDate.size(), date.size() - kDate.size() - 2)};
   const bool has_body = !exchange.bodiless_ && (!first.last || !first.bytes.empty() || !first.trailers.empty());
-  if (!has_body) exchange.over_ = true;
+  if (!has_body) exchange.sealed_ = true;
   http2_.respond(exchange.stream_, head.status, head.fields, has_body, std::span(own).first(count));
   http2_.waits_since(exchange.stream_, Time::max());
 }
@@ -320,14 +322,14 @@ void Http2Session::finish(Http2Exchange& exchange, Ending ending) {
   expiry_stale_ = expiry_stale_ || exchange.expiry() != Time::max();
   streams_.erase(exchange.stream_);
   if (streams_.empty()) idle_since_ = now();
-  exchange.over_ = true;
+  exchange.sealed_ = true;
   if (exchange.begun_ && !exchange.silent_) exchange.end(ending);
   host_.shared.exchanges->release(exchange);
 }
 
 // Ends the exchange for its receiver while the stream is still open.
 void Http2Session::take_over(Http2Exchange& exchange, Ending ending) {
-  exchange.over_ = true;
+  exchange.sealed_ = true;
   if (!std::exchange(exchange.silent_, true)) exchange.end(ending);
 }
 
@@ -396,6 +398,14 @@ void Http2Session::find_expiry() noexcept {
 }
 
 void Http2Session::drain(Time now) {
+  host_.now.time = now;
+  std::vector<Http2Exchange*> open;
+  streams_.for_each([&](std::int32_t, Http2Exchange* exchange) {
+    if (exchange != nullptr && !exchange->silent_) open.push_back(exchange);
+  });
+  for (Http2Exchange* const exchange : open) {
+    exchange->deliver([&](Receiver& receiver) { receiver.draining(*exchange); });
+  }
   begin_shutdown(now);
 }
 

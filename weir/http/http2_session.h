@@ -48,7 +48,7 @@ class Http2Exchange final : public Exchange {
   void start(Http2Session& session, std::int32_t stream) noexcept;
   void append(BodyPart part);
   std::size_t unsent() const noexcept { return body_.size() - body_sent_; }
-  bool waits_for_body() const noexcept { return !request_done_ && !over_ && unconsumed_ == 0; }
+  bool waits_for_body() const noexcept { return !request_done_ && !sealed_ && unconsumed_ == 0; }
   // When the client has sent no content, or read none, for too long. Time::max(): it owes nothing.
   Time late_at() const noexcept;
 
@@ -56,7 +56,7 @@ class Http2Exchange final : public Exchange {
   std::int32_t stream_ = 0;
   bool begun_ = false;    // the handler knows it
   bool silent_ = false;   // answered by the session: the handler does not know it, or not any more
-  bool over_ = false;     // nothing more can be written: complete, aborted or silent
+  bool sealed_ = false;   // nothing more can be written: complete, aborted, or taken over by the session
   bool aborted_ = false;  // we have reset the stream
   bool responded_ = false;
   bool bodiless_ = false;      // HEAD, 204, 304: what is written is not sent

@@ -96,6 +96,16 @@ TEST_F(Http2TimeTest, ClosesAnIdleConnectionWithTwoGoaways) {
   EXPECT_TRUE(driver->session->finished());
 }
 
+TEST_F(Http2TimeTest, TellsReceiversToEndResponsesWithoutAnEnd) {
+  handler.on_begin = [](Exchange& exchange) { exchange.respond({200, "text/event-stream", {}, {}}, {"a", false}); };
+  handler.on_draining = [](Exchange& exchange) { exchange.write({"z", true}); };
+  send(get(1));
+  EXPECT_EQ(frames(), "HEADERS 1, DATA 1 1");
+  driver->session->drain(driver->now.time);
+  driver->settle();
+  EXPECT_EQ(frames(), "GOAWAY NO_ERROR, PING, DATA 1 1 end");
+}
+
 TEST_F(Http2TimeTest, DrainsWithoutAnAnswerToItsPing) {
   send(get(1));
   driver->session->drain(driver->now.time);

@@ -97,6 +97,7 @@ void WholeHandler::begin(Exchange& exchange, const RequestHead& head, BodyPart f
   }
   const bool early = head.expects_continue || head.content_length.value_or(0) > bounds::http_window_bytes;
   if (early && refuse(exchange, head)) return;
+  exchange.expect_at_most(bytes_max - first.bytes.size());
   exchange.proceed();
   auto gathering = std::make_unique<Gathering>(*this, head, bytes_max, early);
   Gathering& receiver = *gathering;

@@ -241,6 +241,12 @@ void Transport::note_reset(std::uint32_t events) {
   lost(error != 0 ? error : ECONNRESET);
 }
 
+bool Transport::is_quiet() const noexcept {
+  if (state_ != State::open || eof_ || finishing_ || why_ != nullptr || !held_.empty()) return false;
+  char byte = 0;
+  return recv(socket_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
 std::size_t Transport::unsent() const noexcept {
   const std::size_t encrypted = secure_ != nullptr ? secure_->encrypted.size() - secure_->sent : 0;
   return out_.size() + sending_.size() - sent_ + encrypted;

@@ -111,6 +111,8 @@ class Transport final : public Retired, private Loop::Handler, private Settler {
   bool closed() const noexcept { return state_ == State::closed; }
 
   bool is_open() const noexcept { return state_ == State::open; }
+  // Open, and the peer has sent neither a byte nor its end that the owner has not seen: asks the kernel.
+  bool is_quiet() const noexcept;
   // Frees the memory that is kept for the next bytes. For a connection that is idle.
   void trim() noexcept;
   // Negotiated by ALPN; empty: none.

@@ -82,8 +82,11 @@ class EncodedFields {
     fields_.reserve(own_fields + fields.list.size() + 8);
   }
 
-  // A name in lower case, with static storage duration.
-  void add_own(std::string_view name, std::string_view value) { push(name, value, NGHTTP2_NV_FLAG_NO_COPY_NAME); }
+  // A name in lower case, with static storage duration. A length that is added so is the only one.
+  void add_own(std::string_view name, std::string_view value) {
+    if (name == "content-length") length_is_own_ = true;
+    push(name, value, NGHTTP2_NV_FLAG_NO_COPY_NAME);
+  }
 
   void add(const HttpFields& fields) {
     for (std::string_view lines = fields.lines; !lines.empty();) {
@@ -105,7 +108,7 @@ class EncodedFields {
     const std::size_t from = names_.size();
     for (const char c : name) names_ += to_lower(c);
     const std::string_view lower = std::string_view(names_).substr(from);
-    if (is_connection_specific(lower)) return;
+    if (is_connection_specific(lower) || (length_is_own_ && lower == "content-length")) return;
     push(lower, value, must_not_be_indexed(lower) ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE);
   }
 
@@ -120,6 +123,7 @@ class EncodedFields {
   std::string names_;
   std::vector<nghttp2_nv> fields_;
   std::size_t list_bytes_ = 0;
+  bool length_is_own_ = false;
 };
 
 // RFC 9113 §8.3.1.

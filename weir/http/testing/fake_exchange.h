@@ -148,6 +148,9 @@ class FakeExchange {
     host_.now.time = now;
     record_->expire(now);
   }
+  void drain() {
+    record_->deliver([&](Receiver& receiver) { receiver.draining(*record_); });
+  }
   void end(Ending ending) {
     if (record_ == nullptr) return;
     record_->end(ending);
@@ -171,6 +174,7 @@ class FakeExchange {
   bool waits_to_ask() const { return host_.has_waiting(); }
   bool has_posted() const { return !posted_.empty(); }
   HttpShared& shared() { return shared_; }
+  Exchange* find(std::uint64_t token) { return shared_.exchanges->find(token, host_); }
   // Fills the batch, so that ask() returns null.
   void leave_no_room() { full_ = true; }
 

@@ -157,7 +157,7 @@ endfunction()
 
 # weir_assets(folder path...)
 # Builds files that a browser loads into the folder's library: each as it is and compressed, with a tag that changes with
-# its content (weir/admin/assets.h). A file's name is its path in the page; NAME=PATH gives it another one.
+# its content (weir/admin/assets.h). NAME=PATH gives a file another name.
 function(weir_assets folder)
   string(REPLACE "/" "_" target "weir_${folder}")
   set(asset_bytes)
@@ -185,7 +185,7 @@ function(weir_assets folder)
       string(REGEX REPLACE "(..)" "0x\\1," numbers "${hex}")
       string(APPEND asset_bytes "constexpr unsigned char ${form}_${index}[] = {${numbers}};\n")
     endforeach()
-    string(APPEND asset_rows "    {\"/${name}\", \"\\\"${tag}\\\"\", view(plain_${index}), view(gzip_${index})},\n")
+    string(APPEND asset_rows "    {\"${name}\", \"\\\"${tag}\\\"\", view(plain_${index}), view(gzip_${index})},\n")
     math(EXPR index "${index} + 1")
   endforeach()
   configure_file(${PROJECT_SOURCE_DIR}/cmake/assets.cc.in ${target}_assets.cc @ONLY)

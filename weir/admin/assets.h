@@ -7,7 +7,7 @@
 namespace weir::admin {
 
 struct Asset {
-  std::string_view path;  // "/weir.js"
+  std::string_view name;  // "weir.js"
   std::string_view tag;   // the ETag, with its quotes; changes with the content
   std::string_view plain;
   std::string_view gzip;  // the same, compressed

@@ -4,6 +4,7 @@
 
 #include "weir/admin/assets.h"
 #include "weir/admin/calls.h"
+#include "weir/base/text.h"
 #include "weir/wire/http1.h"
 
 namespace weir::admin {
@@ -21,12 +22,10 @@ std::string_view content_type_of(std::string_view path) {
   return "image/svg+xml";
 }
 
-}  // namespace
-
-Outcome dashboard(AdminShared&, const Request& request) {
-  const std::string_view path = request.path == "/" ? "/index.html" : request.path;
+Outcome serve(std::string_view name, const Request& request) {
   const auto all = assets();
-  const auto asset = std::ranges::find(all, path, &Asset::path);
+  const auto asset = std::ranges::find(all, name, &Asset::name);
+  if (asset == all.end()) return refuse(404, "not_found", "the dashboard has no file " + quote(name));
   Reply reply;
   write_field("ETag", asset->tag, reply.fields);
   write_field("Cache-Control", "no-cache", reply.fields);
@@ -39,11 +38,21 @@ Outcome dashboard(AdminShared&, const Request& request) {
     reply.content_type = {};
     return reply;
   }
-  reply.content_type = content_type_of(path);
+  reply.content_type = content_type_of(name);
   const bool gzip = accepts_exactly(request.accept_encoding, "gzip");
   if (gzip) write_field("Content-Encoding", "gzip", reply.fields);
   reply.content = gzip ? asset->gzip : asset->plain;
   return reply;
+}
+
+}  // namespace
+
+Outcome dashboard_page(AdminShared&, const Request& request) {
+  return serve("index.html", request);
+}
+
+Outcome dashboard_asset(AdminShared&, const Request& request) {
+  return serve(request.parts[0], request);
 }
 
 }  // namespace weir::admin

@@ -39,8 +39,7 @@ bool is_unbuilt(const config::Setting& setting) {
     return value == "true";
   }
   if (!path.starts_with("listen[")) return false;
-  if (path.ends_with(".proxy_protocol")) return value == "true";
-  return path.ends_with(".speak") && (value == "grpc" || value == "[grpc]" || value.find("proxy") != value.npos);
+  return path.ends_with(".speak") && (value == "grpc" || value == "[grpc]");
 }
 
 // Problems of one kind that are printed before the rest is counted.

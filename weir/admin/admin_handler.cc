@@ -5,12 +5,26 @@
 #include <variant>
 
 #include "weir/admin/event_stream.h"
+#include "weir/admin/live_stream.h"
 #include "weir/admin/work_receiver.h"
 #include "weir/base/text.h"
 #include "weir/wire/http1.h"
 
 namespace weir::admin {
 namespace {
+
+// Hands the exchange over to a receiver of its own.
+template <class Receiver>
+void start(http::Exchange& exchange, std::unique_ptr<Receiver> receiver) {
+  Receiver& attached = *receiver;
+  exchange.attach(std::move(receiver));
+  attached.start(exchange);
+}
+
+std::string_view value_of(const RequestHead& head, std::string_view name) {
+  const HttpHeader* const field = head.headers.find(name);
+  return field == nullptr ? std::string_view() : field->value;
+}
 
 void respond(http::Exchange& exchange, Reply& reply) {
   // JSON ends with a newline, so that a terminal's prompt starts on its own line.
@@ -53,6 +67,8 @@ Outcome AdminHandler::call(const RouteMatch& found, const RequestHead& head, std
   request.parts = found.parts;
   request.query = head.query;
   request.content_type = media_type_of(head.content_type);
+  request.if_none_match = value_of(head, "If-None-Match");
+  request.accept_encoding = value_of(head, "Accept-Encoding");
   request.content = content;
   request.peer = peer;
   request.now = shared_.clock.now();
@@ -74,16 +90,13 @@ void AdminHandler::request(http::Exchange& exchange, const RequestHead& head, st
 void AdminHandler::finish(http::Exchange& exchange, Outcome outcome) {
   if (auto* const reply = std::get_if<Reply>(&outcome)) return respond(exchange, *reply);
   if (auto* const stream = std::get_if<Stream>(&outcome)) {
-    auto receiver = std::make_unique<EventStream>(std::move(stream->queue));
-    EventStream& attached = *receiver;
-    exchange.attach(std::move(receiver));
-    return attached.start(exchange);
+    if (stream->kind == Stream::Kind::numbers) {
+      return start(exchange, std::make_unique<LiveStream>(shared_, std::move(stream->queue)));
+    }
+    return start(exchange, std::make_unique<EventStream>(std::move(stream->queue)));
   }
-  auto receiver =
-      std::make_unique<WorkReceiver>(*this, shared_.clock, std::move(std::get<std::unique_ptr<Work>>(outcome)));
-  WorkReceiver& attached = *receiver;
-  exchange.attach(std::move(receiver));
-  attached.start(exchange);
+  start(exchange, std::make_unique<WorkReceiver>(*this, shared_.clock,
+                                                 std::move(std::get<std::unique_ptr<Work>>(outcome))));
 }
 
 }  // namespace weir::admin

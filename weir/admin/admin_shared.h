@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "weir/admin/background_tasks.h"
+#include "weir/admin/live.h"
 #include "weir/base/clock.h"
 #include "weir/known/known_keeper.h"
 #include "weir/observe/audit.h"
@@ -24,12 +26,14 @@ struct AdminShared {
   KnownKeeper& keeper;      // adjustments and access lists
   BucketScan& bucket_scan;  // of this loop
   Events& events;
+  LiveNumbers& live;
   BackgroundTasks& background_tasks;
   const Health& health;
   const Clock& clock;
   std::function<std::vector<const LoopMetrics*>()> loops;
   std::function<Gauges()> gauges;
   std::function<void(const AuditEntry&)> log;  // written at every log level
+  std::string server_name;                     // for people who watch several servers
   bool loopback = true;                        // the listener is reachable from this machine only
 
   JsonReader json{};  // scratch: nothing in it outlives a call

@@ -45,6 +45,7 @@ class AdminFixture {
                 keeper_,
                 bucket_scan,
                 events_,
+                live_,
                 background_tasks_,
                 health_,
                 clock_,
@@ -70,6 +71,7 @@ class AdminFixture {
 
  private:
   Events events_;
+  LiveNumbers live_;
   Health health_;
   ManualClock clock_{Time{std::chrono::seconds{10}}, Wall{std::chrono::seconds{1'700'000'000}}};
   KnownKeeper keeper_{nullptr, {}, &clock_};

@@ -69,4 +69,8 @@ std::optional<Quota> quota_of(const Policy& policy, const Known& known, const Bu
 // Starts the JSON object of a row; the caller may add fields and ends it.
 void begin_row(const ClientRow& row, JsonWriter& json);
 
+// The heavy hitters as a JSON array, most first; of an API key its handle.
+void write_top(AdminShared& shared, TopBy by, std::size_t count, JsonWriter& json);
+std::string_view name_of(TopBy by) noexcept;
+
 }  // namespace weir::admin

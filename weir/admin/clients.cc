@@ -119,9 +119,9 @@ std::optional<Sort> read_sort(std::string_view word) {
 }
 
 std::optional<TopBy> read_by(std::string_view word) {
-  if (word == "requests") return TopBy::requests;
-  if (word == "denied") return TopBy::denied;
-  if (word == "shadow_denied") return TopBy::shadow_denied;
+  for (const TopBy by : {TopBy::requests, TopBy::denied, TopBy::shadow_denied}) {
+    if (word == name_of(by)) return by;
+  }
   return {};
 }
 
@@ -156,25 +156,36 @@ Outcome list_clients(AdminShared& shared, const Request& request) {
                                 std::make_unique<ClientList>(shared, std::move(listing), after), std::move(cursor));
 }
 
+std::string_view name_of(TopBy by) noexcept {
+  if (by == TopBy::requests) return "requests";
+  return by == TopBy::denied ? "denied" : "shadow_denied";
+}
+
+void write_top(AdminShared& shared, TopBy by, std::size_t count, JsonWriter& json) {
+  const std::shared_ptr<const Policy> policy = shared.reloader.policy();
+  std::vector<const LoopClients*> loops;
+  for (const LoopMetrics* loop : shared.loops()) loops.push_back(&loop->clients);
+  json.begin_array();
+  for (const ClientCounters& client : top_clients(loops, by, count)) {
+    json.begin_object().key("limit").string(client.limit);
+    json.key("id").string(client.secret ? policy->shown_id(policy->find(client.limit), client.id) : client.id);
+    json.key("count").number(static_cast<std::int64_t>(client.count));
+    json.key("error").number(static_cast<std::int64_t>(client.error)).end_object();
+  }
+  json.end_array();
+}
+
 Outcome top(AdminShared& shared, const Request& request) {
   const std::string_view by = request.parameters.has("by") ? request.parameters["by"] : "requests";
   const std::optional<TopBy> which = read_by(by);
   if (!which) return bad_value("by " + quote(by) + " must be requests, denied or shadow_denied");
   const auto count = request.parameters.number("n", 10, 1, bounds::admin_page_max);
   if (!count) return bad_value(count.error().detail);
-  const std::shared_ptr<const Policy> policy = shared.reloader.policy();
-  std::vector<const LoopClients*> loops;
-  for (const LoopMetrics* loop : shared.loops()) loops.push_back(&loop->clients);
   Reply reply;
   JsonWriter json(reply.content);
-  json.begin_object().key("by").string(by).key("clients").begin_array();
-  for (const ClientCounters& client : top_clients(loops, *which, *count)) {
-    json.begin_object().key("limit").string(client.limit);
-    json.key("id").string(client.secret ? policy->shown_id(policy->find(client.limit), client.id) : client.id);
-    json.key("count").number(static_cast<std::int64_t>(client.count));
-    json.key("error").number(static_cast<std::int64_t>(client.error)).end_object();
-  }
-  json.end_array().end_object();
+  json.begin_object().key("by").string(by).key("clients");
+  write_top(shared, *which, *count, json);
+  json.end_object();
   return reply;
 }
 

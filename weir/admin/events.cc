@@ -1,4 +1,4 @@
-// Live decisions: GET /ratelimit/events.
+// What a client can watch: decisions (GET /ratelimit/events) and numbers (GET /ratelimit/live).
 #include "weir/admin/calls.h"
 #include "weir/base/text.h"
 
@@ -22,10 +22,17 @@ Outcome watch_events(AdminShared& shared, const Request& request) {
   const auto sample = given.number("sample", 1, 1, kSampleMax);
   if (!sample) return refuse(400, "bad_value", sample.error().detail);
   filter.sample = static_cast<std::uint32_t>(*sample);
-  if (request.method == "HEAD") return Stream{};
+  if (request.method == "HEAD") return Stream{{}, Stream::Kind::decisions};
   auto queue = shared.events.subscribe(std::move(filter));
   if (!queue) return refuse(503, "unavailable", queue.error().detail);
-  return Stream{std::move(*queue)};
+  return Stream{std::move(*queue), Stream::Kind::decisions};
+}
+
+Outcome watch_numbers(AdminShared& shared, const Request& request) {
+  if (request.method == "HEAD") return Stream{{}, Stream::Kind::numbers};
+  auto queue = shared.live.subscribe();
+  if (!queue) return refuse(503, "unavailable", queue.error().detail);
+  return Stream{std::move(*queue), Stream::Kind::numbers};
 }
 
 }  // namespace weir::admin

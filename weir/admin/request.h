@@ -40,6 +40,8 @@ struct Request {
   std::string_view query;            // not decoded
   Parameters parameters;             // the same, decoded and checked
   std::string_view content_type;
+  std::string_view if_none_match;
+  std::string_view accept_encoding;
   std::string_view content;
   std::string_view peer;  // the caller's address; empty: a UNIX socket
   Now now{};

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 3> kReset = {"limit", "confirm", "block"}
 constexpr std::array<std::string_view, 3> kEvents = {"limit", "allowed", "sample"};
 constexpr std::array<std::string_view, 4> kEntry = {"ip", "apikey", "limit", "id"};
 
-constexpr std::array<Route, 23> kRoutes = {{
+constexpr std::array<Route, 26> kRoutes = {{
     {"GET", "/healthz", Permission::none, healthz, {}, true},
     {"GET", "/readyz", Permission::none, readyz, {}, true},
     {"GET", "/startz", Permission::none, startz, {}, true},
@@ -39,6 +39,9 @@ constexpr std::array<Route, 23> kRoutes = {{
     {"PUT", "/ratelimit/config", Permission::write, change_config, {}},
     {"POST", "/ratelimit/reload", Permission::write, reload, {}},
     {"GET", "/ratelimit/events", Permission::read, watch_events, kEvents},
+    {"GET", "/ratelimit/live", Permission::read, watch_numbers, {}},
+    {"GET", "/", Permission::page, dashboard_page, {}},
+    {"GET", "/assets/{}", Permission::page, dashboard_asset, {}},
 }};
 
 // Returns whether the path matches the pattern, and fills `found.parts`.

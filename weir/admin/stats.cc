@@ -1,10 +1,11 @@
-// Totals per limit and overall: GET /ratelimit/stats and GET /metrics. Both report the active buckets of each limit,
+// Totals per limit and overall: GET /ratelimit/stats, GET /metrics and the samples of GET /ratelimit/live. All report the active buckets of each limit,
 // counted in the whole store or estimated from a part of it.
 #include <algorithm>
 #include <map>
 
 #include "weir/admin/bucket_owner.h"
 #include "weir/admin/calls.h"
+#include "weir/admin/client_row.h"
 #include "weir/admin/scan.h"
 #include "weir/base/text.h"
 
@@ -16,6 +17,9 @@ constexpr std::uint64_t kSample = 65'536;
 
 // Limit of steps: a remote store may contain many other keys.
 constexpr std::uint64_t kStepsMax = 1024;
+
+// Heavy hitters in a sample of the dashboard.
+constexpr std::size_t kTopShown = 10;
 
 using Active = std::map<std::string, std::uint64_t>;
 // `active` is null if it is unknown.
@@ -98,7 +102,8 @@ void write_limits(JsonWriter& json, const std::map<std::string, Sums>& limits, c
   json.end_array();
 }
 
-Reply write_stats(AdminShared& shared, const Active* active) {
+// The fields of /ratelimit/stats.
+void write_numbers(AdminShared& shared, const Active* active, const Gauges& gauges, JsonWriter& json) {
   const std::vector<const LoopMetrics*> loops = shared.loops();
   std::map<std::string, Sums> limits;
   for (const NamedLimit& limit : shared.reloader.policy()->limits()) limits.try_emplace(limit.name);
@@ -121,10 +126,7 @@ Reply write_stats(AdminShared& shared, const Active* active) {
       shadow_denied += counters.shadow_denied.value();
     });
   }
-  const Gauges gauges = shared.gauges();
-  Reply reply;
-  JsonWriter json(reply.content);
-  json.begin_object().key("uptime_seconds").number(print_seconds(gauges.uptime));
+  json.key("uptime_seconds").number(print_seconds(gauges.uptime));
   json.key("policy_version").number(whole(shared.reloader.version() + 1));
   json.key("store").begin_object().key("kind").string(gauges.store).key("up").boolean(gauges.store_up).end_object();
   json.key("totals").begin_object().key("requests").number(whole(requests));
@@ -135,7 +137,33 @@ Reply write_stats(AdminShared& shared, const Active* active) {
   write_limits(json, limits, active);
   json.key("latency_seconds").begin_object().key("p50").number(print_seconds(quantile(loops, 500)));
   json.key("p99").number(print_seconds(quantile(loops, 990)));
-  json.key("p999").number(print_seconds(quantile(loops, 999))).end_object().end_object();
+  json.key("p999").number(print_seconds(quantile(loops, 999))).end_object();
+}
+
+Reply write_stats(AdminShared& shared, const Active* active) {
+  Reply reply;
+  JsonWriter json(reply.content);
+  json.begin_object();
+  write_numbers(shared, active, shared.gauges(), json);
+  json.end_object();
+  return reply;
+}
+
+// One sample of GET /ratelimit/live.
+Reply write_sample(AdminShared& shared, const Active* active) {
+  const Gauges gauges = shared.gauges();
+  Reply reply;
+  JsonWriter json(reply.content);
+  json.begin_object().key("time").string(print_instant(shared.clock.now().wall));
+  json.key("server").string(shared.server_name).key("version").string(gauges.version);
+  json.key("buckets").number(whole(gauges.buckets));
+  write_numbers(shared, active, gauges, json);
+  json.key("top").begin_object();
+  for (const TopBy by : {TopBy::denied, TopBy::requests, TopBy::shadow_denied}) {
+    json.key(name_of(by));
+    write_top(shared, by, kTopShown, json);
+  }
+  json.end_object().end_object();
   return reply;
 }
 
@@ -163,6 +191,11 @@ Outcome stats(AdminShared& shared, const Request&) {
 Outcome metrics(AdminShared& shared, const Request&) {
   return std::make_unique<Scan>(shared.bucket_scan, BucketScan::Look::keys,
                                 std::make_unique<ActiveCounter>(shared, write_metrics), std::string());
+}
+
+std::unique_ptr<Work> sample_numbers(AdminShared& shared) {
+  return std::make_unique<Scan>(shared.bucket_scan, BucketScan::Look::keys,
+                                std::make_unique<ActiveCounter>(shared, write_sample), std::string());
 }
 
 }  // namespace weir::admin

@@ -22,7 +22,7 @@ std::optional<Reply> refuse_web_page(const RequestHead& head, Permission needs) 
   }
   const std::string_view type = media_type_of(head.content_type);
   const bool safe = same_word(type, "application/json") || same_word(type, "application/yaml");
-  if (needs == Permission::read || safe) return {};
+  if (needs != Permission::write || safe) return {};
   return refuse(415, "unsupported_media_type",
                 "without tokens a write needs Content-Type: application/json or application/yaml, not " +
                     quote(head.content_type));
@@ -47,6 +47,7 @@ std::optional<Reply> refusal(const RequestHead& head, Permission needs, const co
   if (needs == Permission::none) return {};
   const bool open = tokens.read_token.empty() && tokens.write_token.empty() && loopback;
   if (open) return refuse_web_page(head, needs);
+  if (needs == Permission::page) return {};
   const Permission granted = permission_of(head, tokens);
   if (granted == Permission::write || (granted == Permission::read && needs == Permission::read)) return {};
   if (granted == Permission::read)

@@ -12,7 +12,12 @@
 
 namespace weir::admin {
 
-enum class Permission : unsigned char { none, read, write };
+enum class Permission : unsigned char {
+  none,   // probes
+  page,   // the dashboard's files: no token, but without tokens a loopback Host
+  read,
+  write,
+};
 
 // Returns nullopt if the call is allowed, otherwise the refusal: 401 no token or an unknown one, 403 a read token on a
 // write or a foreign Host, 415 a write without a content type. `loopback` says whether the listener is reachable from

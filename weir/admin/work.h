@@ -34,7 +34,9 @@ std::string print_end(Wall end);
 
 // A stream of events instead of a reply.
 struct Stream {
-  std::shared_ptr<EventQueue> queue;
+  enum class Kind : unsigned char { decisions, numbers };
+  std::shared_ptr<EventQueue> queue;  // null: only the head is wanted
+  Kind kind = Kind::decisions;
 };
 
 class Work;

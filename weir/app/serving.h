@@ -104,6 +104,7 @@ class Serving {
   std::unique_ptr<RedisAdmin> redis_admin_;  // null: buckets live in memory
   std::unique_ptr<Reloader> reloader_;
   Events events_;
+  admin::LiveNumbers live_;
   std::unique_ptr<admin::BackgroundTasks> background_tasks_;
   std::shared_ptr<JwtCounts> jwt_counts_;
   Health health_;

@@ -1,0 +1,38 @@
+// One stream of numbers for all viewers of the dashboard (GET /ratelimit/live): one sample a second while anybody watches,
+// however many do, and none otherwise. The viewers' own streams take the samples: each asks once a second, and the one
+// that gets the turn scans, then publishes to all.
+//
+// Thread-safe.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/observe/events.h"
+
+namespace weir::admin {
+
+class LiveNumbers {
+ public:
+  // How often a sample is taken, and how long the one who got the turn may need: then somebody else gets it.
+  static constexpr Duration kEvery = std::chrono::seconds{1};
+  static constexpr Duration kTurn = std::chrono::seconds{3};
+
+  // Lasts as long as the queue is held. Fails with `overloaded` at bounds::event_subscribers_max viewers.
+  Result<std::shared_ptr<EventQueue>> subscribe();
+
+  // True for one caller per sample: that one takes it and calls publish().
+  bool take_turn(Time now);
+  void publish(const std::string& sample, Time now);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<EventQueue>> viewers_;
+  Time next_{};  // when the next turn is given
+};
+
+}  // namespace weir::admin

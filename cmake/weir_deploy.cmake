@@ -26,7 +26,7 @@ string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
 foreach(package weir libweir-dev)
   set(changelog ${CMAKE_CURRENT_BINARY_DIR}/${package}/changelog)
   file(WRITE ${changelog} "weir (${PROJECT_VERSION}) stable; urgency=medium\n\n  * See CHANGELOG.md.\n\n"
-                          " -- The Weir authors <weir@localhost.localdomain>  ${date}\n")
+                          " -- The Weir authors <maintainers@weir.example>  ${date}\n")
   execute_process(COMMAND gzip -9nkf ${changelog})
   set(component server)
   if(package STREQUAL libweir-dev)
@@ -38,7 +38,7 @@ endforeach()
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME weir)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
-set(CPACK_PACKAGE_CONTACT "The Weir authors <weir@localhost.localdomain>")
+set(CPACK_PACKAGE_CONTACT "The Weir authors <maintainers@weir.example>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
@@ -53,15 +53,17 @@ set(CPACK_DEBIAN_SERVER_PACKAGE_NAME weir)
 set(CPACK_DEBIAN_SERVER_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS "publicsuffix, tzdata, ca-certificates, init-system-helpers (>= 1.62)")
 set(CPACK_DEBIAN_SERVER_DESCRIPTION "exact rate limiter: decision server, edge proxy and tools
- Weir decides whether a request may pass. It answers over HTTP, gRPC and the
- Redis protocol, or sits in front of a service as a reverse proxy. Limits live
- in memory, or in a Redis that several servers share.")
+Weir decides whether a request may pass. It answers over HTTP, gRPC and the
+Redis protocol, or sits in front of a service as a reverse proxy. Limits live
+in memory, or in a Redis that several servers share.")
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA ${deploy}/debian/conffiles ${deploy}/debian/postinst
                                               ${deploy}/debian/prerm ${deploy}/debian/postrm)
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${deploy}/debian/triggers)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libweir-dev)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "exact rate limits inside a program (C++20 and C)
- The embeddable part of Weir: headers, libweir.a for C++ and C, libweir.so for
- C, CMake and pkg-config files. It needs the standard library only.")
+The embeddable part of Weir: headers, libweir.a for C++ and C, libweir.so for
+C, CMake and pkg-config files. It needs the standard library only.")
 include(CPack)

@@ -37,6 +37,7 @@ class Box:
     """A Debian 12 with nothing in it but what a test installs."""
 
     def __init__(self, test, base):
+        self.test = test
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="weir-box-"))
         test.addCleanup(shutil.rmtree, self.root)
         run("tar", "-C", self.root, "-xf", base)
@@ -71,7 +72,11 @@ class Box:
                                    env=environment, stderr=subprocess.PIPE)
         for line in process.stderr:
             if "ready:" in line:
-                threading.Thread(target=process.stderr.read, daemon=True).start()
+                reader = threading.Thread(target=process.stderr.read)
+                reader.start()
+                self.test.addCleanup(process.stderr.close)
+                self.test.addCleanup(reader.join)
+                self.test.addCleanup(process.kill)
                 return process
         raise AssertionError("the installed server ended before it was ready")
 
@@ -142,7 +147,6 @@ class Package(unittest.TestCase):
             self.addCleanup(one.close)
         port = sockets["http"].getsockname()[1]
         old = box.serve(sockets)
-        self.addCleanup(old.kill)
 
         load = Load(port)
         load.start()
@@ -153,7 +157,6 @@ class Package(unittest.TestCase):
             old.send_signal(signal.SIGTERM)
             self.assertEqual(old.wait(timeout=60), 0)
             new = box.serve(sockets)
-            self.addCleanup(new.kill)
             wanted = load.answered + 50
             while load.answered < wanted and not load.failures:
                 load.over.wait(0.01)

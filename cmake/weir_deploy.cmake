@@ -10,6 +10,13 @@ install(FILES ${deploy}/prometheus/alerts.yaml DESTINATION ${CMAKE_INSTALL_DATAD
 file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md)
 install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT server)
 
+# The manual page and the completion come from the program's own table of commands (weir/app/CMakeLists.txt makes them).
+set(man_page ${CMAKE_CURRENT_BINARY_DIR}/weir/app/weir.1.gz)
+set(bash_completion ${CMAKE_CURRENT_BINARY_DIR}/weir/app/weir.bash)
+install(FILES ${man_page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT server)
+install(FILES ${bash_completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME weir
+        COMPONENT server)
+
 # Debian 12's /lib is a link to /usr/lib, but dpkg knows units under /lib.
 file(GLOB units CONFIGURE_DEPENDS ${deploy}/systemd/*)
 option(WEIR_PACKAGE "Install units and the configuration too, as the Debian package has them" OFF)

@@ -43,6 +43,17 @@ class Prometheus(unittest.TestCase):
             self.assertTrue(panel["targets"], panel["title"])
 
 
+class ManualPage(unittest.TestCase):
+    def test_renders_without_warnings_and_names_every_command(self):
+        page = run(WEIR, "man").stdout
+        done = subprocess.run(["groff", "-k", "-man", "-ww", "-Tutf8"], input=page, text=True, check=True, capture_output=True)
+        self.assertEqual(done.stderr, "")
+        plain = re.sub(r".\x08|\x1b\[[0-9;]*m", "", done.stdout)
+        for line in run(WEIR).stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines():
+            command = line.strip().split("  ")[0]
+            self.assertIn(f"weir {command}", plain)
+
+
 class Systemd(unittest.TestCase):
     def test_units_are_valid_and_hardened(self):
         with tempfile.TemporaryDirectory() as folder:

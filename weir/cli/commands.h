@@ -12,6 +12,7 @@ Command config_diff();
 Command config_schema();
 Command simulate();
 Command completion();
+Command man();
 Command version();
 
 }  // namespace weir::cli

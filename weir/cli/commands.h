@@ -10,6 +10,7 @@ Command config_check();
 Command config_show();
 Command config_diff();
 Command config_schema();
+Command config_import();
 Command simulate();
 Command completion();
 Command man();

@@ -24,7 +24,7 @@ limits:
   orders: {burst: 0, count: 300, period: 180m}
 store: disk
 """
-COMMANDS = ["config check", "config show", "config diff", "config schema", "simulate", "completion", "version"]
+COMMANDS = ["config check", "config show", "config diff", "config schema", "config import", "simulate", "completion", "man", "version"]
 
 
 def on_a_terminal(*arguments, env=None):

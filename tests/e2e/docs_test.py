@@ -33,9 +33,17 @@ class Transcripts(ProgramTest):
         )
         return done.stdout.decode()
 
+    def test_of_the_algorithm_are_what_the_program_prints(self):
+        self.file("limits.yaml", "limits: {login: {rate: 3/hour}}\n")
+        self.assertEqual(self.check_page("algorithm.md"), 2)
+
     def test_of_the_command_line_are_what_the_program_prints(self):
+        self.assertGreaterEqual(self.check_page("cli.md"), 10)
+
+    def check_page(self, page):
+        """Runs every command of the page's transcripts; returns how many there are."""
         transcripts = 0
-        for language, text in blocks("cli.md"):
+        for language, text in blocks(page):
             name = re.match(r"# (\S+\.yaml)\n", text)
             if language == "yaml" and name:
                 self.file(name[1], text)
@@ -50,7 +58,7 @@ class Transcripts(ProgramTest):
                     transcripts += 1
                     pattern = re.escape(expected).replace("…", ".*")
                     self.assertRegex(self.run_step(command), rf"\A{pattern}\Z")
-        self.assertGreaterEqual(transcripts, 10)
+        return transcripts
 
 
 class Configurations(ProgramTest):
@@ -62,6 +70,14 @@ class Configurations(ProgramTest):
                   ' "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}')
         pages = [text for language, text in blocks("configuration.md") if language == "yaml"]
         self.assertGreaterEqual(len(pages), 4)
+        for text in pages:
+            with self.subTest(text.splitlines()[0]):
+                done = weir("config", "check", self.file("weir.yaml", text))
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_on_the_tuning_page_are_valid(self):
+        pages = [text for language, text in blocks("tuning.md") if language == "yaml"]
+        self.assertEqual(len(pages), 4)
         for text in pages:
             with self.subTest(text.splitlines()[0]):
                 done = weir("config", "check", self.file("weir.yaml", text))

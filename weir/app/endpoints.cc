@@ -122,12 +122,17 @@ Result<Endpoint> make_endpoint(const config::Listener& listener, std::size_t ind
 }  // namespace
 
 Result<std::vector<Endpoint>> make_endpoints(const config::Settings& settings, ServerServices& around) {
+  std::vector<std::string> protocols;
+  for (const config::Listener& listener : settings.listen) {
+    const std::string& first = listener.speak.front();
+    protocols.push_back(first == "grpc" ? "http" : first);  // one port serves both
+  }
+  const std::vector<int> inherited = match_sockets(inherited_sockets(), protocols);
   std::vector<Endpoint> all;
-  const int inherited = inherited_sockets();
   for (const config::Listener& listener : settings.listen) {
     auto made = make_endpoint(listener, all.size(), around);
     if (!made) return made.error();
-    if (static_cast<int>(all.size()) < inherited) made->inherited_fd = kFirstInherited + static_cast<int>(all.size());
+    made->inherited_fd = inherited[all.size()];
     all.push_back(std::move(*made));
   }
   return all;

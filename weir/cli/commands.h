@@ -10,8 +10,10 @@ Command config_check();
 Command config_show();
 Command config_diff();
 Command config_schema();
+Command config_import();
 Command simulate();
 Command completion();
+Command man();
 Command version();
 
 }  // namespace weir::cli

@@ -27,7 +27,9 @@ std::string indented(std::string_view lines) {
   return text;
 }
 
-std::string usage(const Command& command) {
+}  // namespace
+
+std::string usage_of(const Command& command) {
   std::string text = "weir " + std::string(command.name);
   for (const Option& option : command.options) {
     const bool nameless = option.positional() || option.bare;
@@ -39,7 +41,7 @@ std::string usage(const Command& command) {
   return text;
 }
 
-std::string explained(const Option& option) {
+std::string explain_option(const Option& option) {
   std::string text(option.help);
   if (option.choices.empty()) return text;
   text += ": ";
@@ -50,12 +52,32 @@ std::string explained(const Option& option) {
   return option.required ? text : text + " (default " + std::string(option.choices.front()) + ")";
 }
 
+const std::vector<std::pair<std::string_view, std::string_view>>& exit_statuses() {
+  static const std::vector<std::pair<std::string_view, std::string_view>> all{
+      {"0", "done"},
+      {"1", "failed"},
+      {"2", "the command line or the configuration is refused"},
+  };
+  return all;
+}
+
+namespace {
+
 std::string list(std::string_view group) {
   std::vector<std::pair<std::string, std::string>> lines;
   for (const Command& command : commands()) {
     if (command.name.starts_with(group)) lines.emplace_back(command.name, command.summary);
   }
   return two_columns(lines);
+}
+
+std::string exit_line() {
+  std::string text;
+  for (const auto& [status, meaning] : exit_statuses()) {
+    text += text.empty() ? " " : ", ";
+    text.append(status).append(" ").append(meaning);
+  }
+  return text;
 }
 
 }  // namespace
@@ -69,7 +91,8 @@ std::string general_help() {
          "Options:\n"
          "  -h, --help     this text; after a command, that command's (as does `weir help COMMAND`)\n"
          "      --version  the version\n\n"
-         "Exit status: 0 done, 1 failed, 2 the command line or the configuration is refused.\n";
+         "Exit status:" +
+         exit_line() + ".\n";
 }
 
 std::string help_of(const Command& command) {
@@ -78,10 +101,10 @@ std::string help_of(const Command& command) {
     std::string left(option.name);
     if (!option.letter.empty()) left = std::string(option.letter) + ", " + left;
     if (!option.positional()) left += " " + std::string(option.value);
-    lines.emplace_back(left, explained(option));
+    lines.emplace_back(left, explain_option(option));
   }
   lines.emplace_back("-h, --help", "this text");
-  return "Usage: " + usage(command) + "\n\n" + std::string(command.details) + "\n\nOptions:\n" + two_columns(lines) +
+  return "Usage: " + usage_of(command) + "\n\n" + std::string(command.details) + "\n\nOptions:\n" + two_columns(lines) +
          "\nExamples:\n" + indented(command.examples);
 }
 

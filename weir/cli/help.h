@@ -3,6 +3,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "weir/cli/command.h"
 
@@ -12,6 +14,13 @@ namespace weir::cli {
 std::string general_help();
 
 std::string help_of(const Command& command);
+
+// "weir config check [FILE]"
+std::string usage_of(const Command& command);
+// What an option means, with its choices.
+std::string explain_option(const Option& option);
+// Each exit status and its meaning.
+const std::vector<std::pair<std::string_view, std::string_view>>& exit_statuses();
 
 // What `weir config` prints: the commands that begin with this word.
 std::string help_of_group(std::string_view group);

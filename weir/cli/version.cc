@@ -3,6 +3,10 @@
 
 namespace weir::cli {
 
+std::string_view version_number() {
+  return WEIR_VERSION;
+}
+
 std::string version_text() {
 #if defined(__clang__)
   constexpr std::string_view compiler = "clang " __clang_version__;

@@ -9,7 +9,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Now at(Duration t) { return {Time{t}, Wall{t}}; }
+Now at(Duration t) {
+  return {Time{t}, Wall{t}};
+}
 
 TEST(ClientTable, FindsEveryClientAgain) {
   ClientTable table(10'000, 1);

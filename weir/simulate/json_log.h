@@ -1,6 +1,6 @@
 // JSON lines. Members are found by their usual names, or as --field says. Weir's own access log is
-//   {"time":"2026-11-18T05:26:32.123456Z","client":"203.0.113.9","method":"GET","host":"example.com","path":"/signin",…,
-//    "route":"signin","decision":"allowed","limits":[{"limit":"per-ip","id":"203.0.113.9"},…]}
+//   {"time":"2026-11-18T05:26:32.123456Z","client":"203.0.113.9","method":"GET","host":"example.com",
+//    "path":"/signin",…,"route":"signin","decision":"allowed","limits":[{"limit":"per-ip","id":"203.0.113.9"},…]}
 // whose `limits` have the ids of keys that no log may hold: hashed, or handles.
 #pragma once
 

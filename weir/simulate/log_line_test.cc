@@ -50,8 +50,9 @@ TEST(CombinedLog, ReadsCommonAndTheVirtualHost) {
 }
 
 TEST(CombinedLog, UndoesTheEscapesOfTheRequest) {
-  EXPECT_EQ(read(LogFormat::combined, R"(10.0.0.1 - - [18/Nov/2026:05:26:32 +0000] "GET /\x22a\"b HTTP/1.1" 200 1)")["path"],
-            "/\"a\"b");
+  EXPECT_EQ(
+      read(LogFormat::combined, R"(10.0.0.1 - - [18/Nov/2026:05:26:32 +0000] "GET /\x22a\"b HTTP/1.1" 200 1)")["path"],
+      "/\"a\"b");
 }
 
 TEST(CombinedLog, SaysWhatIsWrongWithALine) {
@@ -81,10 +82,9 @@ TEST(HaproxyLog, ReadsHttplogWithWhatSyslogAdds) {
   const std::string line =
       R"(Feb  6 12:14:14 localhost haproxy[14389]: 10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in static/srv1 )"
       R"(10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu|acme} {} "GET /index.html HTTP/1.1")";
-  EXPECT_EQ(read(LogFormat::haproxy, line), (Facts{{"time", "2009-02-06T12:14:14.655Z"},
-                                                   {"peer", "10.0.1.2"},
-                                                   {"method", "GET"},
-                                                   {"path", "/index.html"}}));
+  EXPECT_EQ(
+      read(LogFormat::haproxy, line),
+      (Facts{{"time", "2009-02-06T12:14:14.655Z"}, {"peer", "10.0.1.2"}, {"method", "GET"}, {"path", "/index.html"}}));
   ReaderOptions options;
   options.fields = {{"header:x-tenant-id", "capture.2"}};
   options.zone = *Zone::load("Europe/Paris");
@@ -94,13 +94,11 @@ TEST(HaproxyLog, ReadsHttplogWithWhatSyslogAdds) {
 }
 
 TEST(JsonLog, ReadsTheUsualNamesAndTimes) {
-  EXPECT_EQ(read(LogFormat::json, R"({"time_iso8601":"2026-11-18T07:26:32+02:00","remote_addr":"10.0.0.1",)"
-                                  R"("request_method":"GET","request_uri":"/a?b","http_host":"x"})"),
-            (Facts{{"time", "2026-11-18T05:26:32Z"},
-                   {"peer", "10.0.0.1"},
-                   {"method", "GET"},
-                   {"path", "/a?b"},
-                   {"host", "x"}}));
+  EXPECT_EQ(
+      read(LogFormat::json, R"({"time_iso8601":"2026-11-18T07:26:32+02:00","remote_addr":"10.0.0.1",)"
+                            R"("request_method":"GET","request_uri":"/a?b","http_host":"x"})"),
+      (Facts{
+          {"time", "2026-11-18T05:26:32Z"}, {"peer", "10.0.0.1"}, {"method", "GET"}, {"path", "/a?b"}, {"host", "x"}}));
   for (const std::string time : {"1795000000.5", "1795000000500", "1795000000500000", "\"1795000000.500\""}) {
     EXPECT_EQ(read(LogFormat::json, "{\"ts\":" + time + "}")["time"], "2026-11-18T09:06:40.500Z") << time;
   }
@@ -108,22 +106,26 @@ TEST(JsonLog, ReadsTheUsualNamesAndTimes) {
 
 TEST(JsonLog, FindsFieldsWhereItIsTold) {
   ReaderOptions options;
-  options.fields = {{"time", "when"}, {"ip", "who.ip"}, {"header:X-Tenant-Id", "tenant"}, {"cookie:idx", "session"},
+  options.fields = {{"time", "when"},
+                    {"ip", "who.ip"},
+                    {"header:X-Tenant-Id", "tenant"},
+                    {"cookie:idx", "session"},
                     {"apikey", "key"}};
-  EXPECT_EQ(read(LogFormat::json, R"({"when":1,"who":{"ip":"10.0.0.1"},"tenant":"acme","session":"s1","key":"k"})", options),
-            (Facts{{"time", "1970-01-01T00:00:01Z"},
-                   {"ip", "10.0.0.1"},
-                   {"header:x-tenant-id", "acme"},
-                   {"header:cookie", "idx=s1"},
-                   {"header:x-api-key", "k"}}));
+  EXPECT_EQ(
+      read(LogFormat::json, R"({"when":1,"who":{"ip":"10.0.0.1"},"tenant":"acme","session":"s1","key":"k"})", options),
+      (Facts{{"time", "1970-01-01T00:00:01Z"},
+             {"ip", "10.0.0.1"},
+             {"header:x-tenant-id", "acme"},
+             {"header:cookie", "idx=s1"},
+             {"header:x-api-key", "k"}}));
   EXPECT_EQ(read(LogFormat::json, R"({"time":1})", options)["error"], "there is no when");
 }
 
 TEST(JsonLog, ReadsWhatAServerCounted) {
   const std::unique_ptr<LogReader> reader = make_reader(LogFormat::json, {});
   LogLine line;
-  ASSERT_TRUE(reader->read(R"({"time":1,"route":"r","limits":[{"limit":"a","id":"x"},{"limit":"b","id":"y","cost":3}]})",
-                           line));
+  ASSERT_TRUE(reader->read(
+      R"({"time":1,"route":"r","limits":[{"limit":"a","id":"x"},{"limit":"b","id":"y","cost":3}]})", line));
   EXPECT_EQ(line.route, "r");
   ASSERT_EQ(line.counted.size(), 2u);
   EXPECT_EQ(line.counted[1].limit, "b");
@@ -139,8 +141,9 @@ TEST(DetectFormat, FindsTheFormatThatReadsMostLines) {
   EXPECT_EQ(detect_format(Lines{"#", R"(10.0.0.1 - - [18/Nov/2026:05:26:32 +0000] "GET / HTTP/1.1" 200 1)"}, {}),
             LogFormat::combined);
   EXPECT_EQ(detect_format(Lines{R"({"time":1})"}, {}), LogFormat::json);
-  EXPECT_EQ(detect_format(Lines{R"(10.0.1.2:33317 [06/Feb/2009:12:14:14.655] a b/c 1/2/3/4/5 200 1 "GET / HTTP/1.1")"}, {}),
-            LogFormat::haproxy);
+  EXPECT_EQ(
+      detect_format(Lines{R"(10.0.1.2:33317 [06/Feb/2009:12:14:14.655] a b/c 1/2/3/4/5 200 1 "GET / HTTP/1.1")"}, {}),
+      LogFormat::haproxy);
   EXPECT_EQ(detect_format(Lines{"nothing", ""}, {}), std::nullopt);
 }
 

@@ -49,6 +49,7 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { text-align: left; padding: 6px 12px 6px 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { color: var(--dim); font-weight: 500; font-size: 13px; }
 td.n, th.n { text-align: right; }
+th.n + th:not(.n), td.n + td:not(.n) { padding-left: 20px; }
 tr:last-child td { border-bottom: 0; }
 code { font: 13px/1.4 ui-monospace, monospace; }
 svg { display: block; width: 100%; height: auto; margin-top: 12px; }

@@ -28,10 +28,10 @@ std::string rectangle(const char* kind, double x, double y, double width, double
          coordinate(width) + "\" height=\"" + coordinate(height) + "\"/>";
 }
 
-// 1, 2 or 5 times a power of ten, not below the value.
+// A round number, not below the value.
 double round_up(double value) {
   const double power = std::pow(10, std::floor(std::log10(std::max(value, 1e-9))));
-  for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
+  for (const double factor : {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0}) {
     if (factor * power >= value) return factor * power;
   }
   return value;

@@ -34,8 +34,15 @@ class Transcripts(ProgramTest):
         return done.stdout.decode()
 
     def test_of_the_command_line_are_what_the_program_prints(self):
+        self.assertGreaterEqual(self.run_page("cli.md"), 10)
+
+    def test_of_the_replay_are_what_the_program_prints(self):
+        self.assertGreaterEqual(self.run_page("simulate.md"), 4)
+
+    def run_page(self, page):
+        """How many commands the page has."""
         transcripts = 0
-        for language, text in blocks("cli.md"):
+        for language, text in blocks(page):
             name = re.match(r"# (\S+\.yaml)\n", text)
             if language == "yaml" and name:
                 self.file(name[1], text)
@@ -50,7 +57,7 @@ class Transcripts(ProgramTest):
                     transcripts += 1
                     pattern = re.escape(expected).replace("…", ".*")
                     self.assertRegex(self.run_step(command), rf"\A{pattern}\Z")
-        self.assertGreaterEqual(transcripts, 10)
+        return transcripts
 
 
 class Configurations(ProgramTest):

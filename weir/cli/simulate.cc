@@ -48,7 +48,7 @@ Command simulate() {
        {"--format", "FORMAT", "of the logs", false, {"auto", "combined", "envoy", "haproxy", "json"}},
        {"--field",
         "FIELD=NAME",
-        "where a JSON log has a field: header:x-tenant-id=tenant; may be repeated",
+        "where a JSON log has it: header:x-tenant-id=tenant; may be repeated",
         false,
         {},
         true},

@@ -121,25 +121,24 @@ LogReplay::Outcome LogReplay::ask(const LoggedRequest& request, Wall time) {
   const Now now{Time{time.time_since_epoch()}, time};
   ++report_.requests;
   attributes_.clear();
-  if (is_doubtful(request, attributes_)) {
-    ++report_.unjudged;
-    return {Outcome::Kind::unjudged, true, nullptr};
-  }
+  const bool doubtful = is_doubtful(request, attributes_);
   RequestFacts facts{attributes_.empty() ? request.attributes : std::span<const Attribute>(attributes_)};
   facts.counted = request.counted;
   facts.applies = applies_;
   if (!request.counted.empty()) facts.cost = request.counted.front().cost;
   const Result<void> resolved = policy_->resolve({facts, Mode::spend}, *known_.get(), now, resolved_, Time{});
-  if (!resolved) {
-    ++report_.refused;
-    return {Outcome::Kind::refused, false, nullptr};
-  }
   const auto route = resolved_.route() == nullptr
                          ? routes_.size()
                          : static_cast<std::size_t>(resolved_.route() - policy_->routes().data());
-  if (route < routes_.size() && lacks_cost_[route]) {
+  // Lists that know the client decide before there is a route.
+  const bool by_list = resolved_.route() == nullptr && (resolved_.deny_listed() || resolved_.allow_listed());
+  if ((doubtful && !by_list) || (route < routes_.size() && lacks_cost_[route])) {
     ++report_.unjudged;
     return {Outcome::Kind::unjudged, true, nullptr};
+  }
+  if (!resolved) {
+    ++report_.refused;
+    return {Outcome::Kind::refused, false, nullptr};
   }
   clients_.begin();
   Buckets buckets(clients_, now);

@@ -207,12 +207,14 @@ limits:
 routes:
   - {name: beta, match: {path: /x, headers: {x-beta: "1"}}, limits: [per-ip]}
   - {name: rest, match: {path: "/**"}, limits: [per-ip, tenant]}
+access: {deny: [{apikey: a-stolen-key}]}
 )",
                      lines);
   std::vector<std::string> sentences;
   for (const Lack& lack : replays.replay().lacks()) sentences.push_back(sentence(lack));
   EXPECT_THAT(sentences, ElementsAre("cannot judge limit tenant: the log has no header:x-tenant-id",
-                                     "cannot judge requests that may take route beta: the log has no header:x-beta"));
+                                     "cannot judge requests that may take route beta: the log has no header:x-beta",
+                                     "cannot apply the access entries by API key: the log has no apikey"));
   EXPECT_TRUE(replays.ask(lines[0]).allowed);
   EXPECT_FALSE(replays.ask(lines[1]).allowed);
   EXPECT_EQ(replays.ask(lines[2]).kind, LogReplay::Outcome::Kind::unjudged);

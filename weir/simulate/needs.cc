@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weir/identify/key_source.h"
+#include "weir/known/access_list.h"
 
 namespace weir::simulate {
 namespace {
@@ -102,6 +103,11 @@ std::vector<Lack> find_lacks(const Policy& policy, const Sight& sight) {
     const bool costs = !route.cost_header.empty() && !sight.fields.contains(route.cost_header);
     if (costs && !sight.is_own) add(Lack::What::cost, route.name, {route.cost_header});
   }
+  const bool by_key =
+      std::ranges::any_of(policy.access().entries(), [](const AccessEntry& entry) { return !entry.apikey.empty(); });
+  if (by_key && !has_source(sight, KeySource{KeySource::Kind::apikey, {}, 0})) {
+    add(Lack::What::access_list, "access", {"apikey"});
+  }
   return lacks;
 }
 
@@ -120,7 +126,7 @@ std::string sentence(const Lack& lack) {
     case Lack::What::access_list:
       break;
   }
-  return "cannot apply the access list: the log has no " + sources;
+  return "cannot apply the access entries by API key: the log has no " + sources;
 }
 
 }  // namespace weir::simulate

@@ -32,7 +32,7 @@ struct Lack {
     access_list,  // API keys that a list is about: those entries match nobody
   };
   What what;
-  std::string name;                  // of the limit or route
+  std::string name;                  // of the limit or route; "access" of the lists
   std::vector<std::string> sources;  // "header:x-tenant-id"
 };
 

@@ -76,7 +76,8 @@ class ReportWriter {
 
   void write_lack(const Lack& lack) {
     if (lack.what == Lack::What::counted) return;
-    json_.begin_object().key(lack.what == Lack::What::limit ? "limit" : "route").string(lack.name);
+    const bool lists = lack.what == Lack::What::access_list;
+    json_.begin_object().key(lack.what == Lack::What::limit ? "limit" : lists ? "section" : "route").string(lack.name);
     json_.key("lacks").begin_array();
     for (const std::string& source : lack.sources) json_.string(source);
     json_.end_array().end_object();

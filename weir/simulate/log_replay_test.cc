@@ -70,11 +70,10 @@ class Server : private Asker {
     last_ = answer->verdict;
     writer_->key("route").string(answer->route).key("decision").string(last_.allowed ? "allowed" : "denied");
     writer_->key("limits").begin_array();
-    if (answer->access == Access::limited) {
-      for (std::size_t i = 0; i < last_.all.size(); ++i) {
-        writer_->begin_object().key("limit").string(answer->labels[i].limit);
-        writer_->key("id").string(answer->labels[i].id).end_object();
-      }
+    for (std::size_t i = 0; i < last_.all.size(); ++i) {
+      if (answer->labels[i].limit.empty()) continue;  // a list knows the client
+      writer_->begin_object().key("limit").string(answer->labels[i].limit);
+      writer_->key("id").string(answer->labels[i].id).end_object();
     }
     writer_->end_array();
   }
@@ -136,7 +135,7 @@ limits:
     period: 1s
     schedule: [{days: mon-fri, hours: "09:00-18:00", count: 3, burst: 10}]
   plan: {key: header:x-tenant-id, quota: 40/hour}
-  both: {key: apikey, rate: 5/s, quota: 100/day}
+  both: {key: header:x-client, rate: 5/s, quota: 100/day}
   watched: {key: ip, rate: 1/s, mode: shadow}
 routes:
   - {name: beta, match: {path: /signin, headers: {x-beta: "1"}}, limits: [session, per-ip]}
@@ -168,7 +167,7 @@ TEST(LogReplay, DecidesAsAServerThatIsAskedTheSame) {
                                    {"host", "example.com"},
                                    {"header:x-tenant-id", tenant},
                                    {"header:cookie", cookie},
-                                   {"header:x-api-key", key}};
+                                   {"header:x-client", key}};
     if (random() % 4 == 0) request.push_back({"header:x-beta", "1"});
     decided.push_back(server.serve(request, ip, path));
   }

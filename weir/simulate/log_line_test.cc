@@ -136,6 +136,13 @@ TEST(JsonLog, ReadsWhatAServerCounted) {
   EXPECT_FALSE(reader->read(many + R"({"limit":"a","id":"x"}]})", line));
 }
 
+TEST(LogReader, RefusesAnEmptyLine) {
+  for (const LogFormat format : {LogFormat::combined, LogFormat::envoy, LogFormat::haproxy, LogFormat::json}) {
+    LogLine line;
+    EXPECT_FALSE(make_reader(format, {})->read(std::string_view{}, line)) << print(format);
+  }
+}
+
 TEST(DetectFormat, FindsTheFormatThatReadsMostLines) {
   using Lines = std::vector<std::string>;
   EXPECT_EQ(detect_format(Lines{"#", R"(10.0.0.1 - - [18/Nov/2026:05:26:32 +0000] "GET / HTTP/1.1" 200 1)"}, {}),

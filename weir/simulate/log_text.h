@@ -21,6 +21,7 @@ class LogText {
   std::string_view word() noexcept { return until(' '); }
   // Up to that character, which goes too; everything if there is none.
   std::string_view until(char c) noexcept {
+    if (rest_.empty()) return {};
     const auto* const found = static_cast<const char*>(std::memchr(rest_.data(), c, rest_.size()));
     const std::size_t size = found == nullptr ? rest_.size() : static_cast<std::size_t>(found - rest_.data());
     const std::string_view taken = rest_.substr(0, size);

@@ -330,7 +330,7 @@ class Completion(ProgramTest):
         self.file("weir.yaml", GOOD)
         self.assertEqual(self.complete("weir", "sim"), ["simulate"])
         self.assertEqual(self.complete("weir", "config", "sh"), ["show"])
-        self.assertEqual(self.complete("weir", "simulate", "--t"), ["--trace"])
+        self.assertEqual(self.complete("weir", "simulate", "--tr"), ["--trace"])
         self.assertEqual(self.complete("weir", "config", "check", "we"), ["weir.yaml"])
         self.assertEqual(self.complete("weir", "config", "show", "--config", "we"), ["weir.yaml"])
         self.assertEqual(self.complete("weir", "config", "show", "--output", "j"), ["json"])

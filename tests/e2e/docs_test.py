@@ -40,8 +40,11 @@ class Transcripts(ProgramTest):
     def test_of_the_command_line_are_what_the_program_prints(self):
         self.assertGreaterEqual(self.check_page("cli.md"), 10)
 
+    def test_of_the_replay_are_what_the_program_prints(self):
+        self.assertGreaterEqual(self.check_page("simulate.md"), 4)
+
     def check_page(self, page):
-        """Runs every command of the page's transcripts; returns how many there are."""
+        """How many commands the page has."""
         transcripts = 0
         for language, text in blocks(page):
             name = re.match(r"# (\S+\.yaml)\n", text)

@@ -88,7 +88,7 @@ class CommandLine {
   void add(const Command& command, const Option& option, CLI::App& parser) {
     if (option.repeated) {
       // One value each time: what follows may be a file.
-      parser.add_option(parser_name(option), lists_[{&command, option.name}])->allow_extra_args(false);
+      parser.add_option(parser_name(option), lists_[{&command, option.name}])->allow_extra_args(option.positional());
       return;
     }
     CLI::Option* const added = parser.add_option(parser_name(option), values_[{&command, option.name}]);

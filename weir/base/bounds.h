@@ -315,4 +315,16 @@ inline constexpr std::size_t admin_page_max = 1000;
 // Reloads and changes that wait for the background thread.
 inline constexpr std::size_t background_tasks_max = 64;
 
+// Replays of access logs: one line, fields that a reader offers, lines read ahead to learn what a log has, bytes of
+// lines that wait for earlier ones, clients in one list, malformed lines shown, and columns of a plot.
+inline constexpr std::size_t log_line_bytes_max = 64u << 10;
+inline constexpr std::size_t log_fields_max = 64;
+inline constexpr std::size_t log_sample_lines = 1000;
+inline constexpr std::size_t log_pending_bytes_max = 256u << 20;
+inline constexpr std::size_t log_clients_shown_max = 1000;
+inline constexpr std::size_t log_malformed_shown = 5;
+inline constexpr std::size_t log_plot_columns = 240;
+// Bytes of requests that an advice search keeps in memory; the rest goes to a temporary file.
+inline constexpr std::size_t log_spool_memory_bytes_max = 4u << 20;
+
 }  // namespace weir::bounds

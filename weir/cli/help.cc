@@ -27,6 +27,8 @@ std::string indented(std::string_view lines) {
   return text;
 }
 
+constexpr std::size_t kUsageColumns = 100;
+
 }  // namespace
 
 std::string usage_of(const Command& command) {
@@ -35,8 +37,10 @@ std::string usage_of(const Command& command) {
     const bool nameless = option.positional() || option.bare;
     const std::string word =
         nameless ? std::string(option.value) : std::string(option.name) + " " + std::string(option.value);
-    text += option.required ? " " + word : " [" + word + "]";
-    if (option.repeated) text += "...";
+    const std::string item = (option.required ? word : "[" + word + "]") + (option.repeated ? "..." : "");
+    // "Usage: " stands before the first line.
+    const std::size_t line = text.size() - (text.rfind('\n') + 1) + (text.find('\n') == std::string::npos ? 7 : 0);
+    text += (line + 1 + item.size() > kUsageColumns ? "\n         " : " ") + item;
   }
   return text;
 }

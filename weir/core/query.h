@@ -49,11 +49,21 @@ struct NamedCharges {
   Order order = Order::together;
 };
 
+// Whether a limit applies to a request of a log, which may lack what the limit is keyed by.
+enum class Applies : unsigned char {
+  always,    // as to any request
+  if_known,  // if its key is known: a request without it is not refused
+  never,
+};
+
 // A request as it came: its route says which limits are charged, and how.
 struct RequestFacts {
   std::span<const Attribute> attributes;
   std::string_view caller{};    // the address that asks; empty: unknown, or not a network's
   std::optional<Count> cost{};  // nothing: the route says it
+  // What a server counted this request as, ids as in bucket keys: a log has them where it lacks what they were made of.
+  std::span<const NamedCharge> counted{};
+  std::span<const Applies> applies{};  // by the policy's limits; empty: all always
 };
 
 // A bucket of the caller's own, with numbers that it brings along.

@@ -117,6 +117,14 @@ Result<std::optional<Identity>> identify(const NamedLimit& limit, const Request&
   return std::optional(Identity{std::move(id), found, {}});
 }
 
+Result<std::optional<Identity>> identify_counted(const NamedLimit& limit, std::string_view id, int ipv6_prefix) {
+  if (limit.hashed) return std::optional(Identity{std::string(id), nullptr, {}, true});
+  if (limit.id_kind == IdKind::shaped) return std::optional(Identity{std::string(id), override_of(limit, id), {}});
+  Result<Identity> identity = identify(limit, id, ipv6_prefix);
+  if (!identity) return identity.error();
+  return std::optional(std::move(*identity));
+}
+
 Result<std::string> bucket_id(const NamedLimit& limit, std::string_view id, int ipv6_prefix,
                               std::string_view hash_key) {
   if (limit.hashed && is_hash(id)) return std::string(id);

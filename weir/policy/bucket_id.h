@@ -17,6 +17,7 @@ struct Identity {
   std::string id;                   // canonical: names the bucket
   const Override* found = nullptr;  // its override, if there is one
   std::optional<IpPrefix> ip;       // of a limit that counts addresses: the address, or the prefix, that was given
+  bool hashed = false;              // the id is its hash already
 };
 
 // The Error names the limit, the id and the rule.
@@ -24,6 +25,9 @@ Result<Identity> identify(const NamedLimit& limit, std::string_view id, int ipv6
 
 // Of a request, by the limit's key. Nothing: a part of it is missing. REQUIRES: the limit has a key.
 Result<std::optional<Identity>> identify(const NamedLimit& limit, const Request& request, int ipv6_prefix);
+
+// Of an id as a bucket's key has it: canonical, or hashed. The Error is that of an id that is no address.
+Result<std::optional<Identity>> identify_counted(const NamedLimit& limit, std::string_view id, int ipv6_prefix);
 
 // Whether an id has the form of a hashed one.
 bool is_hash(std::string_view id) noexcept;

@@ -240,13 +240,13 @@ class Policy {
   // resolve.cc
   Result<void> resolve_named(const NamedCharges& named_charges, const Asking& asking, Resolved& out) const;
   Result<void> resolve_request(const RequestFacts& facts, const Asking& asking, Resolved& out) const;
-  Result<void> resolve_limit(const NamedLimit& limit, std::string_view caller, Count cost, const Asking& asking,
+  Result<void> resolve_limit(const NamedLimit& limit, const RequestFacts& facts, Count cost, const Asking& asking,
                              Resolved& out) const;
   bool has_handles(const Known& known) const noexcept;
   bool ask_lists(const Asking& asking, Resolved& out) const;
   Standing ask_lists(const Identity& identity, const Part& part, const Asking& asking, Resolved& out) const;
   Result<void> add_part(const Wanted& wanted, const Asking& asking, Resolved& out) const;
-  Result<std::string_view> write_key(const NamedLimit& limit, std::string_view id, const Route* route,
+  Result<std::string_view> write_key(const NamedLimit& limit, const Identity& identity, const Route* route,
                                      std::string& text) const;
   std::string tier_of(const NamedLimit& limit, std::string_view from, const Request& request) const;
   Result<void> charge(const Numbers& numbers, std::string_view key, Count cost, const Asking& asking, Part& part,

@@ -236,20 +236,27 @@ Result<void> Policy::resolve_request(const RequestFacts& facts, const Asking& as
   }
   for (const std::uint32_t index : limits) {
     const NamedLimit& limit = parts_.limits[index];
-    if (Result<void> done = resolve_limit(limit, facts.caller, cost, asking, out); !done) return done;
+    if (Result<void> done = resolve_limit(limit, facts, cost, asking, out); !done) return done;
   }
   return {};
 }
 
 // One limit of a request. A limit that is off, and one whose key the request lacks, does not apply.
-Result<void> Policy::resolve_limit(const NamedLimit& limit, std::string_view caller, Count cost, const Asking& asking,
+Result<void> Policy::resolve_limit(const NamedLimit& limit, const RequestFacts& facts, Count cost, const Asking& asking,
                                    Resolved& out) const {
   const Enforcement mode = out.route_ == nullptr ? limit.mode : laxer(limit.mode, out.route_->mode);
   if (mode == Enforcement::off) return {};
-  const Result<std::optional<Identity>> identity = identify(limit, out.request_, parts_.ipv6_prefix);
+  const auto index = static_cast<std::size_t>(&limit - parts_.limits.data());
+  const Applies applies = facts.applies.empty() ? Applies::always : facts.applies[index];
+  if (applies == Applies::never) return {};
+  const auto counted = std::ranges::find(facts.counted, std::string_view(limit.name), &NamedCharge::limit);
+  Result<std::optional<Identity>> identity = identify(limit, out.request_, parts_.ipv6_prefix);
+  if (identity && !*identity && counted != facts.counted.end()) {
+    identity = identify_counted(limit, counted->id, parts_.ipv6_prefix);
+  }
   if (!identity) return identity.error();
   if (!*identity) {
-    if (limit.missing == Missing::skip) return {};
+    if (limit.missing == Missing::skip || applies == Applies::if_known) return {};
     std::string missing;
     for (std::size_t i = 0; i < limit.sources.size(); ++i) {
       std::string value;
@@ -261,7 +268,8 @@ Result<void> Policy::resolve_limit(const NamedLimit& limit, std::string_view cal
   if (out.parts_size_ == bounds::charges_max) {
     return Error{Fault::too_large, "more than " + std::to_string(bounds::charges_max) + " limits apply to the request"};
   }
-  const std::string tier = tier_of(limit, caller, out.request_);
+  std::string tier = tier_of(limit, facts.caller, out.request_);
+  if (tier.empty() && counted != facts.counted.end()) tier = counted->tier;
   return add_part({limit, **identity, mode, cost, out.route_, tier}, asking, out);
 }
 
@@ -377,7 +385,7 @@ Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolv
   const NamedLimit& limit = wanted.limit;
   // Its own key, and those of its tiers' buckets.
   out.make_room(limit.tiers.empty() ? 1 : 2 + limit.tiers.size());
-  const Result<std::string_view> key = write_key(limit, wanted.identity.id, wanted.route, out.text_);
+  const Result<std::string_view> key = write_key(limit, wanted.identity, wanted.route, out.text_);
   if (!key) return key.error();
 
   if (out.parts_size_ == out.parts_.size()) out.parts_.emplace_back();
@@ -408,16 +416,18 @@ Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolv
 }
 
 // "6:12345678", or "session@signin:…" of a limit that has one bucket per route.
-Result<std::string_view> Policy::write_key(const NamedLimit& limit, std::string_view id, const Route* route,
+Result<std::string_view> Policy::write_key(const NamedLimit& limit, const Identity& identity, const Route* route,
                                            std::string& text) const {
-  if (limit.hashed && parts_.hash_key.empty()) {
+  const std::string_view id = identity.id;
+  const bool hashes = limit.hashed && !identity.hashed;
+  if (hashes && parts_.hash_key.empty()) {
     return Error{Fault::internal, "limit " + quote(limit.name) + " is hashed, but there is no hash_key"};
   }
-  const std::string hashed = limit.hashed ? hashed_id(parts_.hash_key, id) : std::string();
+  const std::string hashed = hashes ? hashed_id(parts_.hash_key, id) : std::string();
   const std::size_t start = text.size();
   text += limit.prefix();
   if (limit.per_route && route != nullptr) text.append("@").append(route->name);
-  const std::string_view written = limit.hashed ? std::string_view(hashed) : id;
+  const std::string_view written = hashes ? std::string_view(hashed) : id;
   if (text.size() - start + 1 + written.size() > bounds::key_bytes_max) {
     return Error{Fault::too_large, "limit " + quote(limit.name) + ": id " + quoted_id(id) +
                                        " makes a key longer than " + std::to_string(bounds::key_bytes_max) + " bytes"};

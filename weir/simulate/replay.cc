@@ -20,23 +20,13 @@ class Replay::Buckets {
 
   Decision spend(const ChargedBucket& bucket) noexcept {
     State state = load(bucket);
-    if (bucket.is_quota()) {
-      // A denial is kept too: it takes nothing, but a quota follows a clock that was set back.
-      const QuotaStep step = quota::spend(bucket.quota(), state.quota, bucket.cost, now_.wall);
-      state.quota = step.state;
-      store(bucket, state);
-      return step.decision;
-    }
-    const Step step = gcra::spend(bucket.rate().limit, state.tat, bucket.cost, now_.time);
-    if (step.decision.allowed && bucket.cost > 0) store(bucket, {step.tat, now_.time, state.quota});
-    return step.decision;
+    const Decision decision = simulate::spend(state, bucket, now_);
+    store(bucket, state);
+    return decision;
   }
 
   Decision peek(const ChargedBucket& bucket) noexcept {
-    const State state = load(bucket);
-    const Count cost = forgets_ ? 0 : bucket.cost;
-    if (bucket.is_quota()) return quota::peek(bucket.quota(), state.quota, cost, now_.wall);
-    return gcra::peek(bucket.rate().limit, state.tat, cost, now_.time);
+    return simulate::peek(load(bucket), bucket, forgets_ ? 0 : bucket.cost, now_);
   }
 
   Decision look(const ChargedBucket& bucket) noexcept { return peek(bucket); }
@@ -71,20 +61,11 @@ class Replay::Buckets {
   void undo(const ChargedBucket&, const Decision&) noexcept { WEIR_ASSERT(false); }
 
  private:
-  // Settled: every answer about a bucket whose numbers changed is kept, also one that takes nothing. A line out of
-  // order by less than a window is waited for, like any reading that is a little old: settling would give away what was
-  // spent in between. Beyond that the clock was set back.
   State load(const ChargedBucket& bucket) noexcept {
     const auto found = states_.find(bucket.key().text);
     if (found == states_.end()) return {};
-    State& state = found->second;
-    if (bucket.is_quota()) return state;
-    const Limit& limit = bucket.rate().limit;
-    const bool early = now_.time < state.written && state.written - now_.time <= limit.window();
-    if (early) return state;
-    const Time settled = gcra::settle(limit, state.tat, bucket.rate().since, now_.time);
-    if (settled != state.tat) state = {settled, now_.time, state.quota};
-    return state;
+    settle(found->second, bucket, now_);
+    return found->second;
   }
 
   void store(const ChargedBucket& bucket, const State& state) {
@@ -118,17 +99,6 @@ Result<Answer> Replay::ask(const Query& query, Now now) {
                        : charge(buckets, resolved_.charges(), mode, resolved_.order());
   explain(*policy_, resolved_, query.mode, answer);
   return speak(answer);
-}
-
-// As a spend would: what is behind the first denial is not asked.
-Verdict Replay::peek_in_order(Buckets& buckets, std::span<const Charge> charges) noexcept {
-  Decisions decisions;
-  for (std::size_t i = 0; i < charges.size(); ++i) {
-    const Verdict one = charge(buckets, charges.subspan(i, 1), Mode::peek, Order::in_order);
-    decisions.push_back(one.all[0]);
-    if (!one.allowed) break;
-  }
-  return conclude(decisions, [&](std::size_t i) { return !charges[i].shadow; });
 }
 
 Answer Replay::speak(const weir::Answer& answer) const noexcept {

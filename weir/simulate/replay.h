@@ -4,10 +4,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,6 +17,7 @@
 #include "weir/core/decision.h"
 #include "weir/core/query.h"
 #include "weir/policy/policy.h"
+#include "weir/simulate/state.h"
 
 namespace weir::simulate {
 
@@ -44,14 +43,6 @@ class Replay {
   std::size_t size() const noexcept { return states_.size(); }
 
  private:
-  // The state under one key: of a rate, of a quota, or of both.
-  struct State {
-    Time tat{};
-    Time written{};           // the TAT is at most a window after this reading
-    std::uint64_t quota = 0;  // algorithm/calendar.h
-
-    friend bool operator==(const State&, const State&) = default;
-  };
   // Lets a view be looked up without making a string of it.
   struct Hash {
     using is_transparent = void;
@@ -60,7 +51,6 @@ class Replay {
   using States = std::unordered_map<std::string, State, Hash, std::equal_to<>>;
   class Buckets;  // the states at one instant, for algorithm/charging.h
 
-  static Verdict peek_in_order(Buckets& buckets, std::span<const Charge> charges) noexcept;
   Answer speak(const weir::Answer& answer) const noexcept;
 
   std::shared_ptr<const Policy> policy_;

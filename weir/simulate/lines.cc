@@ -1,4 +1,4 @@
-#include "weir/cli/lines.h"
+#include "weir/simulate/lines.h"
 
 #include <unistd.h>
 
@@ -6,18 +6,22 @@
 #include <cstring>
 #include <utility>
 
-namespace weir::cli {
+namespace weir::simulate {
 namespace {
 
 constexpr std::size_t kReadBytes = 64u << 10;
 
 }  // namespace
 
-LineReader::LineReader(int descriptor, std::size_t line_bytes_max, std::function<void()> before_read)
-    : descriptor_(descriptor),
+LineReader::LineReader(Read read, std::size_t line_bytes_max, std::function<void()> before_read)
+    : read_(std::move(read)),
       line_bytes_max_(line_bytes_max),
       before_read_(std::move(before_read)),
       buffer_(line_bytes_max + 1 + kReadBytes, '\0') {}
+
+LineReader::LineReader(int descriptor, std::size_t line_bytes_max, std::function<void()> before_read)
+    : LineReader([descriptor](char* bytes, std::size_t size) -> long { return ::read(descriptor, bytes, size); },
+                 line_bytes_max, std::move(before_read)) {}
 
 LineReader::Got LineReader::next(std::string_view& line) {
   std::size_t searched = begin_;
@@ -47,9 +51,9 @@ bool LineReader::fill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
-  before_read_();
+  if (before_read_) before_read_();
   while (true) {
-    const ssize_t got = ::read(descriptor_, buffer_.data() + end_, buffer_.size() - end_);
+    const long got = read_(buffer_.data() + end_, buffer_.size() - end_);
     if (got < 0 && errno == EINTR) continue;
     failed_ = got < 0;
     if (got <= 0) return false;
@@ -59,4 +63,4 @@ bool LineReader::fill() {
   }
 }
 
-}  // namespace weir::cli
+}  // namespace weir::simulate

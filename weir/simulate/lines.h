@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::cli {
+namespace weir::simulate {
 
 class LineReader {
  public:
@@ -17,8 +17,13 @@ class LineReader {
     failed,  // errno says why
   };
 
-  // Does not own the descriptor. `before_read` is called before each read, which may block: whatever was answered so
-  // far should be on its way by then.
+  // Reads up to that many bytes; 0 at the end, negative if it fails, with errno.
+  using Read = std::function<long(char* bytes, std::size_t size)>;
+
+  // `before_read` is called before each read, which may block: whatever was answered so far should be on its way by
+  // then.
+  LineReader(Read read, std::size_t line_bytes_max, std::function<void()> before_read = {});
+  // Does not own the descriptor.
   LineReader(int descriptor, std::size_t line_bytes_max, std::function<void()> before_read);
 
   // The next line without its newline; the last one need not have any. The view lives until the next call.
@@ -30,7 +35,7 @@ class LineReader {
  private:
   bool fill();
 
-  int descriptor_;
+  Read read_;
   std::size_t line_bytes_max_;
   std::function<void()> before_read_;
   std::string buffer_;
@@ -41,4 +46,4 @@ class LineReader {
   bool failed_ = false;
 };
 
-}  // namespace weir::cli
+}  // namespace weir::simulate

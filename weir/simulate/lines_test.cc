@@ -1,4 +1,4 @@
-#include "weir/cli/lines.h"
+#include "weir/simulate/lines.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::cli::lines_test {
+namespace weir::simulate::lines_test {
 namespace {
 
 // Every line of `text` as read from a file, "<too long>" in place of a skipped one.
@@ -95,4 +95,4 @@ TEST(LineReader, SaysThatADescriptorCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace weir::cli::lines_test
+}  // namespace weir::simulate::lines_test

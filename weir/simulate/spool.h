@@ -1,0 +1,50 @@
+// The requests that one limit was asked for, in the order of time, to be gone through again and again with other
+// numbers. The first part is kept in memory, the rest in a temporary file that nobody else sees.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weir/base/bounds.h"
+#include "weir/base/result.h"
+#include "weir/base/time.h"
+
+namespace weir::simulate {
+
+struct SpooledRequest {
+  std::int64_t time_ns = 0;
+  std::uint32_t client = 0;  // its place in the ClientTable
+  std::uint32_t cost = 0;    // 0: from here on the place is another client's
+};
+
+class Spool {
+ public:
+  explicit Spool(std::size_t memory_bytes_max = bounds::log_spool_memory_bytes_max)
+      : memory_max_(memory_bytes_max / sizeof(SpooledRequest)) {}
+  ~Spool();
+  Spool(Spool&& other) noexcept;
+  Spool& operator=(Spool&&) = delete;
+
+  // The Error: the temporary file cannot be made or written. Then everything is forgotten and nothing more is kept.
+  Result<void> add(const SpooledRequest& request);
+  // All of them, some at a time, until `visit` returns false. The Error: the file cannot be read.
+  Result<void> each(const std::function<bool(std::span<const SpooledRequest>)>& visit);
+
+  std::uint64_t size() const noexcept { return written_ + memory_.size(); }
+
+ private:
+  Result<void> write_out();
+  Error fail(const char* what);
+
+  std::size_t memory_max_;
+  std::vector<SpooledRequest> memory_;  // the last of them
+  std::uint64_t written_ = 0;           // in the file
+  int file_ = -1;
+  bool failed_ = false;
+};
+
+}  // namespace weir::simulate

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "weir/base/assert.h"
 #include "weir/base/bounds.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -44,6 +45,12 @@ class Answers {
  public:
   virtual ~Answers() = default;
   virtual void answer(Ticket ticket, const Result<Verdict>& verdict) = 0;
+  // Returns the unanswered question with this ticket. Stores that answer with a failure policy need it.
+  virtual Question question(Ticket ticket) const {
+    (void)ticket;
+    WEIR_ASSERT(false);
+    return {};
+  }
 };
 
 // A Store belongs to one event loop. A batch is what became ready in this turn of the loop: memory prefetches it, Redis

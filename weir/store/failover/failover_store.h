@@ -8,7 +8,7 @@
 #pragma once
 
 #include <memory>
-#include <vector>
+#include <utility>
 
 #include "weir/base/clock.h"
 #include "weir/store/failover/fallback.h"
@@ -33,20 +33,12 @@ class FailoverStore final : public Store, private Answers {
   void give_up(const Question& question, Answers& answers) override;
 
  private:
-  struct Asked {
-    Question question;
-    Answers* answers = nullptr;
-  };
-
-  Question renumber(const Question& question, Answers& answers);
   void answer(Ticket ticket, const Result<Verdict>& verdict) override;
 
   std::unique_ptr<Store> primary_;
   Fallback fallback_;
   const Clock& clock_;
-  std::vector<Asked> asked_;  // by the ticket given to the primary; as many as it holds unanswered at once
-  std::vector<Ticket> free_;
-  std::vector<Question> batch_;
+  Answers* answers_ = nullptr;  // whoever asks: always the same
 };
 
 }  // namespace weir

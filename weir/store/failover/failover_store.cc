@@ -5,8 +5,8 @@
 namespace weir {
 namespace {
 
-// Anything else is an answer of its own, that asking elsewhere would not change. `overloaded` among them: the store is
-// there and charged nothing, and whoever floods it must not be let through for that.
+// Other errors are final. `overloaded` is one of them: the store works and charged nothing, and a client that floods it
+// must not pass because of that.
 bool is_failure(const Result<Verdict>& verdict) {
   return !verdict && (verdict.error().fault == Fault::timeout || verdict.error().fault == Fault::unavailable);
 }

@@ -123,7 +123,7 @@ constexpr QuotaStep spend(const Quota& quota, std::uint64_t state, Count cost, W
   return {answer(quota, usage, true, Duration::zero(), now), pack(usage)};
 }
 
-// Would `cost` pass? Remaining and reset_after are the quota's as it stands: nothing is taken. REQUIRES: cost >= 0.
+// Returns whether `cost` would pass. Takes nothing: remaining and reset_after are the quota's own. REQUIRES: cost >= 0.
 constexpr Decision peek(const Quota& quota, std::uint64_t state, Count cost, Wall now) noexcept {
   const Decision spent = spend(quota, state, cost, now).decision;
   const Decision stands = spend(quota, state, 0, now).decision;

@@ -6,7 +6,7 @@
 // it spends in the order of the hashes, so that two requests never abort each other; a lost race undoes what was spent.
 // in_order: charges one limit after another and stops at the first denial; buckets behind it are untouched.
 // A limit's rate and quota are taken together in either order.
-// A shadow limit is taken in its own right, whatever the others say, if all its own buckets allow it; it never denies.
+// A shadow limit is charged independently of the others, if all its own buckets allow it; it never denies.
 // The same bucket twice is charged once with the summed cost.
 //
 // `Buckets` is where they are kept, at the request's one reading of the clock:
@@ -186,7 +186,7 @@ class Charging {
 template <class Buckets>
 Verdict charge(Buckets& buckets, std::span<const Charge> charges, Mode mode, Order order) noexcept {
   WEIR_ASSERT(charges.size() <= bounds::charges_max);
-  // What most requests are: no order, nobody to agree with.
+  // The common case: one charge, so neither order nor agreement matters.
   if (charges.size() == 1 && mode == Mode::spend && charges[0].buckets() == 1) {
     const Charge& only = charges[0];
     ChargedBucket bucket{&only, only.rate ? Kind::bucket : Kind::quota, 0, only.cost, !only.shadow};

@@ -47,7 +47,8 @@ constexpr Step spend(const Limit& limit, Time tat, Count cost, Time now) noexcep
   return {{true, limit.burst(), (room - price) / limit.interval(), Duration::zero(), owed + price}, now + owed + price};
 }
 
-// Would `cost` pass? Remaining and reset_after are the bucket's as it stands: nothing is taken. REQUIRES: cost >= 0.
+// Returns whether `cost` would pass. Takes nothing: remaining and reset_after are the bucket's own. REQUIRES: cost >=
+// 0.
 constexpr Decision peek(const Limit& limit, Time tat, Count cost, Time now) noexcept {
   const Decision spent = spend(limit, tat, cost, now).decision;
   const Decision stands = spend(limit, tat, 0, now).decision;

@@ -83,7 +83,7 @@ local function one_bucket(k, at)
   local key, mode, price, window = KEYS[k], ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local owed = ahead(key)
   -- Further ahead than an empty bucket: the numbers changed or the clock was set back. It counts as empty from here on,
-  -- and that is written, or the wait would begin anew with every question.
+  -- and that is written, or the wait would start over with every question.
   local writes = owed > window
   if writes then
     owed = window
@@ -124,7 +124,7 @@ local function whole(a, b)
   return (a - fmod(a, b)) / b
 end
 
--- What a key holds, false if there is none; for a list or the like an empty text, which is no state.
+-- Returns a key's value, false if it does not exist, and an empty string for other types, which is not a state.
 local function get(key)
   local found = redis.pcall('GET', key)
   if type(found) == 'table' then

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "weir/base/ascii.h"
 #include "weir/base/clock.h"
 
 namespace weir {
@@ -27,15 +28,13 @@ std::string print_instant(Wall wall) {
 
 // JSON escapes (RFC 8259 §7), which also keep a text line on one line.
 void escape(std::string_view message, bool quoted, std::string& out) {
-  constexpr std::string_view hex = "0123456789abcdef";
   for (const char c : message) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '\n') {
       out += "\\n";
     } else if (byte < 0x20 || byte == 0x7f) {
       out += "\\u00";
-      out += hex[byte >> 4];
-      out += hex[byte & 15];
+      append_hex(byte, out);
     } else {
       if (quoted && (c == '"' || c == '\\')) out += '\\';
       out += c;

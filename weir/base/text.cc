@@ -341,7 +341,6 @@ std::string print_duration(Duration d) {
 
 std::string quote(std::string_view value) {
   constexpr std::size_t shown_bytes_max = 80;
-  constexpr std::string_view hex = "0123456789abcdef";
   std::string out = "\"";
   std::size_t at = 0;
   while (at < value.size() && at < shown_bytes_max) {
@@ -350,8 +349,8 @@ std::string quote(std::string_view value) {
     if (length > 0) {
       out += value.substr(at, length);
     } else {
-      const auto byte = static_cast<unsigned char>(value[at]);
-      out += {'\\', 'x', hex[byte >> 4], hex[byte & 15]};
+      out += "\\x";
+      append_hex(static_cast<unsigned char>(value[at]), out);
     }
     at += length > 0 ? length : 1;
   }

@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "weir/base/ascii.h"
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
 #include "weir/config/plain_yaml.h"
@@ -307,10 +308,10 @@ void refuse_byte(std::string_view text, std::size_t at, TreeBuilder& builder) {
   }
   const bool wide = utf8_sequence(text.substr(at)) > 1;
   const auto byte = static_cast<unsigned char>(text[wide ? at + 1 : at]);
-  const std::string_view hex = "0123456789abcdef";
+  std::string shown = wide ? "U+00" : "byte 0x";
+  append_hex(byte, shown);
   builder.refuse(line, static_cast<std::uint32_t>(at - start + 1),
-                 std::string(wide ? "U+00" : "byte 0x") + hex[byte >> 4] + hex[byte & 15] +
-                     (wide || byte < 0x80 ? " is a control character" : " is not part of valid UTF-8"));
+                 shown + (wide || byte < 0x80 ? " is a control character" : " is not part of valid UTF-8"));
 }
 
 // False after a complaint: too big, or bytes that are no text.

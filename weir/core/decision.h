@@ -22,7 +22,7 @@ struct Decision {
   friend constexpr bool operator==(const Decision&, const Decision&) = default;
 };
 
-// Which of two answers the client must heed: denied first, then the longest wait, then the fewest remaining.
+// Returns whether `a` is stricter than `b`: denied first, then the longer wait, then fewer remaining.
 constexpr bool stricter(const Decision& a, const Decision& b) noexcept {
   if (a.allowed != b.allowed) return !a.allowed;
   if (a.retry_after != b.retry_after) return a.retry_after > b.retry_after;

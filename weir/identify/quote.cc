@@ -1,5 +1,7 @@
 #include "weir/identify/quote.h"
 
+#include "weir/base/ascii.h"
+
 namespace weir {
 namespace {
 
@@ -7,13 +9,6 @@ constexpr std::size_t kShownBytes = 128;
 
 unsigned char at(std::string_view text, std::size_t i) noexcept {
   return static_cast<unsigned char>(text[i]);
-}
-
-void append_hex(std::string& out, unsigned char byte) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  out += "\\x";
-  out += kDigits[byte >> 4];
-  out += kDigits[byte & 15];
 }
 
 }  // namespace
@@ -51,7 +46,8 @@ std::string quoted_id(std::string_view id) {
     const std::size_t length = utf8_sequence(id.substr(i));
     const bool c1_control = length == 2 && at(id, i) == 0xc2 && at(id, i + 1) < 0xa0;
     if (length == 0 || c1_control || at(id, i) < 0x20 || at(id, i) == 0x7f) {
-      append_hex(out, at(id, i));
+      out += "\\x";
+      append_hex(at(id, i), out);
       i += 1;
       continue;
     }

@@ -14,7 +14,7 @@ std::string audit_fields(const AuditEntry& entry) {
   JsonWriter json(object);
   json.begin_object().key("who").string(entry.who);
   json.key("action").string(entry.action).key("target").string(entry.target);
-  // Any JSON is written as it stands, as a number is.
+  // JSON values are written unquoted, like numbers.
   json.key("before").number(entry.before.empty() ? std::string_view("null") : entry.before);
   json.key("after").number(entry.after.empty() ? std::string_view("null") : entry.after);
   json.end_object();

@@ -51,8 +51,8 @@ class LoopClients {
   // Every decision of a spend.
   void record(const Answer& answer);
 
-  // While it lives, record() need not lock each time: for the answers of one batch. Whoever is told one of them must
-  // not look at other loops' clients meanwhile: two loops could wait for each other.
+  // While it lives, record() need not lock each time: for the answers of one batch. Code that handles such an
+  // answer must not read other loops' clients: two loops could deadlock.
   class Batch {
    public:
     explicit Batch(LoopClients& clients) : clients_(clients), lock_(clients.mutex_) { clients_.held_ = true; }

@@ -90,7 +90,8 @@ std::vector<std::shared_ptr<EventQueue>> Events::live() {
 Result<std::shared_ptr<EventQueue>> Events::subscribe(EventFilter filter) {
   const std::lock_guard lock(mutex_);
   if (live().size() >= bounds::event_subscribers_max) {
-    return Error{Fault::unavailable, std::to_string(bounds::event_subscribers_max) + " watch already"};
+    return Error{Fault::unavailable,
+                 std::to_string(bounds::event_subscribers_max) + " subscribers are connected, which is the maximum"};
   }
   auto queue = std::make_shared<EventQueue>(std::move(filter));
   queues_.push_back(queue);

@@ -1,7 +1,7 @@
 // Decisions as they happen, for those who watch: each subscriber has a filter and a bounded queue. Nobody watches most
 // of the time, and then a decision costs one load.
 //
-// Thread safety: all of it. Loops publish; whoever subscribed takes.
+// Thread-safe: loops publish, each subscriber takes from its own queue.
 #pragma once
 
 #include <atomic>

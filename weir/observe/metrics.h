@@ -41,7 +41,7 @@ struct LimitCounters {
 
 class LoopMetrics {
  public:
-  // `events`, if any, is told every decision; it must outlive the metrics.
+  // `events`, if not null, receives every decision; it must outlive the metrics.
   explicit LoopMetrics(Events* events = nullptr) noexcept : events_(events) {}
 
   void record(const Answer& answer);
@@ -62,7 +62,7 @@ class LoopMetrics {
   ProxyMetrics proxy;
   LoopClients clients;
 
-  // For whoever scrapes.
+  // Used by /metrics.
   void visit(const std::function<void(const LimitCounters&)>& visit) const;
 
  private:

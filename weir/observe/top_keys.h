@@ -19,7 +19,7 @@ class TopKeys {
  public:
   struct Place {
     std::uint32_t number = 0;  // 0 <= number < places
-    bool fresh = false;        // somebody else's until now, or nobody's
+    bool fresh = false;        // was free or belonged to another key
   };
   struct Estimate {
     std::uint64_t count = 0;  // at least the truth

@@ -43,7 +43,7 @@ Identity of_address(const NamedLimit& limit, const IpPrefix& client, int bits) {
                   index == nullptr ? nullptr : &limit.overrides[*index], client};
 }
 
-// A part that its format checks stands as it is; of text nobody knows what is in it.
+// Returns whether the part is free text, which may contain anything; other formats check their content.
 bool is_text(const NamedLimit& limit, std::size_t part) noexcept {
   const std::vector<IdFormat>& formats = limit.id.parts();
   if (formats.size() == 1) return formats.front() == IdFormat::text;

@@ -40,7 +40,7 @@ bool passes_by_list(const Resolved& resolved) {
   return std::ranges::all_of(resolved.parts(), [](const Part& p) { return p.standing == Standing::allow_listed; });
 }
 
-// A list denies, not a limit.
+// The denial comes from an access list, not from a limit.
 void refuse_access(const Resolved& resolved, Answer& answer) {
   answer.access = Access::deny_listed;
   const std::optional<Wall> until = resolved.denied_until();
@@ -111,7 +111,7 @@ void explain(const Policy& policy, const Resolved& resolved, Mode mode, Answer& 
   if (resolved.deny_listed()) {
     refuse_access(resolved, answer);
   } else if (resolved.blocked() != nullptr) {
-    // No wait helps: the override says so.
+    // An override blocks the id: waiting does not help.
     if (answer.verdict.allowed) refuse(kNever, answer) = describe(*resolved.blocked(), answer.route);
   } else if (all_asked) {
     name_uncharged(resolved.parts(), answer);

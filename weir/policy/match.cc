@@ -18,7 +18,7 @@ std::string_view take_segment(std::string_view& rest) noexcept {
   return segment;
 }
 
-// The first eight bytes; zeros where there are none.
+// The first eight bytes, padded with zeros.
 std::uint64_t head_of(std::string_view text) noexcept {
   std::uint64_t head = 0;
   if (!text.empty()) std::memcpy(&head, text.data(), std::min(text.size(), sizeof head));

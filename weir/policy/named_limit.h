@@ -87,7 +87,7 @@ struct NamedLimit {
   // Its ids are not for everybody to read, as configured: what is stored of them is a hash, or they are API keys.
   bool hides_ids() const { return hashed || holds_api_key(); }
 
-  // Null if there is none of that name.
+  // Returns null if no tier has that name.
   const Tier* find_tier(std::string_view tier_name) const noexcept {
     const auto found = std::ranges::find(tiers, tier_name, &Tier::name);
     return found == tiers.end() ? nullptr : &*found;

@@ -54,7 +54,7 @@ class OverrideTable {
   };
   Added add(std::string_view id, const Override& value, Place place = {0, 0});
 
-  const Override* find(std::string_view id) const noexcept;  // null if there is none
+  const Override* find(std::string_view id) const noexcept;  // null if not found
   std::size_t size() const noexcept { return entries_.size(); }
   std::string_view id(std::uint32_t index) const noexcept;
   Place place(std::uint32_t index) const noexcept { return entries_[index].place; }

@@ -164,7 +164,7 @@ Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, c
   if (adjustment != nullptr && !adjustment->live(wall)) {
     chosen.changed = std::max(chosen.changed, adjustment->expires);
   } else if (adjustment != nullptr) {
-    // Whoever made it saw that it fits; a reload since then may have made it one that does not, and then it sleeps.
+    // It fit when it was made. If a reload has changed the limit so that it no longer fits, it is ignored.
     const Result<Limit> numbers = adjusted(*adjustment, chosen.bucket ? &*chosen.bucket : nullptr);
     if (numbers) {
       chosen.bucket = *numbers;

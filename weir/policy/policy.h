@@ -55,11 +55,11 @@ struct Part {
   Enforcement mode = Enforcement::enforce;  // the limit's or the route's, whichever is laxer
   Source source = Source::limit;            // where the rate's numbers, or the standing, came from
   std::size_t charge = kNoCharge;           // index into Resolved::charges()
-  bool unknown_tier = false;                // the client's tier is none of the limit's: its own numbers count
+  bool unknown_tier = false;                // the limit does not define the client's tier; its own numbers apply
 };
 
-// A query's charges and the text their keys point to. Meant to be used again and again: after a few queries it
-// allocates nothing. Filled by Policy::resolve() only.
+// A query's charges and the text that their keys point to. Reusable: after a few queries it allocates nothing. Filled
+// by Policy::resolve() only.
 class Resolved {
  public:
   Resolved();
@@ -200,7 +200,7 @@ class Policy {
   const Adjustment* adjustment_of(const NamedLimit& limit, std::string_view bucket_id, const Known& known) const;
 
   std::span<const NamedLimit> limits() const noexcept { return parts_.limits; }
-  const NamedLimit* find(std::string_view name) const noexcept;  // null if there is none
+  const NamedLimit* find(std::string_view name) const noexcept;  // null if not found
   // "unknown limit "ordrs"; did you mean "orders"?", for a name that find() does not know.
   Error unknown_limit(std::string_view name) const;
   std::span<const Route> routes() const noexcept { return routes_.all(); }

@@ -37,6 +37,10 @@ class BusyStore final : public Store {
         answers.answer(question.ticket, Error{Fault::unavailable, "down"});
         continue;
       }
+      if (lends_) {
+        answers.answer(question.ticket, Verdict{});
+        continue;
+      }
       window_.sent(buckets, now.time);
       in_flight_.push_back({question, now.time, buckets, false});
       charged_ += question.charges.empty() ? 0 : 1;
@@ -85,6 +89,7 @@ class BusyStore final : public Store {
 
   void take_for_each(Duration duration) { per_bucket_ = duration; }
   void stop() { stopped_ = true; }
+  void lend() { lends_ = true; }  // from here on charge() answers from a lease
   void remember_denials() { remembers_denials_ = true; }
   std::size_t charged() const { return charged_; }
 
@@ -104,6 +109,7 @@ class BusyStore final : public Store {
   Time free_at_{};
   Time heard_{};
   bool stopped_ = false;
+  bool lends_ = false;
   bool remembers_denials_ = false;
   std::size_t charged_ = 0;
 };
@@ -301,6 +307,21 @@ TEST_F(OverloadTest, WakesUpForTheOldestQuestion) {
   EXPECT_EQ(pipeline_.wake_at(), Time::max()) << "in flight: the store answers it";
   client.ask(pipeline_, Mode::spend);
   EXPECT_EQ(pipeline_.wake_at(), clock_.time() + kTimeout * 3 / 4);
+}
+
+TEST_F(OverloadTest, OneFlushSendsEverythingThatALeaseAnswers) {
+  store_.take_for_each(1ms);
+  for (int i = 0; i < 4; ++i) connect(4096);
+  run(100ms);
+  clock_.advance(50ms);
+  store_.work();
+  std::size_t waiting = 0;
+  for (const auto& client : clients_) waiting += client->unanswered();
+  ASSERT_GT(waiting, 2 * bounds::waiting_max);
+  store_.lend();
+  pipeline_.flush(clock_.now());
+  for (const auto& client : clients_) EXPECT_EQ(client->unanswered(), 0u);
+  EXPECT_EQ(sum(&Client::overloaded), 0);
 }
 
 TEST_F(OverloadTest, DropsWaitingQuestionsOfAClosedConnectionExceptRefunds) {

@@ -11,6 +11,12 @@
 #include "weir/policy/explain.h"
 
 namespace weir {
+namespace {
+
+// Batches of waiting questions that one flush sends.
+constexpr int kRoundsPerFlush = 64;
+
+}  // namespace
 
 // One question between ask() and its answer. Reused, so that after a while nothing is allocated for a question.
 struct Pipeline::Pending : LaneQuestion {
@@ -36,6 +42,7 @@ Pipeline::Pipeline(const Published<config::Loaded>& configuration, const Publish
       known_(known),
       store_(store),
       metrics_(metrics),
+      pending_(bounds::spare_questions_max),
       clock_(clock),
       watch_(watch),
       log_(log),
@@ -44,14 +51,8 @@ Pipeline::Pipeline(const Published<config::Loaded>& configuration, const Publish
 Pipeline::~Pipeline() = default;
 
 Pipeline::Pending& Pipeline::take() {
-  if (free_.empty()) {
-    free_.push_back(pending_.size());
-    pending_.emplace_back();
-  }
-  const Ticket ticket = free_.back();
-  free_.pop_back();
-  if (pending_[ticket] == nullptr) pending_[ticket] = std::make_unique<Pending>();
-  Pending& pending = *pending_[ticket];
+  const Ticket ticket = pending_.take();
+  Pending& pending = pending_[ticket];
   pending.ticket = ticket;
   return pending;
 }
@@ -65,15 +66,17 @@ void Pipeline::resolve_probe(Pending& pending) {
   pending.own_charge.on_failure = FailurePolicy::fail_closed;
 }
 
-// The ticket is free for the next one; the memory is kept for it only if there is not enough already.
 void Pipeline::release(Pending& pending) {
-  const Ticket ticket = pending.ticket;
   pending.asker = nullptr;
   pending.policy.reset();
   if (pending.lane != nullptr) queue_.remove(pending);
-  if (free_.size() >= bounds::spare_questions_max || pending.own_text.capacity() > bounds::key_bytes_max)
-    pending_[ticket].reset();
-  free_.push_back(ticket);
+  pending_.release(pending.ticket, pending.own_text.capacity() <= bounds::key_bytes_max);
+}
+
+void Pipeline::trim(Time now) {
+  if (now < trim_at_) return;
+  pending_.trim();
+  trim_at_ = now + kTrimEvery;
 }
 
 void Pipeline::on_configuration(std::function<void(const config::Loaded&)> listener) {
@@ -168,12 +171,15 @@ void Pipeline::send(Pending& pending, Now now) {
   if (batch_.size() >= store_.batch_max()) charge_batch(now);
 }
 
+// What a store answers from what it has at hand, as a lease, makes room for more in the same turn.
 void Pipeline::flush(Now now) {
-  if (!queue_.empty()) {
-    give_up_late(now.time);
+  trim(now.time);
+  give_up_late(now.time);
+  for (int round = 0; round < kRoundsPerFlush; ++round) {
     send_waiting(now);
+    if (batch_.empty()) return;
+    charge_batch(now);
   }
-  charge_batch(now);
 }
 
 Time Pipeline::wake_at() const noexcept {
@@ -223,7 +229,7 @@ void Pipeline::charge_batch(Now now) {
 }
 
 void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
-  Pending& pending = *pending_[ticket];
+  Pending& pending = pending_[ticket];
   Asker* const asker = pending.asker;
   if (!verdict) {
     if (verdict.error().fault == Fault::overloaded) {
@@ -253,6 +259,10 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     if (asker != nullptr) asker->answered(pending.token, answer);
   }
   release(pending);
+}
+
+Question Pipeline::question(Ticket ticket) const {
+  return question_of(pending_[ticket]);
 }
 
 namespace {
@@ -305,7 +315,7 @@ void Pipeline::forget(Asker& asker) {
   }
   // Of a store that answers at once, what this turn has asked.
   for (const Question& question : batch_) {
-    Pending& pending = *pending_[question.ticket];
+    Pending& pending = pending_[question.ticket];
     if (pending.asker == &asker) pending.asker = nullptr;
   }
 }

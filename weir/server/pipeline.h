@@ -21,6 +21,7 @@
 
 #include "weir/base/clock.h"
 #include "weir/base/log.h"
+#include "weir/base/pool.h"
 #include "weir/base/published.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -90,9 +91,11 @@ class Pipeline final : private Answers {
   void send(Pending& pending, Now now);
   void give_up_late(Time now);
   void send_waiting(Now now);
+  void trim(Time now);
   void charge_batch(Now now);
   Result<void> resolve(const Query& query, Now now, Pending& pending);
   void answer(Ticket ticket, const Result<Verdict>& verdict) override;
+  Question question(Ticket ticket) const override;
   void count(const Pending& pending, const Answer& answer);
 
   Reader<config::Loaded> configuration_;
@@ -100,8 +103,8 @@ class Pipeline final : private Answers {
   Reader<Known> known_;
   Store& store_;
   LoopMetrics& metrics_;
-  std::vector<std::unique_ptr<Pending>> pending_;  // by ticket
-  std::vector<Ticket> free_;
+  Pool<Pending> pending_;  // by ticket
+  Time trim_at_{};
   const Clock& clock_;
   DenialWatch* watch_;
   Log* log_;

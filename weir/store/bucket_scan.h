@@ -13,7 +13,7 @@
 
 namespace weir {
 
-// One bucket as it stands. The view ends with the call it is passed to.
+// The current state of one bucket. The view is valid during the call it is passed to.
 struct StoredBucket {
   Key key;                        // the text is empty where the store keeps none
   Duration backlog{};             // of a bucket: until it is full; not positive: it is

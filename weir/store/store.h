@@ -1,11 +1,12 @@
-// Where bucket state lives. The one seam between deciding what to charge and keeping the state; memory/ and redis/ fill
-// it.
+// The interface between deciding what to charge and storing bucket state. Implemented by memory/, redis/ and
+// failover/.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "weir/base/assert.h"
 #include "weir/base/bounds.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
@@ -15,7 +16,7 @@
 
 namespace weir {
 
-// Names one question until it is answered. Whoever asks gives it a meaning; a store only hands it back.
+// Identifies a question until it is answered. Chosen by the asker; a store only returns it.
 using Ticket = std::uint64_t;
 
 // Views must live until the question is answered: a store may need them again when asking elsewhere.
@@ -44,6 +45,12 @@ class Answers {
  public:
   virtual ~Answers() = default;
   virtual void answer(Ticket ticket, const Result<Verdict>& verdict) = 0;
+  // Returns the unanswered question with this ticket. Stores that answer with a failure policy need it.
+  virtual Question question(Ticket ticket) const {
+    (void)ticket;
+    WEIR_ASSERT(false);
+    return {};
+  }
 };
 
 // A Store belongs to one event loop. A batch is what became ready in this turn of the loop: memory prefetches it, Redis
@@ -53,8 +60,8 @@ class Store {
  public:
   virtual ~Store() = default;
   virtual void charge(std::span<const Question> batch, Now now, Answers& answers) = 0;
-  // How many questions to gather for one charge(). A store elsewhere would idle while a whole turn is gathered, and
-  // then keep us idle.
+  // How many questions to collect for one charge(). A remote store would be idle while a whole turn is collected, and
+  // then this loop while it answers.
   virtual std::size_t batch_max() const noexcept { return bounds::queries_per_turn_max; }
 
   // What follows holds questions back while a store elsewhere is busy.

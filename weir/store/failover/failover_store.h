@@ -1,14 +1,14 @@
-// A Store around a store that may be out of reach. Every question is asked of it; what it fails to answer gets the
-// failure policies of its limits (fallback.h).
+// Wraps a store that may be unavailable. Every question goes to it; those it fails to answer get the failure policies
+// of their limits (fallback.h).
 //
-// Everything else is the wrapped store's own work: to answer within its timeout, at once while it knows that it cannot
-// be asked, to come back by itself, and to tell of both.
+// The wrapped store answers within its timeout, or immediately while it knows that it is down, and reconnects and logs
+// by itself.
 //
 // Thread safety: none; every loop has its own. They share the table and the counts behind the Fallback.
 #pragma once
 
 #include <memory>
-#include <vector>
+#include <utility>
 
 #include "weir/base/clock.h"
 #include "weir/store/failover/fallback.h"
@@ -33,20 +33,12 @@ class FailoverStore final : public Store, private Answers {
   void give_up(const Question& question, Answers& answers) override;
 
  private:
-  struct Asked {
-    Question question;
-    Answers* answers = nullptr;
-  };
-
-  Question renumber(const Question& question, Answers& answers);
   void answer(Ticket ticket, const Result<Verdict>& verdict) override;
 
   std::unique_ptr<Store> primary_;
   Fallback fallback_;
   const Clock& clock_;
-  std::vector<Asked> asked_;  // by the ticket given to the primary; as many as it holds unanswered at once
-  std::vector<Ticket> free_;
-  std::vector<Question> batch_;
+  Answers* answers_ = nullptr;  // the asker; the same for all questions
 };
 
 }  // namespace weir

@@ -19,12 +19,12 @@ bool enforces_refusal(const Charge& charge) {
 
 Error refusal(const Charge& charge) {
   std::string who = charge.limit_name.empty() ? "" : " for limit \"" + std::string(charge.limit_name) + "\"";
-  return Error{Fault::unavailable, "the store cannot be asked now, and failure_policy" + who + " is failClosed",
+  return Error{Fault::unavailable, "the store is unavailable and failure_policy" + who + " is failClosed",
                charge.failure_code};
 }
 
-// The buckets of one question, for algorithm/charging.h: of limits with a table of their own, and of limits that pass
-// through, whose buckets nobody knows anything about. Such a bucket counts as a full one and keeps nothing.
+// The buckets of one question, for algorithm/charging.h. Limits with inMemoryFallback use the local table; a bucket of
+// a limit that passes through counts as full and stores nothing.
 class FallbackBuckets {
  public:
   FallbackBuckets(Table& table, Count share, Now now, const Clock& clock) noexcept
@@ -71,8 +71,8 @@ class FallbackBuckets {
                  : gcra::peek(limit, now_.time, cost, now_.time);
   }
 
-  // What `ask` decides with this server's share of the numbers. A cost that fits the whole limit but not the share may
-  // pass again when the store answers.
+  // Calls `ask` with this server's share of the numbers. A cost that fits the limit but not the share gets a finite
+  // wait: it may pass once the store answers again.
   template <class Ask>
   Decision with_share(const ChargedBucket& bucket, Ask ask) const noexcept {
     Charge charge = *bucket.charge;
@@ -114,7 +114,7 @@ Result<Verdict> Fallback::decide(const Question& question, Now now) {
   if (question.mode == Mode::reset) {
     (void)weir::charge(table_, question.charges, Mode::reset, question.order, now, clock_);
     const int code = question.charges.empty() ? 0 : question.charges.front().failure_code;
-    return Error{Fault::unavailable, "the store cannot be asked now: nothing was reset in it", code};
+    return Error{Fault::unavailable, "the store is unavailable; nothing was reset", code};
   }
   const auto closed = std::ranges::find_if(question.charges, enforces_refusal);
   if (closed != question.charges.end()) {

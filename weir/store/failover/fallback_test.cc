@@ -71,13 +71,13 @@ TEST_F(FallbackTest, PassThroughTakesARequestWithoutLimits) {
 
 TEST_F(FallbackTest, FailClosedIsAnErrorWithTheLimitsOwnCode) {
   Charge charge = of("a", kTwo, closed);
-  EXPECT_EQ(ask({charge}).error(),
-            (Error{Fault::unavailable,
-                   "the store cannot be asked now, and failure_policy for limit \"a\" is failClosed", 0}));
+  EXPECT_EQ(
+      ask({charge}).error(),
+      (Error{Fault::unavailable, "the store is unavailable and failure_policy for limit \"a\" is failClosed", 0}));
   charge.failure_code = 503;
   EXPECT_EQ(ask({charge}).error().code, 503);
   charge.limit_name = "";
-  EXPECT_EQ(ask({charge}).error().detail, "the store cannot be asked now, and failure_policy is failClosed");
+  EXPECT_EQ(ask({charge}).error().detail, "the store is unavailable and failure_policy is failClosed");
   EXPECT_EQ(counts_.of(closed), 3u);
 }
 

@@ -29,7 +29,8 @@ Error in_use(const std::string& path) {
 }  // namespace
 
 Result<LiveFile> LiveFile::lock(const std::string& path) {
-  // Its owner may replace the file between open() and flock(); then the lock is on one that nobody will open again.
+  // Its owner may replace the file between open() and flock(); then the lock is on a file that is no longer at the
+  // path.
   constexpr int kTries = 8;
   for (int tries = 0; tries < kTries; ++tries) {
     LiveFile file;
@@ -52,7 +53,7 @@ Result<LiveFile> LiveFile::replacement(const std::string& path) {
   LiveFile file;
   file.path_ = path;
   const std::string temporary = path + ".new";
-  // Whoever holds the path's lock owns this name too: what lies there is of a process that was killed.
+  // The holder of the path's lock owns this name too, so an existing file was left by a killed process.
   (void)unlink(temporary.c_str());
   file.fd_ = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file.fd_ < 0) return system_error(temporary, "create");

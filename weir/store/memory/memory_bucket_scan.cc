@@ -28,7 +28,7 @@ std::optional<std::uint64_t> read_cursor(std::string_view text) {
 }
 
 Error no_such_cursor() {
-  return Error{Fault::invalid, "the cursor is not one that this server gave"};
+  return Error{Fault::invalid, "the cursor was not issued by this server"};
 }
 
 BucketScan::Step step_at(std::uint64_t next) {

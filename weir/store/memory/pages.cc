@@ -204,8 +204,8 @@ void Pages::give_back(std::size_t i) noexcept {
   given_back_ += kChunkBytes;
 }
 
-// Gives back chunks that nobody took since the last call. A huge page goes back only when all of it is free: giving
-// back a part would break it up for good.
+// Returns to the system chunks that were not used since the last call. A huge page goes back only when all of it is
+// free: giving back a part would break it up for good.
 void Pages::give_back_idle() noexcept {
   for (std::size_t i = free_.lowest(chunks_ready_); i < chunks_ready_;) {
     const std::size_t huge_page = byte_offset(i) / kHugePage * kHugePage;

@@ -43,7 +43,7 @@ class Pages {
   bool scattered(unsigned order, std::span<const Line> pages) noexcept;
   // After a restart: this page is in use. False if it cannot be: outside, misaligned, or overlapping another.
   bool adopt(unsigned order, Line page) noexcept;
-  // After the last adopt(): what nobody adopted goes back to the system.
+  // Call after the last adopt(): returns to the system chunks that were not adopted.
   void finish_adopting() noexcept;
 
   // Off the request path: makes ready what the next seconds of growth need, and gives back chunks that have stayed free
@@ -103,7 +103,7 @@ class Pages {
   ChunkSet free_;                                    // free or given back
   std::array<std::size_t, kOrderMax + 1> spare_{};   // free pages in chunks in use, by order
   std::size_t chunks_max_ = 0;
-  std::size_t chunks_ready_ = 0;  // chunks below have been made ready at least once
+  std::size_t chunks_ready_ = 0;  // chunks below were populated at least once
   std::size_t given_back_ = 0;
   std::size_t populated_ = 0;  // bytes from begin_ that maintain() has touched
   // Chunks from here on are in huge pages, as far as maintain() has touched them; those below are in ordinary ones.

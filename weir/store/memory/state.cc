@@ -123,7 +123,7 @@ class Opening {
 };
 
 Result<OpenState> Opening::run() {
-  // Otherwise the first to hear of it would be whoever needs the snapshot that was never written.
+  // Fail at the start, not when the snapshot that was never written is needed.
   if (!options_.snapshot.empty()) {
     const std::string folder = std::filesystem::path(options_.snapshot).parent_path().string();
     if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) return system_error(options_.snapshot, "write");
@@ -157,7 +157,7 @@ Result<OpenState> Opening::run() {
   return std::move(state_);
 }
 
-// Leaves state_.table null if the file is sound but of no use.
+// Leaves state_.table null if the file is valid but cannot be used.
 Result<void> Opening::take_live(std::size_t size) {
   HeaderPage page;
   if (auto read = read_header(state_.file, size, page); !read) return read.error();
@@ -318,7 +318,7 @@ Result<void> Opening::start_anew() {
   return {};
 }
 
-// False if there is none that can be used.
+// Returns false if there is no usable one.
 Result<bool> Opening::take_snapshot() {
   const std::string& path = options_.snapshot;
   if (path.empty()) return false;

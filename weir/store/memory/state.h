@@ -52,7 +52,7 @@ struct OpenState {
   bool forgetful = false;           // there was a state, and spends made under it may be forgotten
   std::vector<std::string> report;  // what happened, a sentence each
 
-  // A clean end: nobody uses the table any more, and afterwards there is none. Without a live file it only goes.
+  // Closes the table cleanly and destroys it. REQUIRES: no other thread uses it. Without a live file, only destroys it.
   Result<void> seal(Now now);
 };
 

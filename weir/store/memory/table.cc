@@ -167,7 +167,7 @@ bool Table::change(std::uint64_t h, Home home, Now now, Step&& step) noexcept {
     if (state == 0) return false;  // evicted: it comes back under the lock, where buckets are counted
     const Change change = step(state, now);
     if (change.write) {
-      // Release: whoever reads this word may act on it; acquire on failure: the next round reads the winner's.
+      // Release: publishes the new state to readers. Acquire on failure: the next round uses the winner's state.
       if (slot->word.compare_exchange_strong(word, encode(change.state, h, kind_of(word)), std::memory_order_acq_rel,
                                              std::memory_order_acquire)) {
         return true;

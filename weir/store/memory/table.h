@@ -56,15 +56,15 @@ class Table {
   struct Stats {
     std::uint64_t buckets = 0;     // slots in use, expired ones included until they are cleaned
     std::uint64_t bytes = 0;       // memory taken from the system
-    std::uint64_t evicted = 0;     // forgotten before they were full, for want of room
+    std::uint64_t evicted = 0;     // evicted before they were full because the table is full
     std::uint64_t lost_races = 0;  // compare-and-swaps lost, or states that changed under a denial: repeated
     std::uint64_t waits = 0;       // a slot was being moved or claimed
     std::uint64_t rebuilds = 0;
     std::uint64_t moved = 0;
-    std::uint64_t refused_growth = 0;  // a group could not grow for want of memory and evicts instead
+    std::uint64_t refused_growth = 0;  // a group could not allocate memory to grow and evicted instead
   };
 
-  // One bucket as it stands, for lists and snapshots. `name` is empty if names are not kept.
+  // The current state of one bucket, for lists and snapshots. `name` is empty if names are not kept.
   struct Bucket {
     std::uint64_t h;
     Kind kind;
@@ -74,7 +74,7 @@ class Table {
 
   struct Recovery {
     std::uint64_t buckets = 0;
-    std::uint64_t unfinished = 0;  // claims undone and moves unmarked: nobody was told of them
+    std::uint64_t unfinished = 0;  // claims undone and moves unmarked, none of them reported to a caller
     std::uint64_t dropped = 0;     // slots that hold nothing this table could have written
   };
 

@@ -42,7 +42,7 @@ bool holds_pages(const Region& region, std::size_t groups) {
 Result<HashKey> Table::fresh_seed() {
   HashKey seed;
   if (getrandom(&seed, sizeof seed, 0) != sizeof seed) {
-    return Error{Fault::unavailable, "the system gave no random bytes for the table's seed"};
+    return Error{Fault::unavailable, "cannot get random bytes for the table's seed"};
   }
   return seed;
 }
@@ -86,9 +86,10 @@ Result<std::unique_ptr<Table>> Table::create(const Options& options, HashKey see
   if (auto checked = check(options); !checked) return checked.error();
   const std::size_t groups = groups_for(options.buckets_max);
   if (!holds_pages(region, groups) || !region.extend(pages_begin(groups)))
-    return Error{Fault::unavailable, "no space for a table of " + std::to_string(groups) + " groups"};
+    return Error{Fault::unavailable, "not enough memory for a table of " + std::to_string(groups) + " groups"};
   std::unique_ptr<Table> table(new Table(std::move(region), groups, options.huge_pages));
-  if (!table->format(options, seed)) return Error{Fault::unavailable, "no space for the first page of every group"};
+  if (!table->format(options, seed))
+    return Error{Fault::unavailable, "not enough memory for the first page of every group"};
   return table;
 }
 

@@ -11,7 +11,7 @@
 namespace weir::redis {
 namespace {
 
-// Numbers of a command are written one after another into one text, which must not move meanwhile.
+// A command's numbers share one string; views point into it, so it must not reallocate.
 constexpr std::size_t kNumberBytes = 20;
 constexpr std::size_t kNumbersPerBucket = 8;
 constexpr std::size_t kNumbersPerCommand = 8;
@@ -38,9 +38,8 @@ std::string_view print(Mode mode) {
 Result<void> check_window(std::string_view limit_name, const Limit& limit) {
   if (limit.window() <= bounds::redis_window_max) return {};
   const std::string whose = limit_name.empty() ? "" : "limit " + quote(limit_name) + ": ";
-  return Error{Fault::invalid, whose + "from empty to full takes " + print_duration(limit.window()) +
-                                   ", and on Redis at most " + print_duration(bounds::redis_window_max) +
-                                   " is possible"};
+  return Error{Fault::invalid, whose + "refilling from empty takes " + print_duration(limit.window()) +
+                                   "; the maximum on Redis is " + print_duration(bounds::redis_window_max)};
 }
 
 void append_key(std::string_view prefix, std::string_view hash_tag, Key key, std::string& out) {
@@ -174,7 +173,7 @@ std::size_t Asked::keys(std::size_t part) const noexcept {
   return count;
 }
 
-// With more parts the spend may be undone, and an undo needs its time.
+// A spend of several parts may be undone, which needs the time that only the long form returns.
 bool Asked::is_one_bucket(std::size_t part) const noexcept {
   if (mode_ != Mode::spend && mode_ != Mode::peek && mode_ != Mode::refund) return false;
   if (end_part_ - first_part_ > 1 || keys(part) != 1) return false;
@@ -270,7 +269,7 @@ std::span<const std::string_view> Asked::command(std::size_t part, const Script&
   return command_;
 }
 
-// A quota is told by the end of the window that was charged: its spend said how far off that was.
+// The undo names a quota's window by its end, which the reply to the spend gave relative to its time.
 std::span<const std::string_view> Asked::undo_command(std::size_t part, const Script& script, const Wall* time) {
   const Part& spent = parts_[part];
   const auto is_spent = [part](const Entry& entry) { return entry.part == part && entry.must_undo; };
@@ -325,7 +324,7 @@ Result<void> Asked::absorb(std::size_t part, std::span<const resp::Reply::Value>
   if (!one_bucket) values = values.subspan(1);
   const bool whole = one_bucket ? values.size() == 1 : array && values.size() > kReplyHead;
   if (!whole || !std::ranges::all_of(values, is_integer)) {
-    return Error{Fault::unavailable, "Redis answers the script with something else"};
+    return Error{Fault::unavailable, "Redis sent an unexpected reply to the script"};
   }
   Wall now{};
   if (!one_bucket) {
@@ -342,13 +341,13 @@ Result<void> Asked::absorb(std::size_t part, std::span<const resp::Reply::Value>
     if (values.size() < size) break;
     const bool possible = entry.kind == Kind::quota ? absorb_quota(entry, values[0].integer, values[1].integer, now)
                                                     : absorb_bucket(entry, values[0].integer);
-    if (!possible) return Error{Fault::unavailable, "Redis answers the script with an impossible state"};
+    if (!possible) return Error{Fault::unavailable, "Redis reported an impossible bucket state"};
     entry.answered = true;
     if (!entry.decision.allowed && entry.enforces && mode_ == Mode::spend) denied_ = true;
     values = values.subspan(size);
   }
   if (values.empty()) return {};
-  return Error{Fault::unavailable, "Redis answers the script with too much or too little"};
+  return Error{Fault::unavailable, "Redis sent a reply of the wrong length to the script"};
 }
 
 bool Asked::denies(std::size_t entry) const noexcept {
@@ -370,7 +369,7 @@ bool Asked::advance() noexcept {
   return true;
 }
 
-// What the parts of this stage spent that did not deny themselves.
+// Marks for undo what parts of this stage spent although another part denied.
 void Asked::undo_enforcing() noexcept {
   const std::span<Entry> entries(list_.data(), entries_size_);
   for (std::size_t part = first_part_; part < end_part_; ++part) {
@@ -381,7 +380,7 @@ void Asked::undo_enforcing() noexcept {
   }
 }
 
-// A shadow limit's rate and quota are taken together too, whatever becomes of the request.
+// A shadow limit's rate and quota are also charged both or not at all.
 void Asked::undo_shadows() noexcept {
   for (const Asking& charge : std::span(charges_.data(), charges_size_)) {
     if (charge.rate == kNone || charge.quota == kNone) continue;
@@ -400,7 +399,7 @@ bool Asked::must_undo(std::size_t part) const noexcept {
                              [part](const Entry& entry) { return entry.part == part && entry.must_undo; });
 }
 
-// What an entry that was spent in vain was before, and will be when that is taken back.
+// The decision of a spent entry as it will be once the spend is undone.
 Decision Asked::as_it_stands(const Entry& entry) noexcept {
   Decision decision = entry.decision;
   if (entry.kind == Kind::quota) {

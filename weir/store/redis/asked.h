@@ -1,9 +1,9 @@
-// One question on its way to Redis, without the way: which scripts to run with which keys and arguments, and what their
-// replies say together.
+// One question to Redis, without I/O: which scripts to run with which keys and arguments, and what their replies mean
+// together.
 //
 // A limit's rate and its quota are two buckets: here, an entry each. Buckets of one slot are one script, a part. A
 // question whose buckets lie in one slot, as on a single Redis they all do, is one part. Otherwise the parts of a stage
-// are asked at once; if one of them denies, the others have spent in vain, and that is taken back by its age. In order,
+// are asked at once; if one of them denies, what the others spent is undone, less what has refilled. In order,
 // the next stage begins when the one before has allowed.
 //
 // Used again and again: after a few questions it allocates nothing. Thread safety: none.
@@ -70,7 +70,7 @@ class Asked {
   // before end_part() that must_undo() are to be taken back.
   bool advance() noexcept;
   bool must_undo(std::size_t part) const noexcept;
-  // A part of the stage failed: what the others spent is in vain.
+  // A part of the stage failed: what the other parts spent must be undone.
   void abandon() noexcept;
   Verdict verdict() const noexcept;
 

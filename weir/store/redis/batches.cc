@@ -35,7 +35,7 @@ void Batches::send(RedisLink& link) {
 }
 
 void Batches::send() {
-  // Whoever hears that one was not sent may gather more.
+  // not_sent() may lead to another gather().
   while (!gathered_.empty()) send(*gathered_.front().link);
 }
 

@@ -1,5 +1,5 @@
-// Questions that go out together on one link share one EVALSHA, in order: Redis pays for a command and its clock once.
-// Nothing waits for company: whatever was gathered by the end of a turn of the loop is sent then.
+// Combines questions for one link into one EVALSHA, in order, so that Redis pays for a command and its clock once.
+// Adds no delay: whatever was gathered is sent at the end of the loop's turn.
 //
 // Each question keeps its own tag and deadline. A batch in flight has a tag of its own, under which its members are
 // found when its reply comes; a question that found no company is sent under its own tag.

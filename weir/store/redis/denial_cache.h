@@ -1,5 +1,5 @@
-// Denials remembered for a moment, so that a flood costs Redis one question per bucket, server and second and not one
-// each.
+// Caches denials for up to a second, so that a flood costs Redis one question per bucket, server and second instead of
+// one per request.
 //
 // An entry is a question that a bucket denied: its buckets, numbers and costs, and what was decided. It lives
 // min(retry_after, 1 s) from the sending of that question. Until retry_after is over the answer cannot become yes by
@@ -35,7 +35,7 @@ inline constexpr Duration kAskAgainMax = std::chrono::milliseconds{100};
 
 class DenialCache {
  public:
-  // `key` is secret: without it nobody can choose names that meet.
+  // `key` is secret: it keeps clients from choosing names whose hashes collide.
   explicit DenialCache(HashKey key, std::size_t entries_max = bounds::denials_remembered_max);
 
   struct Denial {

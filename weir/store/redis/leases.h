@@ -34,7 +34,7 @@ namespace weir::redis {
 inline constexpr Duration kLeaseLife = std::chrono::milliseconds{100};
 // Loops read the clock every 100 µs or so, and each reads it for itself.
 inline constexpr Duration kLeaseSpent = kLeaseLife - std::chrono::milliseconds{1};
-// How long Redis counts a lease if nobody returns it: beyond kLeaseLife on any clock that runs at a believable speed.
+// How long Redis counts a lease that is not returned: longer than kLeaseLife on any plausibly accurate clock.
 inline constexpr Duration kLeasePlace = std::chrono::milliseconds{250};
 // A bucket that was asked for this often within kLeaseLife is hot.
 inline constexpr Count kHotAsks = 10;
@@ -78,7 +78,7 @@ class Leases {
   // A request for `cost` tokens. `again`: it was counted before.
   Answer spend(Bucket bucket, const Terms& terms, Count cost, Time now, bool again = false);
 
-  // The same from the lease at hand; nothing: there is none that suffices, and nothing was counted.
+  // The same, from the current lease only. Returns nullopt, and counts nothing, if the lease does not suffice.
   std::optional<Decision> spend_leased(Bucket bucket, const Terms& terms, Count cost, Time now);
 
   // Redis answered the question for lease `serial`, sent at `sent`: so many tokens, and how the bucket was left.
@@ -87,7 +87,7 @@ class Leases {
   // There is no such lease: the bucket denied or enough others have one, so that asking again is of no use until
   // `until`; or nobody knows.
   void refused(Bucket bucket, std::uint64_t serial, Time until);
-  // Nobody spends of the lease any more; what is to be returned.
+  // Ends the lease: nothing more is spent from it. Returns the tokens to give back.
   Count end(Bucket bucket, std::uint64_t serial);
 
  private:

@@ -179,7 +179,7 @@ void LeasingStore::told(Ask& ask, const resp::Reply* reply, Lost how) {
     const bool error = reply->root().type == resp::Type::error;
     fail(ask, error ? trouble_of(refusal) : Trouble::malformed,
          error ? to_error(refusal, reply->root().text)
-               : Error{Fault::unavailable, "Redis answers the script with something else"});
+               : Error{Fault::unavailable, "Redis sent an unexpected reply to the script"});
   } else if (how == Lost::late) {
     fail(ask, Trouble::timeout, {Fault::timeout, "Redis did not reply in time"});
   } else {

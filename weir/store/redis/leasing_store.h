@@ -1,4 +1,4 @@
-// A RedisStore with leases before it: what may be answered from a lease of this server is, without asking Redis.
+// A RedisStore that answers from this server's leases where it can, without asking Redis.
 //
 // A spend of one bucket that may be leased and does not shadow is counted (leases.h). While the bucket is cold it is
 // asked alone, as everything else is. Once it is hot,
@@ -47,7 +47,7 @@ class LeasingStore final : public Store {
   ~LeasingStore() override;
 
   void charge(std::span<const Question> batch, Now now, Answers& answers) override;
-  // What is served from a lease waits for nobody, and what asks for one does so for all that wait.
+  // Spends from a lease need no reply, and one question asks for a lease for all that wait.
   std::size_t batch_max() const noexcept override {
     return lending_ ? bounds::queries_per_turn_max : store_->batch_max();
   }

@@ -19,7 +19,7 @@ namespace {
 constexpr Duration kPatience = std::chrono::seconds{3};
 constexpr Duration kLookEvery = std::chrono::milliseconds{20};
 
-// A clock beyond this is none: the year 2255.
+// The latest clock reading accepted: the year 2255.
 constexpr std::uint64_t kSecondsMax = 9'000'000'000;
 
 std::string escaped(std::string_view text) {
@@ -31,7 +31,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// A master's place among the others, whoever asks.
+// A master's position in the scan order, the same on every server.
 std::uint64_t rank_of(const RedisNode& node) {
   return siphash13(HashKey{}, node.target().print());
 }
@@ -81,7 +81,7 @@ std::optional<StoredBucket> bucket_of(Key key, std::string_view state, Wall now)
 }
 
 Error strange_reply() {
-  return Error{Fault::unavailable, "Redis answers SCAN with something else"};
+  return Error{Fault::unavailable, "Redis sent an unexpected reply to SCAN"};
 }
 
 }  // namespace
@@ -196,7 +196,7 @@ void RedisBucketScan::begin(std::string_view cursor, std::shared_ptr<Page> page)
     page->place.master = rank_of(*masters.front());
   } else {
     const auto place = Place::read(cursor);
-    if (!place) return page->done(Error{Fault::invalid, "the cursor is not one that this server gave"});
+    if (!place) return page->done(Error{Fault::invalid, "the cursor was not issued by this server"});
     page->place = *place;
   }
   scan(page);
@@ -208,11 +208,11 @@ void RedisBucketScan::scan(const std::shared_ptr<Page>& page) {
     if (rank_of(*node) == page->place.master) page->node = node;
   }
   if (page->node == nullptr) {
-    return page->done(Error{Fault::unavailable, "the masters of Redis have changed since: begin again"});
+    return page->done(Error{Fault::unavailable, "the set of Redis masters has changed; start the listing again"});
   }
   const std::string from = std::to_string(page->place.scan);
   const std::string count = std::to_string(page->place.few ? bounds::redis_scan_keys_few : bounds::redis_scan_keys);
-  // What is under our names and no string is nobody's bucket: it is not shown, and goes with the others.
+  // Buckets are strings. Keys of other types under our prefix are not listed, but a reset of all removes them too.
   const std::array<std::string_view, 8> words = {"SCAN", from, "MATCH", pattern_, "COUNT", count, "TYPE", "string"};
   const std::span<const std::string_view> command(words.data(), words.size() - (page->forgetting ? 2 : 0));
   store_.ask(*page->node, command, [this, page](const Result<const resp::Reply*>& reply) {

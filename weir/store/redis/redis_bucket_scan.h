@@ -31,7 +31,7 @@ class RedisBucketScan final : public BucketScan {
   struct Options {
     std::string key_prefix = "weir:";
     std::string hash_tag;  // empty: none
-    HashKey order;         // secret: without it nobody can choose names that meet
+    HashKey order;         // secret: keeps clients from choosing names whose hashes collide
   };
 
   // Loop and store must outlive the bucket_scan, and the bucket_scan whatever it was asked.

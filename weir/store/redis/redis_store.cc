@@ -30,7 +30,7 @@ struct RedisStore::Pending {
 
 namespace {
 
-// Nobody waits for what is taken back.
+// The tag of commands whose reply is ignored.
 constexpr Tag kNobody = ~Tag{0};
 constexpr int kPartShift = 32;
 
@@ -74,7 +74,11 @@ std::uint64_t hash(std::string_view key) noexcept {
 }  // namespace
 
 RedisStore::RedisStore(Loop& loop, Options options, Health& health, const MakeTopology& make_topology)
-    : loop_(loop), options_(std::move(options)), health_(health), batches_(loop, options_.script, *this) {
+    : loop_(loop),
+      options_(std::move(options)),
+      health_(health),
+      pending_(bounds::spare_questions_max),
+      batches_(loop, options_.script, *this) {
   health_.joined();
   options_.link.client.script = options_.script;
   topology_ = make_topology(loop_, [this](const Target& target) {
@@ -86,6 +90,7 @@ RedisStore::RedisStore(Loop& loop, Options options, Health& health, const MakeTo
 }
 
 RedisStore::~RedisStore() {
+  loop_.cancel(trim_timer_);
   health_.left(up_);
 }
 
@@ -96,14 +101,8 @@ const Wall* RedisStore::test_time() {
 }
 
 RedisStore::Pending& RedisStore::take() {
-  if (free_.empty()) {
-    free_.push_back(pending_.size());
-    pending_.emplace_back();
-  }
-  const std::size_t index = free_.back();
-  free_.pop_back();
-  if (pending_[index] == nullptr) pending_[index] = std::make_unique<Pending>();
-  Pending& pending = *pending_[index];
+  const std::size_t index = pending_.take();
+  Pending& pending = pending_[index];
   pending.index = index;
   pending.sends = 0;
   pending.parts_left = 0;
@@ -114,11 +113,17 @@ RedisStore::Pending& RedisStore::take() {
   return pending;
 }
 
-// The place stays free for the next one; the memory does not, if there is enough of it.
 void RedisStore::release(Pending& pending) {
-  const std::size_t index = pending.index;
-  if (free_.size() >= bounds::spare_questions_max) pending_[index].reset();
-  free_.push_back(index);
+  pending_.release(pending.index);
+  if (pending_.has_excess() && trim_timer_ == 0) trim_later();
+}
+
+void RedisStore::trim_later() {
+  trim_timer_ = loop_.at(loop_.now().time + kTrimEvery, [this] {
+    trim_timer_ = 0;
+    pending_.trim();
+    if (pending_.has_excess()) trim_later();
+  });
 }
 
 void RedisStore::charge(std::span<const Question> batch, Now now, Answers& answers) {
@@ -128,7 +133,7 @@ void RedisStore::charge(std::span<const Question> batch, Now now, Answers& answe
 }
 
 std::size_t RedisStore::batch_max() const noexcept {
-  return std::clamp(pending_.size() - free_.size(), kFewQuestions, bounds::queries_per_turn_max);
+  return std::clamp(pending_.in_use(), kFewQuestions, bounds::queries_per_turn_max);
 }
 
 void RedisStore::together(const std::function<void()>& sending) {
@@ -152,14 +157,14 @@ void RedisStore::begin(const Question& question, Now now, Answers& answers) {
     answers.answer(question.ticket, answer);
     return;
   }
-  // What comes behind it must be asked, and what was sent before it is no longer true.
+  // Cached denials of these buckets are void from here on, also those of questions in flight.
   if (question.mode == Mode::refund || question.mode == Mode::reset) forget_denials(pending.asked);
   if (question.mode == Mode::spend && answer_from_memory(pending, now.time)) return;
   send_stage(pending);
 }
 
 bool RedisStore::answer_at_hand(const Question& question, Now now, Answers& answers) {
-  if (options_.denials == nullptr || question.mode == Mode::peek) return false;
+  if (options_.denials == nullptr || options_.denials->size() == 0 || question.mode == Mode::peek) return false;
   Pending& pending = take();
   pending.ticket = question.ticket;
   pending.answers = &answers;
@@ -177,7 +182,7 @@ bool RedisStore::answer_from_memory(Pending& pending, Time now) {
     const auto found = options_.denials->find(asked.key(i), asked.identity(), now, denial_);
     if (found == DenialCache::Found::ask_again) pending.asks_again = true;
     if (found != DenialCache::Found::denied) continue;
-    // Another loop may have remembered it after our clock was read.
+    // Another loop may have cached it after this loop read its clock.
     asked.recall(denial_.decisions, std::max(now - denial_.sent, Duration::zero()));
     health_.count_denial_hit();
     settle(pending, asked.verdict());
@@ -190,7 +195,7 @@ void RedisStore::send_stage(Pending& pending) {
   Asked& asked = pending.asked;
   const std::size_t first = asked.first_part();
   const std::size_t end = asked.end_part();
-  // What a peek writes to settle a bucket may be written twice.
+  // A peek may write to settle a bucket; repeating that write is harmless.
   const bool looks = asked.mode() == Mode::peek || asked.mode() == Mode::look;
   const Effect effect = looks ? Effect::reads : Effect::writes;
   pending.parts_left = end - first;
@@ -210,7 +215,7 @@ void RedisStore::send_stage(Pending& pending) {
 
 void RedisStore::not_sent(RedisLink& link, Tag tag) {
   if (!link.is_up()) return lose(tag, Lost::unsent);
-  fail_part(pending_of(tag), Trouble::overloaded, {Fault::overloaded, "too many questions wait for Redis"});
+  fail_part(pending_of(tag), Trouble::overloaded, {Fault::overloaded, "too many commands are waiting for Redis"});
 }
 
 // Only what was not applied, and alone.
@@ -287,7 +292,7 @@ void RedisStore::replied_to_batch(RedisNode& node, Tag batch, const resp::Reply&
     if (!whole) {
       note_odd_reply(node, Trouble::malformed, reply.root().text);
       fail_part(pending_of(tag), Trouble::malformed,
-                {Fault::unavailable, "Redis answers the script with something else"});
+                {Fault::unavailable, "Redis sent an unexpected reply to the script"});
     } else if (share.front().type == resp::Type::bulk) {
       refuse(pending_of(tag), part_of(tag), node, share.front().text);
     } else {
@@ -297,7 +302,7 @@ void RedisStore::replied_to_batch(RedisNode& node, Tag batch, const resp::Reply&
   flush();
 }
 
-// The reply to a script that is no question: whoever sent it handles the rest.
+// Passes the reply of a script() to its sender.
 void RedisStore::judge_script(RedisNode& node, const resp::Reply& reply) {
   if (reply.root().type == resp::Type::array) return node.note_decision();
   if (reply.root().type != resp::Type::error) return note_odd_reply(node, Trouble::malformed, reply.root().text);
@@ -426,7 +431,7 @@ void RedisStore::finish(Pending& pending) {
   settle(pending, asked.verdict());
 }
 
-// Its last: whoever hears of it may ask anew, and get its place.
+// Releases `pending` before it answers, because the answer may lead to a new question that reuses it.
 void RedisStore::settle(Pending& pending, const Verdict& verdict) {
   Answers& answers = *std::exchange(pending.answers, nullptr);
   const Ticket ticket = pending.ticket;
@@ -434,7 +439,7 @@ void RedisStore::settle(Pending& pending, const Verdict& verdict) {
   answers.answer(ticket, verdict);
 }
 
-// Not waited for, and lost if the connection is: then the tokens come back by themselves.
+// The undo is not waited for. If it is lost with the connection, the tokens refill with time.
 void RedisStore::take_back(Pending& pending) {
   Asked& asked = pending.asked;
   for (std::size_t part = 0; part < asked.end_part(); ++part) {
@@ -453,7 +458,7 @@ void RedisStore::remember(const Pending& pending) {
   const Asked& asked = pending.asked;
   std::array<Decision, bounds::charged_buckets_max> decisions;
   for (std::size_t i = 0; i < asked.entries(); ++i) decisions[i] = asked.decision(i);
-  // By the bucket that denies longest: while it does, the others do not matter.
+  // Cached under the bucket that denies longest: until it allows, the other buckets do not matter.
   std::size_t strictest = asked.entries();
   for (std::size_t i = 0; i < asked.entries(); ++i) {
     if (!asked.denies(i)) continue;
@@ -496,7 +501,7 @@ void RedisStore::came_up() {
   health_.came_up(loop_.now().time);
 }
 
-// Of a cluster's node, a key that it holds if one is found; it redirects others, which shows that it is alive.
+// Uses a key that the node holds, if one is found. A redirection for another key also shows that the node is alive.
 std::span<const std::string_view> RedisStore::probe(RedisNode& node) {
   static constexpr std::array<std::string_view, 1> kPing = {"PING"};
   if (!options_.decides) return kPing;
@@ -538,7 +543,7 @@ void RedisStore::send_command(RedisNode* node, bool anywhere, std::span<const st
   const Effect effect = is_read(arguments.front()) ? Effect::reads : Effect::writes;
   batches_.send(*link);
   if (!link->send(tag_of(pending.index, 0), arguments, pending.deadline, effect)) {
-    return hear(pending, Error{Fault::unavailable, "too many questions wait for Redis"});
+    return hear(pending, Error{Fault::unavailable, "too many commands are waiting for Redis"});
   }
   touch(*link);
   flush();

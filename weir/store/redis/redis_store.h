@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/pool.h"
 #include "weir/net/loop.h"
 #include "weir/redis/commands.h"
 #include "weir/redis/health.h"
@@ -112,10 +113,11 @@ class RedisStore final : public Store, public Commands, private RedisNode::Owner
   void take_back(Pending& pending);
   void remember(const Pending& pending);
   void drop_denials(const Asked& asked);
-  Pending& pending_of(Tag tag) { return *pending_[tag & 0xffffffff]; }
+  Pending& pending_of(Tag tag) { return pending_[tag & 0xffffffff]; }
   void forget_denials(const Asked& asked);
   Pending& take();
   void release(Pending& pending);
+  void trim_later();
   void touch(RedisLink& link);
   void judge_script(RedisNode& node, const resp::Reply& reply);
   void note_odd_reply(RedisNode& node, Trouble kind, std::string_view text);
@@ -128,9 +130,9 @@ class RedisStore final : public Store, public Commands, private RedisNode::Owner
   Options options_;
   Health& health_;
   Asked::Keys keys_;
-  DenialCache::Denial denial_;                     // found last
-  std::vector<std::unique_ptr<Pending>> pending_;  // by the low half of a tag
-  std::vector<std::size_t> free_;
+  DenialCache::Denial denial_;  // found last
+  Pool<Pending> pending_;       // by the low half of a tag
+  Loop::TimerId trim_timer_ = 0;
   std::vector<RedisLink*> touched_;  // links with something to write
   bool charging_ = false;            // then flush() waits for the end of the batch
   bool up_ = false;

@@ -26,6 +26,16 @@ std::string escaped(std::string_view text) {
   return roff;
 }
 
+// A usage that was broken into lines, as one.
+std::string joined(const std::string& usage) {
+  std::string text;
+  for (const char c : usage) {
+    const bool space = c == '\n' || c == ' ';
+    if (!space || !text.ends_with(' ')) text += space ? ' ' : c;
+  }
+  return text;
+}
+
 std::string section(std::string_view title) {
   return ".SH " + std::string(title) + "\n";
 }
@@ -40,7 +50,7 @@ std::string option_paragraph(const Option& option) {
 }
 
 std::string command_section(const Command& command) {
-  std::string text = ".SS \"" + escaped(usage_of(command)) + "\"\n" + escaped(command.details) + "\n";
+  std::string text = ".SS \"" + escaped(joined(usage_of(command))) + "\"\n" + escaped(command.details) + "\n";
   for (const Option& option : command.options) text += option_paragraph(option);
   if (!command.examples.empty()) text += ".PP\nExamples:\n.PP\n.nf\n.RS\n" + escaped(command.examples) + "\n.RE\n.fi\n";
   return text;

@@ -10,7 +10,9 @@ const grpc = require('@grpc/grpc-js');
 const { WebSocket, WebSocketServer } = require('ws');
 const { Server } = require('./serving');
 
-const listening = (server) => new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server.address().port)));
+const listening = (server) => new Promise((resolve) => {
+  server.listen(0, '127.0.0.1', () => resolve(server.address().port));
+});
 
 async function proxy(t, config) {
   return Server.start(t, { config: `threads: 2\n${config}`, speak: ['proxy', 'admin'] });
@@ -26,9 +28,8 @@ function backend(t, handler) {
 function raw(port, method, path, headers = {}, body = '') {
   return new Promise((resolve, reject) => {
     const request = http.request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (answer) => {
-      const parts = [];
-      answer.on('data', (part) => parts.push(part));
-      answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers, body: Buffer.concat(parts).toString() }));
+      answer.resume();
+      answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers }));
       answer.on('error', reject);
     });
     request.on('error', reject);
@@ -50,8 +51,9 @@ routes:
   - {name: signin, match: {path: /signin, ignore_case: true}, limits: [sign-in], backend: "http://127.0.0.1:${port}"}
   - {name: rest, match: {path: "/**"}, limits: none, backend: "http://127.0.0.1:${port}"}
 `);
-  const spellings = ['/signin', '/signin/', '/SIGNIN', '/SignIn/', '//signin', '/signin//', '/x/../signin', '/./signin', '/sign%69n',
-    '/%73ignin', '/signin;x', '/signin;x=1/', '/signin?x', '/signin/?x', '/a/..;/signin', '/signin%2f', '/signin/.', '/x/%2e%2e/signin'];
+  const spellings = ['/signin', '/signin/', '/SIGNIN', '/SignIn/', '//signin', '/signin//', '/x/../signin', '/./signin',
+    '/sign%69n', '/%73ignin', '/signin;x', '/signin;x=1/', '/signin?x', '/signin/?x', '/a/..;/signin', '/signin%2f',
+    '/signin/.', '/x/%2e%2e/signin'];
   for (const path of spellings) {
     const before = reached;
     const answer = await raw(weir.ports.proxy, 'POST', path, { 'content-length': 0 });
@@ -66,7 +68,7 @@ test('a WebSocket passes messages both ways and costs one token', async (t) => {
   const sockets = new WebSocketServer({ server });
   sockets.on('connection', (socket) => socket.on('message', (data, binary) => socket.send(data, { binary })));
   const port = await listening(server);
-  const weir = await proxy(t, `limits: {per-ip: {key: ip, burst: 1, count: 1, period: 1h}}\nbackend: http://127.0.0.1:${port}\n`);
+  const weir = await proxy(t, `limits: {ip: {key: ip, rate: 1/hour}}\nbackend: http://127.0.0.1:${port}\n`);
   const socket = new WebSocket(`ws://127.0.0.1:${weir.ports.proxy}/chat`);
   await new Promise((resolve, reject) => { socket.on('open', resolve); socket.on('error', reject); });
   const echoed = [];
@@ -81,7 +83,9 @@ test('a WebSocket passes messages both ways and costs one token', async (t) => {
   socket.close(1000);
   assert.equal(await closed, 1000);
   const denied = new WebSocket(`ws://127.0.0.1:${weir.ports.proxy}/chat`);
-  const status = await new Promise((resolve) => denied.on('unexpected-response', (_, answer) => resolve(answer.statusCode)));
+  const status = await new Promise((resolve) => {
+    denied.on('unexpected-response', (_, answer) => resolve(answer.statusCode));
+  });
   assert.equal(status, 429);
   denied.on('error', () => {});
   denied.terminate();
@@ -121,17 +125,25 @@ for (const method of Object.values(METHOD)) {
 test('gRPC streams through the proxy, and a denial is RESOURCE_EXHAUSTED', async (t) => {
   const server = new grpc.Server();
   server.addService(METHOD, {
-    echo: (call, done) => done(call.request.length === 0 ? { code: grpc.status.NOT_FOUND, details: 'nothing' } : null, call.request),
+    echo: (call, done) => {
+      if (call.request.length === 0) return done({ code: grpc.status.NOT_FOUND, details: 'nothing' });
+      return done(null, call.request);
+    },
     stream: (call) => { call.on('data', (bytes) => call.write(bytes)); call.on('end', () => call.end()); },
   });
-  const port = await new Promise((resolve, reject) => server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(),
-    (error, bound) => (error ? reject(error) : resolve(bound))));
+  const port = await new Promise((resolve, reject) => {
+    const bound = (error, number) => (error ? reject(error) : resolve(number));
+    server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), bound);
+  });
   t.after(() => server.forceShutdown());
-  const weir = await proxy(t, `limits: {per-ip: {key: ip, burst: 4, count: 4, period: 1h}}\nbackend: h2://127.0.0.1:${port}\n`);
-  const client = new (grpc.makeGenericClientConstructor(METHOD, 'Echo'))(`127.0.0.1:${weir.ports.proxy}`, grpc.credentials.createInsecure(),
-    { 'grpc.enable_retries': 0 });
+  const weir = await proxy(t, `limits: {ip: {key: ip, rate: 4/hour}}\nbackend: h2://127.0.0.1:${port}\n`);
+  const Client = grpc.makeGenericClientConstructor(METHOD, 'Echo');
+  const options = { 'grpc.enable_retries': 0 };
+  const client = new Client(`127.0.0.1:${weir.ports.proxy}`, grpc.credentials.createInsecure(), options);
   t.after(() => client.close());
-  const echo = (bytes) => new Promise((resolve) => client.echo(Buffer.from(bytes), (error, answer) => resolve(error ?? answer.toString())));
+  const echo = (bytes) => new Promise((resolve) => {
+    client.echo(Buffer.from(bytes), (error, answer) => resolve(error ?? answer.toString()));
+  });
   assert.equal(await echo('hello'), 'hello');
   const missing = await echo('');
   assert.deepEqual([missing.code, missing.details], [grpc.status.NOT_FOUND, 'nothing']);
@@ -179,24 +191,4 @@ test('HTTP/2 clients share one connection, and a slow stream does not stop the o
   slow.resume();
   await new Promise((resolve) => slow.on('end', resolve));
   assert.equal(bytes, 8 << 20);
-});
-
-test('keep-alive of five seconds, as Node has it, gives no 502', async (t) => {
-  const server = backend(t, (request, response) => response.end('ok'));
-  server.keepAliveTimeout = 50;
-  const port = await listening(server);
-  const weir = await proxy(t, `limits: {}\nbackend: http://127.0.0.1:${port}\n`);
-  const agent = new http.Agent({ keepAlive: true, maxSockets: 4 });
-  t.after(() => agent.destroy());
-  const statuses = {};
-  const one = () => new Promise((resolve) => http.get({ host: '127.0.0.1', port: weir.ports.proxy, agent }, (answer) => {
-    statuses[answer.statusCode] = (statuses[answer.statusCode] ?? 0) + 1;
-    answer.resume();
-    answer.on('end', resolve);
-  }));
-  for (let i = 0; i < 60; i += 1) {
-    await one();
-    await new Promise((resolve) => setTimeout(resolve, i));  // around the time at which the backend closes
-  }
-  assert.deepEqual(statuses, { 200: 60 });
 });

@@ -28,7 +28,7 @@
 #include "weir/net/socket.h"
 #include "weir/net/watched_files.h"
 #include "weir/observe/metrics.h"
-#include "weir/protocol/http/http_session.h"
+#include "weir/protocol/http/health.h"
 #include "weir/server/denial_watch.h"
 #include "weir/server/reload.h"
 #include "weir/server/server.h"
@@ -108,6 +108,7 @@ class Serving {
   std::shared_ptr<JwtCounts> jwt_counts_;
   Health health_;
   ServerServices around_;
+  ProxyServices proxy_;
   std::size_t connections_max_ = 0;  // what the descriptors suffice for
   bool takes_over_ = false;          // another process had the state
   std::unique_ptr<Server> server_;

@@ -166,6 +166,21 @@ memory: {{max_buckets: 100000}}
 """
 
 
+OPEN = """
+limits: {{}}
+backend: {url}
+"""
+ONE_AN_HOUR = """
+limits:
+  per-ip: {{key: ip, burst: {burst}, count: {burst}, period: 1h}}
+backend: {url}
+"""
+
+
+def head_of(request):
+    return request.split(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+
+
 class Proxy(Server):
     """`weir serve` as a proxy. `more` is the rest of its configuration, with the backend."""
 

@@ -4,6 +4,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -27,38 +29,39 @@ void notify(const std::string& state) {
                 size);
 }
 
-std::vector<InheritedSocket> inherited_sockets() {
-  constexpr int kFirst = 3;
+std::vector<std::string> inherited_sockets() {
   const char* const pid = std::getenv("LISTEN_PID");
   const char* const count = std::getenv("LISTEN_FDS");
   if (pid == nullptr || count == nullptr || std::atoi(pid) != getpid()) return {};
-  const char* const given = std::getenv("LISTEN_FDNAMES");
-  std::string_view names = given == nullptr ? "" : given;
-  std::vector<InheritedSocket> sockets;
-  for (int i = 0; i < std::atoi(count); ++i) {
-    const std::size_t end = names.find(':');
-    sockets.push_back({kFirst + i, std::string(names.substr(0, end))});
-    names = end == names.npos ? std::string_view() : names.substr(end + 1);
+  std::vector<std::string> names(static_cast<std::size_t>(std::max(std::atoi(count), 0)));
+  const char* const listed = std::getenv("LISTEN_FDNAMES");
+  std::string_view rest = listed == nullptr ? std::string_view{} : listed;
+  for (std::string& name : names) {
+    name = rest.substr(0, std::min(rest.find(':'), rest.size()));
+    rest.remove_prefix(std::min(name.size() + 1, rest.size()));
   }
-  return sockets;
+  return names;
 }
 
-std::vector<int> match_sockets(const std::vector<InheritedSocket>& sockets, const std::vector<std::string>& listeners) {
-  std::vector<int> chosen(listeners.size(), -1);
-  std::vector<int> others;
-  for (const InheritedSocket& socket : sockets) {
-    bool named = false;
-    for (std::size_t i = 0; i < listeners.size() && !named; ++i) {
-      named = listeners[i] == socket.name && chosen[i] < 0;
-      if (named) chosen[i] = socket.fd;
+std::vector<int> assign_sockets(const std::vector<std::string>& names,
+                                const std::vector<std::vector<std::string>>& speaks) {
+  constexpr std::array<std::string_view, 5> kProtocols = {"http", "grpc", "resp", "admin", "proxy"};
+  std::vector<int> sockets(speaks.size(), -1);
+  const auto is_protocol = [&](std::string_view name) { return std::ranges::find(kProtocols, name) != kProtocols.end(); };
+  if (std::ranges::none_of(names, is_protocol)) {
+    for (std::size_t i = 0; i < std::min(names.size(), sockets.size()); ++i) {
+      sockets[i] = kFirstInherited + static_cast<int>(i);
     }
-    if (!named) others.push_back(socket.fd);
+    return sockets;
   }
-  auto next = others.begin();
-  for (int& fd : chosen) {
-    if (fd < 0 && next != others.end()) fd = *next++;
+  for (std::size_t socket = 0; socket < names.size(); ++socket) {
+    for (std::size_t i = 0; i < speaks.size(); ++i) {
+      if (sockets[i] >= 0 || std::ranges::find(speaks[i], names[socket]) == speaks[i].end()) continue;
+      sockets[i] = kFirstInherited + static_cast<int>(socket);
+      break;
+    }
   }
-  return chosen;
+  return sockets;
 }
 
 }  // namespace weir::app

@@ -9,17 +9,15 @@ namespace weir::app {
 // "READY=1", "RELOADING=1", "STOPPING=1" to NOTIFY_SOCKET.
 void notify(const std::string& state);
 
-// The sockets that systemd opened for us (LISTEN_FDS), each with its FileDescriptorName (LISTEN_FDNAMES), which may be
-// empty. They start at descriptor 3.
-struct InheritedSocket {
-  int fd = -1;
-  std::string name;
-};
-std::vector<InheritedSocket> inherited_sockets();
+// The sockets that systemd opened for us (LISTEN_FDS), from kFirstInherited on, each by its name (LISTEN_FDNAMES;
+// empty where it has none).
+std::vector<std::string> inherited_sockets();
+inline constexpr int kFirstInherited = 3;
 
-// Chooses the socket of each listener, given by its protocol ("http", "resp", "admin", "proxy"); -1 means none. A
-// socket named after a protocol goes to the first listener of that protocol that has none yet. Sockets with other names
-// go to the remaining listeners in order.
-std::vector<int> match_sockets(const std::vector<InheritedSocket>& sockets, const std::vector<std::string>& listeners);
+// Which inherited socket each listener gets, by what it speaks; -1: none. Sockets whose names are protocols ("http",
+// "resp", "admin", "proxy") go to the listeners that speak them. If no name is one, they go in the order of the
+// listeners.
+std::vector<int> assign_sockets(const std::vector<std::string>& names,
+                                const std::vector<std::vector<std::string>>& speaks);
 
 }  // namespace weir::app

@@ -34,13 +34,12 @@ config::Environment process_environment() {
 bool is_unbuilt(const config::Setting& setting) {
   const std::string_view path = setting.path;
   const std::string_view value = setting.value;
-  if (path.starts_with("envoy[")) return true;
   if (path == "external.enabled" || (path.starts_with("limits.") && path.ends_with(".external.enabled"))) {
     return value == "true";
   }
   if (!path.starts_with("listen[")) return false;
   if (path.ends_with(".proxy_protocol")) return value == "true";
-  return path.ends_with(".speak") && (value == "grpc" || value == "[grpc]" || value.find("proxy") != value.npos);
+  return path.ends_with(".speak") && value.find("proxy") != value.npos;
 }
 
 // Problems of one kind that are printed before the rest is counted.

@@ -128,7 +128,7 @@ Verdict Replay::peek_in_order(Buckets& buckets, std::span<const Charge> charges)
     decisions.push_back(one.all[0]);
     if (!one.allowed) break;
   }
-  return conclude(decisions, [&](std::size_t i) { return !charges[i].shadow; });
+  return conclude(decisions, [&](std::size_t i) { return charges[i].say(); });
 }
 
 Answer Replay::speak(const weir::Answer& answer) const noexcept {

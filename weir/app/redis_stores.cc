@@ -42,15 +42,15 @@ Result<std::unique_ptr<RedisStores>> RedisStores::make(const config::Redis& sett
   options.link.timeout = settings.timeout;
   options.link.replicas_timeout = settings.timeout / 2;
   options.link.connect_timeout = std::max<Duration>(settings.timeout, std::chrono::seconds{1});
-  options.link.stream.resolver = &stores->resolver_;
+  options.link.transport.resolver = &stores->resolver_;
   options.pool_size = static_cast<std::size_t>(std::max<std::int64_t>(settings.pool_size, 1));
   options.key_prefix = settings.key_prefix;
   options.hash_tag = settings.hash_tag;
   if (settings.tls.enabled) {
     auto tls = TlsClient::make({settings.tls.ca_file, {settings.tls.cert_file, settings.tls.key_file}, {}});
     if (!tls) return Error{Fault::invalid, "redis.tls: " + tls.error().detail};
-    options.link.stream.tls = std::move(*tls);
-    options.link.stream.server_name = settings.tls.server_name;
+    options.link.transport.tls = std::move(*tls);
+    options.link.transport.server_name = settings.tls.server_name;
   }
   return stores;
 }

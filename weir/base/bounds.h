@@ -40,8 +40,8 @@ inline constexpr std::size_t owed_max = 4096;
 inline constexpr std::size_t lookups_max = 1024;
 inline constexpr std::size_t resolved_addresses_max = 16;
 
-// Bytes queued on an outgoing connection whose peer does not read.
-inline constexpr std::size_t stream_unsent_bytes_max = 8u << 20;
+// Bytes queued on a connection to a Redis that does not read.
+inline constexpr std::size_t redis_unsent_bytes_max = 8u << 20;
 
 // TLS: size of a certificate or key file, certificates of one listener, duration of a handshake.
 inline constexpr std::size_t pem_bytes_max = 1u << 20;
@@ -238,6 +238,25 @@ inline constexpr std::size_t http_pipeline_max = 256;
 inline constexpr Duration http_head_time_max = std::chrono::seconds{10};
 inline constexpr Duration http_body_time_max = std::chrono::seconds{30};
 
+// HTTP exchanges: open ones of one loop, closed ones kept for reuse, and body bytes of one exchange and direction that
+// are delivered and not consumed, or written and not drained. A response that is written whole may be longer: this
+// long.
+inline constexpr std::size_t http_exchanges_max = 1u << 20;
+inline constexpr std::size_t http_spare_exchanges_max = 1024;
+inline constexpr std::size_t http_window_bytes = 64u << 10;
+inline constexpr std::size_t http_response_bytes_max = 16u << 20;
+
+// HTTP calls (http/client_pool.h): closed ones kept for reuse, interim responses before a response, writes of one
+// HTTP/1 request whose credit is returned separately, and how long a client waits until it sends a PING to a silent
+// HTTP/2 server, and then for the answer.
+inline constexpr std::size_t http_spare_calls_max = 1024;
+inline constexpr int http_interim_responses_max = 32;
+inline constexpr std::size_t http_unsent_parts_max = 64;
+inline constexpr Duration http2_silence_max = std::chrono::seconds{30};
+inline constexpr Duration http2_ping_time_max = std::chrono::seconds{10};
+// Streams of one connection to a server whose settings are not known yet.
+inline constexpr std::size_t http2_streams_before_settings = 100;
+
 // HTTP/2 (wire/http2.h): bytes of one call of receive(), streams of one connection, windows of a stream and of the
 // connection, and what all fields that one call decodes may take.
 inline constexpr std::size_t http2_receive_bytes_max = 16u << 10;
@@ -248,6 +267,15 @@ inline constexpr std::size_t http2_fields_bytes_max = 1u << 20;
 // Fields of one block, as a list (RFC 9113 §6.5.2). Past http_head_bytes_max the answer is 431. Past this the stream is
 // reset: one byte can name a field of 4 KiB, and validating 16,000 of those takes a tenth of a second.
 inline constexpr std::size_t http2_list_bytes_max = 128u << 10;
+// Response bytes that wait on one connection: above this a stream may add only http2_crowded_stream_bytes, and above
+// http_response_bytes_max new streams are refused.
+inline constexpr std::size_t http2_buffered_bytes = 1u << 20;
+inline constexpr std::size_t http2_crowded_stream_bytes = 8u << 10;
+// Room for a response that an exchange keeps for the next one.
+inline constexpr std::size_t http2_spare_body_bytes_max = 16u << 10;
+// How long a client may read nothing of a stream's response, and how long an answer to a PING may take.
+inline constexpr Duration http2_write_time_max = std::chrono::seconds{30};
+inline constexpr Duration http2_pong_time_max = std::chrono::seconds{1};
 // A header block that is sent.
 inline constexpr std::size_t http2_sent_block_bytes_max = 256u << 10;
 

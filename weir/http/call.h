@@ -22,6 +22,14 @@
 
 namespace weir::http {
 
+class CallState;
+
+// Why a call ended without a complete response. The fault says whose failure it is:
+//   unavailable  no connection, or it broke             unknown   the host name does not exist
+//   timeout      connecting, the response or the call took too long, or the server went silent
+//   overloaded   too many calls to this origin; nothing was sent
+//   invalid      the response breaks the rules of HTTP, or the request cannot be sent this way
+//   too_large    the server does not accept so large a request head; nothing was sent
 struct CallFailure {
   Error error;
   bool sent = false;            // false: the request was certainly not processed
@@ -35,7 +43,9 @@ struct CallHead {
   std::string_view path = "/";
   HttpFields fields;
   std::optional<std::uint64_t> length;  // of the body, if known; a request that is complete at once needs none
-  std::string_view upgrade;             // the value of Upgrade; empty: none
+  // The value of Upgrade; empty: none. Such a request has no body: what is written goes into the tunnel after the 101,
+  // so the first part is usually empty and not the last. HTTP/1 only; over HTTP/2 the call fails with `invalid`.
+  std::string_view upgrade;
   bool expect_continue = false;
 };
 
@@ -47,10 +57,12 @@ class Call {
     virtual ~Owner() = default;
     // An interim response: 1xx except 101.
     virtual void informed(const ResponseHead& head) { (void)head; }
+    // The response. After a 101 both directions carry raw bytes: `last` is the end of one direction, and the call ends
+    // when both have ended; drained() may follow the server's last part.
     virtual void head(const ResponseHead& head, BodyPart first) = 0;
     // Return the credit with Call::consumed(), for the first part too.
     virtual void body(BodyPart part) = 0;
-    // So many bytes of the request body left the process.
+    // So many bytes of the request body left. At most once per turn.
     virtual void drained(std::size_t bytes) { (void)bytes; }
     // The last callback, unless a part with `last` was.
     virtual void failed(const CallFailure& failure) = 0;
@@ -61,9 +73,9 @@ class Call {
   Call& operator=(Call&& other) noexcept;
   ~Call();
 
-  // True until the last callback or cancel().
+  // True until the last callback or cancel(). Afterwards the functions below do nothing.
   explicit operator bool() const noexcept;
-  // More of the request body; takes all of it.
+  // More of the request body; takes all of it. Stay within room().
   void write(BodyPart part);
   std::size_t room() const noexcept;
   // Returns credit for response body bytes.
@@ -71,10 +83,9 @@ class Call {
   void cancel() noexcept;
 
  private:
-  friend class ClientPool;
-  struct State;
-  explicit Call(State* state) noexcept : state_(state) {}
-  State* state_ = nullptr;
+  friend class CallState;
+  explicit Call(CallState& state) noexcept : state_(&state) {}
+  CallState* state_ = nullptr;
 };
 
 enum class HttpVersion : unsigned char {
@@ -96,9 +107,11 @@ struct Origin {
 
 struct CallOptions {
   Duration connect_timeout = std::chrono::seconds{5};
-  Duration response_timeout = std::chrono::seconds{60};  // from the whole request sent to the response head
-  Duration idle_timeout = std::chrono::minutes{5};       // no byte either way once the response has begun
-  Time deadline = Time::max();                           // of the whole call
+  // Until the response head, from the last byte of the request that left, while the server owes us something: room for
+  // the rest of the request, or the response.
+  Duration response_timeout = std::chrono::seconds{60};
+  Duration idle_timeout = std::chrono::minutes{5};  // no byte either way once the response has begun
+  Time deadline = Time::max();                      // of the whole call
   std::function<bool(const Address&)> may_dial = {};
 };
 

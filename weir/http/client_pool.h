@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "weir/base/bounds.h"
@@ -27,12 +28,13 @@ class ClientPool {
   struct Counts {
     std::size_t connections = 0;
     std::size_t idle = 0;
-    std::size_t calls = 0;  // open or waiting
+    std::size_t calls = 0;      // open or waiting
+    std::uint64_t retries = 0;  // since the pool was created
   };
 
   // Loop and resolver must outlive the pool.
   ClientPool(Loop& loop, Resolver& resolver, Options options);
-  // Cancels all calls without calling their owners.
+  // Cancels all calls without calling their owners. Not inside a callback of one of its calls.
   ~ClientPool();
 
   // `owner` must outlive the call. The result is never empty; failures come through Call::Owner::failed().
@@ -40,7 +42,7 @@ class ClientPool {
   Counts counts() const noexcept;
 
  private:
-  struct Parts;
+  class Parts;
   std::unique_ptr<Parts> parts_;
 };
 

@@ -10,11 +10,9 @@
 // Rules (docs/architecture.md has the reasons):
 // - No function of an exchange calls a receiver before it returns. Events that it causes come later in the turn.
 // - The reference stays valid until the callback you are in returns. After the last write() or abort(), further calls
-// do
-//   nothing.
+//   do nothing.
 // - Bytes of heads, bodies and trailers stay valid until the session's receive() returns and its queries were asked;
-// the
-//   RequestHead object only until begin() returns. What you pass in is copied or written before the call returns.
+//   the RequestHead object only until begin() returns. What you pass in is copied or written before the call returns.
 // - respond() once, inform() before it, write() after it, nothing after a part with `last`. Violations are assertions.
 // - Everything belongs to one loop; only ExchangeRef::run() may be called from other threads.
 #pragma once
@@ -40,6 +38,7 @@ namespace weir::http {
 
 class Exchange;
 class ExchangeTable;
+struct ExchangeHost;
 
 // A piece of a body, in any of the four directions.
 struct BodyPart {
@@ -77,8 +76,10 @@ class Receiver {
   virtual void can_ask(Exchange& exchange);
   // The time of Exchange::expire_at() has come.
   virtual void expired(Exchange& exchange);
-  // So many bytes of the response body left the exchange. At most once per turn.
+  // So many bytes of the response body left the exchange, or there is room for the first time. At most once per turn.
   virtual void drained(Exchange& exchange, std::size_t bytes);
+  // The server shuts down and waits for the exchange to end. A response without an end should end now.
+  virtual void draining(Exchange& exchange);
   // Called once and last. `complete` is reported to attached receivers only.
   virtual void ended(Exchange& exchange, Ending ending);
 };
@@ -94,7 +95,7 @@ class ExchangeRef {
   friend class Exchange;
   std::shared_ptr<ExchangeTable> table_;
   std::uint32_t slot_ = 0;
-  std::uint32_t generation_ = 0;
+  std::uint64_t serial_ = 0;
 };
 
 class Exchange {
@@ -108,6 +109,8 @@ class Exchange {
   virtual void consumed(std::size_t bytes) = 0;
   // The rest of the request body is not wanted: it is read and dropped, or the connection closes after the response.
   virtual void discard() = 0;
+  // A request body of more than so many further bytes will be refused: the session may answer 413 as soon as it knows.
+  virtual void expect_at_most(std::uint64_t bytes) { (void)bytes; }
 
   // Returns a query to fill in, which is asked when the callback returns; null if there is no room now: can_ask()
   // follows in this turn. The first question of an exchange is number 0.
@@ -149,8 +152,61 @@ class Exchange {
 
  protected:
   static constexpr std::size_t kNotesBytes = 48;
+
   Exchange() = default;
-  ~Exchange() = default;
+  virtual ~Exchange() = default;
+
+  // --- For sessions ---
+
+  ExchangeHost& host() const noexcept { return *host_; }
+  std::uint32_t slot() const noexcept { return slot_; }
+  std::uint64_t serial() const noexcept { return serial_; }
+  bool attached() const noexcept { return attached_ != nullptr; }
+  Time expiry() const noexcept { return expiry_; }
+  std::uint32_t asked() const noexcept { return questions_; }
+
+  // Calls `event(receiver)` and then destroys a receiver that the event replaced. Never nested.
+  template <class Event>
+  void deliver(Event event) {
+    if (attached_ == nullptr) {
+      deliver_to(handler(), event);
+    } else {
+      deliver_to(*attached_, event);
+    }
+  }
+  // Tells the receiver that the exchange is over and destroys it if it was attached. The exchange's own handler hears
+  // only of other endings than `complete`. Release the exchange afterward.
+  void end(Ending ending);
+  // Runs expired() if it is due.
+  void expire(Time now);
+
+ private:
+  friend class ExchangeTable;
+  friend class ExchangeRef;
+  friend struct ExchangeHost;
+
+  Receiver& handler() const noexcept;
+  template <class Event>
+  void deliver_to(Receiver& receiver, Event& event) {
+    delivering_ = true;
+    event(receiver);
+    delivering_ = false;
+    replaced_.reset();
+  }
+  void open(ExchangeHost& host, std::uint32_t slot, std::uint64_t serial) noexcept;
+
+  ExchangeHost* host_ = nullptr;
+  std::unique_ptr<Receiver> attached_;
+  std::unique_ptr<Receiver> replaced_;  // in the callback that replaced it
+  Exchange* next_asking_ = nullptr;     // in ExchangeHost's list of those that wait to ask
+  Exchange* previous_asking_ = nullptr;
+  std::uint64_t serial_ = 0;
+  std::uint32_t slot_ = 0;
+  std::uint32_t questions_ = 0;
+  Time expiry_ = Time::max();
+  bool delivering_ = false;
+  bool asking_ = false;
+  bool over_ = false;  // ended() was called
   alignas(8) std::array<std::byte, kNotesBytes> notes_{};
 };
 

@@ -41,6 +41,10 @@ Result<std::unique_ptr<Loop>> Loop::make(const Clock& clock) {
   return loop;
 }
 
+Loop::~Loop() {
+  destroy_retired();
+}
+
 Result<void> Loop::watch(int fd, std::uint32_t events, Handler& handler) {
   epoll_event event{};
   event.events = events;
@@ -93,6 +97,7 @@ void Loop::stop() noexcept {
 }
 
 int Loop::wait_ms() const {
+  if (!settlers_.empty()) return 0;
   if (due_.empty()) return static_cast<int>(kSleepMax / std::chrono::milliseconds{1});
   const Duration left = std::clamp(due_.begin()->first - now_.time, Duration::zero(), kSleepMax);
   return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
@@ -118,8 +123,59 @@ void Loop::run() {
       if (ready_[i].handler != nullptr) ready_[i].handler->ready(ready_[i].events);
     }
     ready_.clear();
+    settle_turn();
+    destroy_retired();
+  }
+}
+
+void Loop::settle_turn() {
+  if (end_of_turn_) end_of_turn_();
+  for (int pass = 0; pass < kSettlePasses && !settlers_.empty(); ++pass) {
+    settling_.take_all_from(settlers_);
+    while (!settling_.empty()) settling_.take_first().settle();
     if (end_of_turn_) end_of_turn_();
   }
+}
+
+// An object may retire others when it is destroyed.
+void Loop::destroy_retired() noexcept {
+  while (!retired_.empty()) {
+    const std::unique_ptr<Retired> last = std::move(retired_.back());
+    retired_.pop_back();
+  }
+}
+
+void Loop::Settlers::take_all_from(Settlers& other) noexcept {
+  if (other.empty()) return;
+  next_ = other.next_;
+  previous_ = other.previous_;
+  next_->previous_ = previous_->next_ = this;
+  other.previous_ = other.next_ = &other;
+}
+
+Settler& Loop::Settlers::take_first() noexcept {
+  Settler& first = *next_;
+  forget(first);
+  return first;
+}
+
+void Loop::settle_later(Settler& settler) noexcept {
+  if (settler.previous_ != nullptr) return;
+  settler.previous_ = settlers_.previous_;
+  settler.next_ = &settlers_;
+  settlers_.previous_->next_ = &settler;
+  settlers_.previous_ = &settler;
+}
+
+void Loop::forget(Settler& settler) noexcept {
+  if (settler.previous_ == nullptr) return;
+  settler.previous_->next_ = settler.next_;
+  settler.next_->previous_ = settler.previous_;
+  settler.previous_ = settler.next_ = nullptr;
+}
+
+void Loop::retire(std::unique_ptr<Retired> object) {
+  retired_.push_back(std::move(object));
 }
 
 void Loop::run_timers() {

@@ -1,18 +1,22 @@
 // The event loop of one thread, on epoll.
 //
-// One turn: wait for events, read the clock once, run due timers, call the handlers of ready descriptors, then run the
-// end-of-turn hook, which handles the work collected during the turn as one batch.
+// One turn: wait for events, read the clock once, run due timers, call the handlers of ready descriptors. Then the turn
+// settles: the end-of-turn hook handles the work collected during the turn as one batch, and every settler that was
+// queued runs once. Finally retired objects are destroyed.
 //
 // Thread safety: none, except stop() and post(), which any thread may call. stop() is async-signal-safe.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "weir/base/clock.h"
@@ -22,9 +26,13 @@
 
 namespace weir {
 
-// Work that is collected during a turn and done once at its end, however often it was asked for.
+// Work that is collected during a turn and done once at its end, however often it was asked for. Queued in an intrusive
+// list, so that queueing allocates nothing.
 class Settler {
  public:
+  Settler() = default;
+  Settler(const Settler&) = delete;
+  Settler& operator=(const Settler&) = delete;
   virtual void settle() = 0;
 
  protected:
@@ -32,7 +40,8 @@ class Settler {
 
  private:
   friend class Loop;
-  bool queued_ = false;
+  Settler* previous_ = nullptr;  // null: not queued
+  Settler* next_ = nullptr;
 };
 
 // An object that the loop destroys after the turn has settled, so that nothing dies inside its own callback.
@@ -53,6 +62,7 @@ class Loop {
 
   // The clock must outlive the loop.
   static Result<std::unique_ptr<Loop>> make(const Clock& clock);
+  ~Loop();
 
   Result<void> watch(int fd, std::uint32_t events, Handler& handler);
   void change(int fd, std::uint32_t events, Handler& handler);
@@ -68,12 +78,21 @@ class Loop {
   void on_end_of_turn(std::function<void()> hook) { end_of_turn_ = std::move(hook); }
 
   // Calls settler.settle() at the end of this turn, after the end-of-turn hook. A settler that is queued while settlers
-  // run gets another pass, at most kSettlePasses in all; then it waits for the next turn, which starts at once.
-  void settle_later(Settler& settler);
-  // Removes a settler that is about to be destroyed.
-  void forget(Settler& settler) noexcept;
+  // run gets another pass with the hook before it, at most kSettlePasses in all; then it waits for the next turn, which
+  // starts at once.
+  void settle_later(Settler& settler) noexcept;
+  static constexpr int kSettlePasses = 4;
+  // Removes a settler that is about to be destroyed. Does nothing if it is not queued.
+  static void forget(Settler& settler) noexcept;
   // Destroys `object` after this turn has settled, or with the loop.
   void retire(std::unique_ptr<Retired> object);
+
+  // Buffers for whoever handles an event, so that connections need none of their own. Valid until the handler returns.
+  struct Scratch {
+    std::array<char, 64 << 10> bytes;
+    std::string text;
+  };
+  Scratch& scratch() noexcept { return *scratch_; }
 
   // Returns after stop().
   void run();
@@ -85,15 +104,27 @@ class Loop {
   Now reading() const noexcept { return now_; }
 
  private:
+  // The head of a list of settlers.
+  struct Settlers final : Settler {
+    Settlers() noexcept { previous_ = next_ = this; }
+    bool empty() const noexcept { return next_ == this; }
+    void settle() override {}
+    void take_all_from(Settlers& other) noexcept;
+    Settler& take_first() noexcept;
+  };
+
   explicit Loop(const Clock& clock) noexcept : clock_(clock) {}
   int wait_ms() const;
   void run_timers();
   void run_posted();
+  void settle_turn();
+  void destroy_retired() noexcept;
 
   const Clock& clock_;
   Socket epoll_;
   Socket wakeup_;
   Now now_{};
+  std::unique_ptr<Scratch> scratch_{new Scratch};
   std::atomic<bool> stopping_{false};
   struct Ready {
     Handler* handler;
@@ -104,6 +135,9 @@ class Loop {
   std::unordered_map<TimerId, std::pair<Time, std::function<void()>>> timers_;
   TimerId next_timer_ = 1;
   std::function<void()> end_of_turn_;
+  Settlers settlers_;  // for the next pass
+  Settlers settling_;  // in this pass
+  std::vector<std::unique_ptr<Retired>> retired_;
   std::mutex posted_mutex_;
   std::vector<std::function<void()>> posted_;
 };

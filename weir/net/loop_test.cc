@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -91,6 +93,86 @@ TEST_F(LoopTest, DoesNotCallAHandlerForgottenInTheSameTurn) {
   loop_->run();
   EXPECT_EQ(a.calls + b.calls, 1);
   for (const int fd : {pair[0], pair[1], other[0], other[1]}) close(fd);
+}
+
+// Runs `work` at the end of the turn.
+struct SettlingWork final : Settler {
+  explicit SettlingWork(std::function<void()> to_do) : work(std::move(to_do)) {}
+  void settle() override { work(); }
+  std::function<void()> work;
+};
+
+TEST_F(LoopTest, SettlesOnceHoweverOftenItIsAsked) {
+  std::string log;
+  SettlingWork settler([&] {
+    log += "settled ";
+    loop_->stop();
+  });
+  loop_->on_end_of_turn([&] { log += "batch "; });
+  loop_->at(Time{}, [&] {
+    loop_->settle_later(settler);
+    loop_->settle_later(settler);
+  });
+  loop_->run();
+  EXPECT_EQ(log, "batch settled batch ");
+}
+
+TEST_F(LoopTest, SettlerThatAsksAgainGetsFourPassesAndThenTheNextTurn) {
+  int batches = 0;
+  std::vector<int> batches_before;
+  SettlingWork settler([&] {
+    batches_before.push_back(batches);
+    if (batches_before.size() == 6) return loop_->stop();
+    loop_->settle_later(settler);
+  });
+  loop_->on_end_of_turn([&] { ++batches; });
+  loop_->settle_later(settler);
+  loop_->run();
+  // The first turn ends with a batch of its own after the fourth pass; the next one starts without waiting.
+  EXPECT_EQ(batches_before, (std::vector<int>{1, 2, 3, 4, 6, 7}));
+}
+
+TEST_F(LoopTest, SettlersMayForgetAnyOther) {
+  int ran = 0;
+  std::vector<std::unique_ptr<SettlingWork>> settlers;
+  for (int i = 0; i < 3; ++i) {
+    settlers.push_back(std::make_unique<SettlingWork>([&] {
+      ++ran;
+      for (const auto& other : settlers) Loop::forget(*other);
+      loop_->stop();
+    }));
+    loop_->settle_later(*settlers.back());
+  }
+  Loop::forget(*settlers[0]);
+  loop_->run();
+  EXPECT_EQ(ran, 1);
+}
+
+// Retires another one when it is destroyed.
+struct Retiree final : Retired {
+  Retiree(Loop& where, std::string& to, int more) : loop(where), log(to), left(more) {}
+  ~Retiree() override {
+    log += "gone ";
+    if (left > 0) loop.retire(std::make_unique<Retiree>(loop, log, left - 1));
+  }
+  Loop& loop;
+  std::string& log;
+  int left;
+};
+
+TEST_F(LoopTest, DestroysRetiredObjectsAfterTheTurnHasSettled) {
+  std::string log;
+  SettlingWork settler([&] { log += "settled "; });
+  loop_->at(Time{}, [&] {
+    loop_->retire(std::make_unique<Retiree>(*loop_, log, 1));
+    loop_->settle_later(settler);
+    loop_->stop();
+  });
+  loop_->run();
+  EXPECT_EQ(log, "settled gone gone ");
+  loop_->retire(std::make_unique<Retiree>(*loop_, log, 1));
+  loop_.reset();
+  EXPECT_EQ(log, "settled gone gone gone gone ");
 }
 
 TEST(AddressParse, AcceptsHostsPortsAndPaths) {

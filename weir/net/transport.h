@@ -6,11 +6,10 @@
 //   drops
 //
 // An outgoing transport resolves the name, tries each address, and does the TLS handshake within one timeout. A
-// Transport is one connection; to retry, create another one.
+// Transport is one connection; to retry, create another one. Without bytes on their way it holds no buffer.
 //
 // Thread safety: none; use it on its loop's thread. The owner is called by the loop only, never from inside a call of
-// the transport. After failed(), finish() or close() the owner is not called any more. To destroy a transport inside
-// one of its own callbacks, call close() and pass it to Loop::retire().
+// the transport. To destroy a transport inside one of its own callbacks, call close() and pass it to Loop::retire().
 #pragma once
 
 #include <cstddef>
@@ -31,7 +30,7 @@
 
 namespace weir {
 
-class Transport final : public Retired, private Loop::Handler {
+class Transport final : public Retired, private Loop::Handler, private Settler {
  public:
   class Owner {
    public:
@@ -41,13 +40,19 @@ class Transport final : public Retired, private Loop::Handler {
     // Returns how many bytes it consumed; the rest is passed again with more after it, or after resume(). `bytes` is
     // valid during the call.
     virtual std::size_t received(std::string_view bytes) = 0;
-    // The peer sends nothing more: FIN or, with TLS, close_notify. (A bare FIN under TLS is failed().)
+    // The peer sends nothing more: FIN or, with TLS, close_notify. (A bare FIN under TLS is failed().) Bytes that the
+    // owner has not consumed can still be asked for with resume().
     virtual void ended() = 0;
     // unsent() fell below Options::low_water after it was above.
     virtual void writable() = 0;
-    // The last call. The fault is `timeout` if opening took too long or the peer does not read, `unknown` if the name
-    // does not exist, `too_large` if the owner left more than Options::unread_bytes_max, otherwise `unavailable`.
+    // The last call, unless finished() or close() was. The fault is `timeout` if opening took too long or the peer does
+    // not read, `unknown` if the name does not exist, `too_large` if the owner left more than
+    // Options::unread_bytes_max, `invalid` if a retry would fail the same way, otherwise `unavailable`. When writing to
+    // an outgoing connection fails, what the peer has sent before is delivered first: it may be the response that
+    // explains it.
     virtual void failed(const Error& why) = 0;
+    // The end that finish() waits for has come, or its time is up. The last call.
+    virtual void finished() {}
   };
 
   struct Options {
@@ -71,7 +76,7 @@ class Transport final : public Retired, private Loop::Handler {
   // Outgoing: call connect() next. Loop and owner must outlive the transport.
   Transport(Loop& loop, Owner& owner, Options options);
   // Accepted. `channel` is null without TLS. Call start() next.
-  Transport(Loop& loop, Owner& owner, Socket accepted, std::unique_ptr<TlsChannel> channel, Options options);
+  Transport(Loop& loop, Owner& owner, Socket accepted, std::unique_ptr<TlsChannel> channel, const Options& options);
   // Closes without calling the owner.
   ~Transport() override;
 
@@ -80,33 +85,147 @@ class Transport final : public Retired, private Loop::Handler {
   void start();
 
   // Plaintext for the peer. Append, then flush(): at once, or at the end of the turn. Before opened() it is kept.
-  std::string& out() noexcept;
+  std::string& out() noexcept { return out_; }
   // Writes as much as the kernel accepts.
   void flush();
   // Bytes not accepted by the kernel, plaintext or ciphertext.
   std::size_t unsent() const noexcept;
   // How many bytes of plaintext were ever passed to the kernel or the cipher.
-  std::uint64_t taken() const noexcept;
+  std::uint64_t taken() const noexcept { return taken_; }
 
-  // Stops and continues reading. A reset is noticed while paused.
-  void pause() noexcept;
-  void resume() noexcept;
-  bool paused() const noexcept;
+  // Stops and continues reading. A reset is noticed while paused; on an outgoing connection only when nothing is left
+  // to read before it. resume() also passes the bytes again that the owner left, in this turn.
+  void pause() noexcept { paused_ = true; }
+  void resume();
+  bool paused() const noexcept { return paused_; }
+  // Reads once at the end of this turn without waiting for the kernel to report bytes, unless paused.
+  void poll();
 
   // Sends our end (FIN, close_notify) after what is unsent. Reading goes on.
   void half_close();
-  // Writes what is unsent, then half_close(), discards input for up to 2 seconds, and closes.
+  // Writes what is unsent, then half_close(), discards input for up to 2 seconds, and closes. The owner gets no more
+  // calls but finished().
   void finish();
-  // Closes now.
+  // Closes now. The owner gets no more calls.
   void close() noexcept;
-  bool closed() const noexcept;
+  bool closed() const noexcept { return state_ == State::closed; }
 
-  bool is_open() const noexcept;
+  bool is_open() const noexcept { return state_ == State::open; }
+  // Open, and the peer has sent neither a byte nor its end that the owner has not seen: asks the kernel.
+  bool is_quiet() const noexcept;
+  // Frees the memory that is kept for the next bytes. For a connection that is idle.
+  void trim() noexcept;
   // Negotiated by ALPN; empty: none.
   std::string_view application_protocol() const noexcept;
 
  private:
+  enum class State : unsigned char { idle, resolving, connecting, handshaking, open, closed };
+  // What only an outgoing connection needs.
+  struct Dialing {
+    Resolver* resolver;
+    std::shared_ptr<const TlsClient> tls;
+    std::string server_name;
+    std::function<bool(const Address&)> may_dial;
+    Target target = {};
+    std::unique_ptr<Resolver::Lookup> lookup = nullptr;
+    std::vector<Address> addresses = {};
+    std::size_t next_address = 0;
+    Time deadline{};
+    Error last_failure{Fault::internal, {}};
+  };
+  // TLS. Ciphertext before `sent` is already sent.
+  struct Secure {
+    std::unique_ptr<TlsChannel> channel;
+    std::string encrypted = {};
+    std::size_t sent = 0;
+  };
+
   void ready(std::uint32_t events) override;
+  void settle() override;
+
+  // Opening (transport_open.cc).
+  void resolved(const Result<std::vector<Address>>& addresses);
+  void try_next();
+  void give_up_attempt(Error why);
+  void attempt_ended();
+  void begin_handshake();
+  void connect_timed_out();
+  void open_timed_out();
+  void fail_later(Error why);
+  void finish_opening();
+  std::string peer() const;
+
+  void read();
+  void decrypt(std::string_view bytes);
+  void tls_failed(const Error& why, std::string_view plain);
+  void deliver(std::string_view fresh);
+  void deliver_end();
+  void end_of_stream();
+  void lost(int error);
+  void note_reset(std::uint32_t events);
+  bool wants_input() const noexcept;
+
+  void write();
+  std::string_view next_plain() noexcept;
+  std::string_view next_encrypted();
+  void took_plain(std::size_t bytes) noexcept;
+  bool send_end();
+  void write_failed(Error why);
+  void write_timed_out();
+  void begin_linger();
+  void linger_timed_out() { end_finish(); }
+
+  void watch();
+  void later() noexcept { loop_.settle_later(*this); }
+  void set_timer(Time when, void (Transport::*run)());
+  bool must_fail() const noexcept;
+  bool finish_is_complete() const noexcept { return finishing_ && (write_broken_ || (half_closed_ && eof_)); }
+  void fail(const Error& why);
+  void fail_for_why();
+  void end_finish();
+  void release() noexcept;
+  template <class Call>
+  void call_owner(Call call) {
+    in_callback_ = true;
+    call();
+    in_callback_ = false;
+  }
+
+  Loop& loop_;
+  Owner& owner_;
+  Socket socket_;
+  State state_ = State::idle;
+  bool paused_ = false;
+  bool unread_ = false;         // the kernel may have more bytes and will not report them
+  bool poll_ = false;           // read at the end of the turn
+  bool redeliver_ = false;      // resume() was called and held_ is not empty
+  bool eof_ = false;            // the peer sends nothing more
+  bool end_reported_ = false;   // ended() was called
+  bool opened_due_ = false;     // opened() is to be called
+  bool above_ = false;          // unsent() was above low_water_
+  bool writable_due_ = false;   // writable() is to be called
+  bool half_closing_ = false;   // send our end after what is unsent
+  bool half_closed_ = false;    // our end was sent
+  bool finishing_ = false;      // finish() was called, or a TLS alert is on its way
+  bool finished_due_ = false;   // finished() is to be called although it is closed
+  bool write_blocked_ = false;  // the kernel takes no more now
+  bool write_broken_ = false;   // nothing can be sent any more
+  bool in_callback_ = false;
+  std::uint32_t watching_ = 0;
+  std::uint32_t unread_bytes_max_;
+  std::uint32_t low_water_;
+  Duration write_timeout_;
+  Duration open_timeout_;
+  std::string out_;      // plaintext from the owner
+  std::string sending_;  // the same, from sent_ on, while the peer is slow; goes before out_
+  std::size_t sent_ = 0;
+  std::string held_;  // received, decrypted, and left by the owner
+  std::uint64_t taken_ = 0;
+  Time last_progress_{};  // when bytes were last sent, while some are unsent
+  Loop::TimerId timer_ = 0;
+  std::unique_ptr<Dialing> dialing_;
+  std::unique_ptr<Secure> secure_;
+  std::unique_ptr<Error> why_;  // a failure that is not reported yet
 };
 
 }  // namespace weir

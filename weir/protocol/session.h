@@ -104,12 +104,16 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // Append here, then call touch().
+  // Append here, then call touch(). Bytes leave it when the kernel or the cipher takes them: see unsent().
   std::string& bytes;
-  // Set by a session that has more to write than it should buffer: the connection calls Session::fill() while little is
-  // unsent.
+  // Set by a session that has more to write than it should buffer: the connection clears it and calls Session::fill()
+  // while little is unsent.
   bool wants_fill = false;
+  // Set by a session that writes nothing more but still reads: the connection half-closes after the output is written.
+  bool half_close = false;
 
+  // How many bytes were written here and not accepted by the kernel, more than bytes.size() if the peer is slow.
+  virtual std::size_t unsent() const noexcept { return bytes.size(); }
   // Makes the connection settle at the end of this turn. Cheap to call again.
   void touch() {
     if (touched_) return;
@@ -144,9 +148,11 @@ class Session {
   // ignored.
   virtual void reply(std::uint64_t token, const Result<Answer>& answer) = 0;
 
-  // False while the session wants no more bytes: the connection stops reading.
+  // False while the session wants no more bytes: the connection stops reading. When it turns true again (the session
+  // touches the output then), the connection calls receive() with the bytes that were left, even if no more arrived.
   virtual bool reading() const noexcept { return true; }
-  // Adds output. Called at the end of a turn if Output::wants_fill is set and little is unsent; `unsent` is how much.
+  // Adds output and tells receivers what was sent. While Output::wants_fill is set and little is unsent, called at the
+  // end of a turn before the output is written, and again whenever bytes have left; `unsent` is how much has not.
   virtual void fill(std::size_t unsent) { (void)unsent; }
 
   // The peer sends nothing more. Called once, after everything received was decoded.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "weir/base/bounds.h"
 #include "weir/base/text.h"
 
 namespace weir::redis {
@@ -14,7 +15,7 @@ constexpr Duration kStableAfter = std::chrono::seconds{1};
 // Pause after replicas did not confirm in time, so that a lost replica does not slow every command down.
 constexpr Duration kReplicasRest = std::chrono::seconds{1};
 
-// Largest single write. The kernel takes no more at once, and a stream refuses what it cannot queue whole.
+// Largest single write. The kernel takes no more at once.
 constexpr std::size_t kPieceBytes = 1u << 20;
 
 }  // namespace
@@ -30,7 +31,7 @@ RedisLink::RedisLink(Loop& loop, Owner& owner, Options options)
       options_(std::move(options)),
       client_(options_.client, *this),
       random_(std::random_device{}()) {
-  options_.stream.connect_timeout = options_.connect_timeout;
+  options_.transport.open_timeout = options_.connect_timeout;
 }
 
 RedisLink::~RedisLink() {
@@ -39,22 +40,23 @@ RedisLink::~RedisLink() {
 }
 
 void RedisLink::start() {
-  if (stream_ == nullptr && retry_ == 0) connect();
+  if (transport_ == nullptr && retry_ == 0) connect();
 }
 
 void RedisLink::connect() {
-  stream_ = std::make_unique<Stream>(loop_, static_cast<Stream::Owner&>(*this), options_.stream);
+  transport_ = std::make_unique<Transport>(loop_, static_cast<Transport::Owner&>(*this), options_.transport);
+  written_ = 0;
   handshake_by_ = loop_.now().time + options_.connect_timeout;
   set_timer(handshake_by_);
-  stream_->connect(options_.target);
+  transport_->connect(options_.target);
 }
 
-void RedisLink::connected() {
+void RedisLink::opened() {
   client_.open();
   flush();
 }
 
-void RedisLink::received(std::string_view bytes) {
+std::size_t RedisLink::received(std::string_view bytes) {
   heard_at_ = loop_.now().time;
   receiving_ = true;
   const auto taken = client_.receive(bytes);
@@ -63,7 +65,7 @@ void RedisLink::received(std::string_view bytes) {
   if (!taken || !reset_why_.empty()) {
     const std::string why = taken ? std::exchange(reset_why_, {}) : taken.error().detail;
     fail(why);
-    return;
+    return bytes.size();
   }
   if (client_.is_ready() && ready_since_ == Time{}) {
     ready_since_ = loop_.now().time;
@@ -73,9 +75,14 @@ void RedisLink::received(std::string_view bytes) {
   waiting_since_ = client_.is_ready() && client_.unanswered() > 0 ? heard_at_ : Time::max();
   flush();
   update();
+  return bytes.size();
 }
 
-void RedisLink::closed(const Error& why) {
+void RedisLink::ended() {
+  fail(options_.target.print() + " closed the connection");
+}
+
+void RedisLink::failed(const Error& why) {
   fail(why.detail);
 }
 
@@ -118,14 +125,17 @@ void RedisLink::unreplicated() {
 }
 
 void RedisLink::flush() {
-  if (stream_ == nullptr) return;
+  if (transport_ == nullptr) return;
   const Time now = loop_.now().time;
   client_.add_wait(now, now >= waits_from_ ? options_.replicas_timeout : Duration::zero());
-  // Usually one iteration. If the stream is full, the rest waits in the client until Redis replies or its deadline
+  // Usually one iteration. If Redis does not read, the rest waits in the client until Redis replies or its deadline
   // passes.
   for (std::string_view bytes = client_.unwritten(); !bytes.empty(); bytes = client_.unwritten()) {
     bytes = bytes.substr(0, kPieceBytes);
-    if (!stream_->write(bytes)) return;
+    if (transport_->unsent() + bytes.size() > bounds::redis_unsent_bytes_max) return;
+    transport_->out().append(bytes);
+    transport_->flush();
+    written_ += bytes.size();
     client_.wrote(bytes.size());
   }
 }
@@ -139,11 +149,12 @@ void RedisLink::reset(std::string_view why) {
 }
 
 void RedisLink::fail(std::string_view why) {
-  if (stream_ == nullptr) return;
-  // With TLS the unsent bytes are encrypted and cannot be mapped to commands, so all of them count as received by
-  // Redis.
-  const std::size_t unsent = options_.stream.tls == nullptr ? stream_->unsent_bytes() : 0;
-  stream_.reset();
+  if (transport_ == nullptr) return;
+  // With TLS some of the unsent bytes are encrypted and cannot be mapped to commands, so all of them count as received
+  // by Redis.
+  const std::uint64_t unsent = options_.transport.tls == nullptr ? written_ - transport_->taken() : 0;
+  transport_->close();
+  loop_.retire(std::move(transport_));
   handshake_by_ = Time::max();
   stalled_ = false;
   waiting_since_ = Time::max();
@@ -153,7 +164,7 @@ void RedisLink::fail(std::string_view why) {
   // Set before the senders are notified, so that they do not send on this link again.
   const bool was_up = std::exchange(up_, false);
   const bool was_reconnecting = std::exchange(reconnecting_, was_stable);
-  client_.close(unsent);
+  client_.close(static_cast<std::size_t>(unsent));
   if (const std::size_t lost = take_answered(); lost != 0) window_->lost(lost);
   if (was_stable) backoff_ = kBackoffMin;
   Duration wait = Duration::zero();

@@ -18,7 +18,7 @@
 #include "weir/base/time.h"
 #include "weir/net/loop.h"
 #include "weir/net/resolve.h"
-#include "weir/net/stream.h"
+#include "weir/net/transport.h"
 #include "weir/redis/flight_window.h"
 #include "weir/redis/redis_client.h"
 
@@ -31,7 +31,7 @@ inline constexpr Duration kStallMax = std::chrono::seconds{1};
 // Returns `why` preceded by the server's address, unless it starts with it.
 std::string cause_at(const Target& target, std::string_view why);
 
-class RedisLink final : private Stream::Owner, private RedisClient::Replies {
+class RedisLink final : private Transport::Owner, private RedisClient::Replies {
  public:
   class Owner {
    public:
@@ -54,7 +54,7 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
     Duration timeout = std::chrono::milliseconds{250};           // per command
     Duration connect_timeout = std::chrono::seconds{1};          // for connecting and the handshake together
     Duration replicas_timeout = std::chrono::milliseconds{125};  // for WAIT, if the client uses it
-    Stream::Options stream;                                      // TLS and the resolver
+    Transport::Options transport;                                // TLS and the resolver
   };
 
   // Loop and owner must outlive the link.
@@ -94,9 +94,11 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   void reset(std::string_view why);
 
  private:
-  void connected() override;
-  void received(std::string_view bytes) override;
-  void closed(const Error& why) override;
+  void opened() override;
+  std::size_t received(std::string_view bytes) override;
+  void ended() override;
+  void writable() override {}
+  void failed(const Error& why) override;
   void replied(Tag tag, const resp::Reply& reply) override { owner_.replied(*this, tag, reply); }
   void lost(Tag tag, Lost how) override { owner_.lost(*this, tag, how); }
   void unreplicated() override;
@@ -119,7 +121,8 @@ class RedisLink final : private Stream::Owner, private RedisClient::Replies {
   FlightWindow* window_ = nullptr;
   std::uint64_t counted_sent_ = 0;  // buckets already counted in the window
   std::uint64_t counted_answered_ = 0;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Transport> transport_;
+  std::uint64_t written_ = 0;  // bytes given to the transport
   std::minstd_rand random_;
   bool up_ = false;
   bool reported_ = false;   // the owner has been told whether it is up

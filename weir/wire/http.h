@@ -32,6 +32,7 @@ enum class HttpContent : unsigned char { none, length, chunked, until_close };
 class HttpHeaders {
  public:
   std::span<const HttpHeader> all() const noexcept { return {items_.data(), size_}; }
+  std::span<HttpHeader> all() noexcept { return {items_.data(), size_}; }
   // Returns the first field of that name, or null.
   const HttpHeader* find(std::string_view name) const noexcept;
   void clear() noexcept { size_ = 0; }
@@ -72,6 +73,7 @@ struct RequestHead {
 struct ResponseHead {
   int status = 0;
   std::string_view reason;
+  std::optional<std::uint64_t> content_length;  // as written, also where there is no content (HEAD, 304)
   HttpFraming framing;
   HttpHeaders headers;
 };
@@ -82,6 +84,12 @@ struct HttpFields {
   std::string_view lines;
   std::span<const HttpHeader> list;
 };
+
+// Fills `out` from the fields of an HTTP/2 request, pseudo-fields first, with the checks that parse_request_head()
+// makes of an HTTP/1 request: a handler sees the same head in both versions. `:authority` appears among the headers as
+// `host` unless there is one. `has_body`: the request does not end with its head. REQUIRES: the fields are well-formed
+// for HTTP/2 (wire/http2.h checks that) and not of CONNECT. Does not set `scheme`.
+HttpProblem check_request(std::span<const HttpHeader> fields, bool has_body, RequestHead& out);
 
 // Compares ignoring the case of ASCII letters.
 bool same_word(std::string_view a, std::string_view b) noexcept;

@@ -49,16 +49,23 @@ HttpBody::HttpBody(const HttpFraming& framing, std::uint64_t bytes_max) noexcept
   }
 }
 
-HttpBody::BodyPiece HttpBody::next(std::string_view bytes) noexcept {
+void HttpBody::allow_more(std::uint64_t bytes_max) noexcept {
+  // Of a chunk, what has been announced counts already.
+  const std::uint64_t announced = state_ == BodyState::chunk ? left_ : 0;
+  bytes_left_ = bytes_max - std::min(bytes_max, announced);
+}
+
+HttpBody::BodyPiece HttpBody::next(std::string_view bytes, std::size_t content_max) noexcept {
   switch (state_) {
     case BodyState::done:
       return {};
     case BodyState::length:
       if (left_ > bytes_left_) return {0, {}, kTooLarge};
-      return take(bytes, BodyState::done);
+      return take(bytes, content_max, BodyState::done);
     case BodyState::chunk:
-      return take(bytes, BodyState::chunk_end);
+      return take(bytes, content_max, BodyState::chunk_end);
     case BodyState::until_close:
+      bytes = bytes.substr(0, content_max);
       if (bytes.size() > bytes_left_) return {0, {}, kTooLarge};
       bytes_left_ -= bytes.size();
       return {bytes.size(), bytes, {}};
@@ -76,10 +83,11 @@ HttpBody::BodyPiece HttpBody::next(std::string_view bytes) noexcept {
   return {};
 }
 
-HttpBody::BodyPiece HttpBody::take(std::string_view bytes, BodyState then) noexcept {
-  const std::string_view piece =
-      bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size())));
+HttpBody::BodyPiece HttpBody::take(std::string_view bytes, std::size_t content_max, BodyState then) noexcept {
+  const std::string_view piece = bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(left_, content_max)));
   left_ -= piece.size();
+  // By length, bytes_left_ is compared with what is left of it, so both go down.
+  if (then == BodyState::done) bytes_left_ -= piece.size();
   if (left_ == 0) state_ = then;
   return {piece.size(), piece, {}};
 }
@@ -112,13 +120,24 @@ HttpBody::BodyPiece HttpBody::read_trailer(std::string_view bytes) noexcept {
     state_ = BodyState::done;
     return {2, {}, {}};
   }
-  const std::size_t colon = line.text.find(':');
-  const std::size_t space = line.text.find_first_of(" \t");
-  if (colon == line.text.npos || colon == 0 || space < colon) return {0, {}, {400, "a trailer is not a header"}};
+  HttpHeader field;
+  if (const HttpProblem problem = split_field(line.text, field)) return {0, {}, problem};
   const auto size = static_cast<std::uint32_t>(line.text.size());
   if (size > spare_) return {0, {}, {400, "there are too many trailers"}};
   spare_ -= size;
+  trailer_lines_.append(line.text).append("\r\n");
   return {size + 2, {}, {}};
+}
+
+std::vector<HttpHeader> HttpBody::trailers() const {
+  std::vector<HttpHeader> fields;
+  for (std::string_view lines = trailer_lines_; !lines.empty();) {
+    const std::size_t end = lines.find("\r\n");
+    HttpHeader field;
+    if (!split_field(lines.substr(0, end), field)) fields.push_back(field);
+    lines.remove_prefix(end + 2);
+  }
+  return fields;
 }
 
 }  // namespace weir

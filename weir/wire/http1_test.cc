@@ -260,6 +260,40 @@ TEST(HttpBody, JoinsChunksHoweverTheyAreSplit) {
   EXPECT_EQ(decode(text, HttpContent::chunked, 0, 13, text.size()).status, 413);
 }
 
+TEST(HttpBody, KeepsTheTrailers) {
+  HttpFraming framing;
+  framing.content = HttpContent::chunked;
+  HttpBody body(framing, 100);
+  EXPECT_TRUE(body.trailers().empty());
+  const std::string text = "0\r\nsum:  1 \r\nEmpty:\r\n\r\n";
+  for (std::size_t used = 0; !body.done();) used += body.next(std::string_view(text).substr(used)).consumed;
+  const std::vector<HttpHeader> trailers = body.trailers();
+  ASSERT_EQ(trailers.size(), 2u);
+  EXPECT_EQ(trailers[0].name, "sum");
+  EXPECT_EQ(trailers[0].value, "1");
+  EXPECT_EQ(trailers[1].name, "Empty");
+  EXPECT_EQ(trailers[1].value, "");
+}
+
+TEST(HttpWrite, WritesChunksAndTrailers) {
+  std::string out;
+  write_chunk("0123456789abcdef", out);
+  write_chunk("", out);
+  const HttpHeader trailer{"sum", "1"};
+  write_last_chunk({&trailer, 1}, out);
+  EXPECT_EQ(out, "10\r\n0123456789abcdef\r\n0\r\nsum: 1\r\n\r\n");
+}
+
+TEST(HttpWrite, LeavesOutFramingFields) {
+  std::string out;
+  const HttpHeader list[] = {{"Keep-Alive", "timeout=5"}, {"X-One", "1"}, {"content-LENGTH", "7"}};
+  write_fields({"Connection: close\r\nX-Two: 2\r\nTransfer-Encoding: chunked\r\nUPGRADE: x\r\n"
+                "Proxy-Connection: close\r\nx-last: 3",
+                list},
+               out);
+  EXPECT_EQ(out, "X-Two: 2\r\nx-last: 3\r\nX-One: 1\r\n");
+}
+
 TEST(HttpBody, RefusesMalformedChunks) {
   for (const std::string_view bad : {"\r\n", "x\r\n", "4 \r\nwiki\r\n", "-1\r\n", "0x4\r\nwiki\r\n", "4\nwiki\r\n",
                                      "4\r\nwikiX", "4\r\nwiki\rX", "4\r\nwiki\n", "0\r\nno colon\r\n\r\n",

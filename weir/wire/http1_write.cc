@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+
 #include "weir/base/text.h"
 #include "weir/base/text_writer.h"
 #include "weir/wire/http1.h"
@@ -5,10 +9,34 @@
 namespace weir {
 std::string_view reason_of(int status) noexcept {
   switch (status) {
+    case 101:
+      return "Switching Protocols";
+    case 102:
+      return "Processing";
+    case 103:
+      return "Early Hints";
     case 200:
       return "OK";
+    case 201:
+      return "Created";
+    case 202:
+      return "Accepted";
     case 204:
       return "No Content";
+    case 206:
+      return "Partial Content";
+    case 301:
+      return "Moved Permanently";
+    case 302:
+      return "Found";
+    case 303:
+      return "See Other";
+    case 304:
+      return "Not Modified";
+    case 307:
+      return "Temporary Redirect";
+    case 308:
+      return "Permanent Redirect";
     case 400:
       return "Bad Request";
     case 401:
@@ -21,14 +49,26 @@ std::string_view reason_of(int status) noexcept {
       return "Method Not Allowed";
     case 408:
       return "Request Timeout";
+    case 409:
+      return "Conflict";
+    case 410:
+      return "Gone";
+    case 412:
+      return "Precondition Failed";
     case 413:
       return "Content Too Large";
     case 414:
       return "URI Too Long";
     case 415:
       return "Unsupported Media Type";
+    case 416:
+      return "Range Not Satisfiable";
     case 417:
       return "Expectation Failed";
+    case 422:
+      return "Unprocessable Content";
+    case 428:
+      return "Precondition Required";
     case 429:
       return "Too Many Requests";
     case 431:
@@ -52,6 +92,48 @@ std::string_view reason_of(int status) noexcept {
 
 void write_field(std::string_view name, std::string_view value, std::string& out) {
   out.append(name).append(": ").append(value).append("\r\n");
+}
+
+bool is_framing_field(std::string_view name) noexcept {
+  switch (name.size()) {
+    case 7:
+      return same_word(name, "upgrade");
+    case 10:
+      return same_word(name, "connection") || same_word(name, "keep-alive");
+    case 14:
+      return same_word(name, "content-length");
+    case 16:
+      return same_word(name, "proxy-connection");
+    case 17:
+      return same_word(name, "transfer-encoding");
+    default:
+      return false;
+  }
+}
+
+void write_fields(const HttpFields& fields, std::string& out) {
+  for (std::string_view lines = fields.lines; !lines.empty();) {
+    const std::size_t end = std::min(lines.find("\r\n"), lines.size());
+    const std::string_view line = lines.substr(0, end);
+    lines.remove_prefix(std::min(end + 2, lines.size()));
+    if (!is_framing_field(line.substr(0, line.find(':')))) out.append(line).append("\r\n");
+  }
+  for (const HttpHeader& field : fields.list) {
+    if (!is_framing_field(field.name)) write_field(field.name, field.value, out);
+  }
+}
+
+void write_chunk(std::string_view content, std::string& out) {
+  if (content.empty()) return;
+  std::array<char, 16> digits;
+  const auto [end, fault] = std::to_chars(digits.data(), digits.data() + digits.size(), content.size(), 16);
+  out.append(digits.data(), end).append("\r\n").append(content).append("\r\n");
+}
+
+void write_last_chunk(std::span<const HttpHeader> trailers, std::string& out) {
+  out += "0\r\n";
+  write_fields({{}, trailers}, out);
+  out += "\r\n";
 }
 
 void write_date_field(std::chrono::sys_seconds when, std::string& out) {
@@ -78,27 +160,73 @@ void write_date_field(std::chrono::sys_seconds when, std::string& out) {
   out += " GMT\r\n";
 }
 
-void write_response(const HttpResponse& response, std::string& out) {
-  TextWriter writer(out);
-  // JSON ends with a newline, so that a terminal's prompt starts on its own line.
-  const bool newline = !response.content.empty() && response.content_type.ends_with("json");
-  const std::size_t content_bytes = response.content.size() + (newline ? 1 : 0);
-  writer.expect(response.fields.size() + content_bytes);
-  writer.text("HTTP/1.1 ").integer(response.status).character(' ').text(reason_of(response.status)).text("\r\n");
-  if (!response.content_type.empty()) writer.text("Content-Type: ").text(response.content_type).text("\r\n");
-  if (response.status != 204) {  // RFC 9110 §8.6: not in a 204
-    writer.text("Content-Length: ").integer(static_cast<std::int64_t>(content_bytes)).text("\r\n");
+namespace {
+
+void write_status(int status, TextWriter& writer) {
+  writer.text("HTTP/1.1 ").integer(status).character(' ').text(reason_of(status)).text("\r\n");
+}
+
+void write_list(std::span<const HttpHeader> list, TextWriter& writer) {
+  for (const HttpHeader& field : list) {
+    if (is_framing_field(field.name)) continue;
+    writer.text(field.name).text(": ").text(field.value).text("\r\n");
   }
-  writer.text(response.fields);
-  if (!response.keep_alive) {
+}
+
+}  // namespace
+
+void write_response_head(const HttpResponseHead& head, std::string& out) {
+  TextWriter writer(out);
+  writer.expect(head.fields.lines.size() + head.date.size());
+  write_status(head.status, writer);
+  if (!head.content_type.empty()) writer.text("Content-Type: ").text(head.content_type).text("\r\n");
+  if (head.content == HttpContent::length) {
+    writer.text("Content-Length: ").integer(static_cast<std::int64_t>(head.length)).text("\r\n");
+  } else if (head.content == HttpContent::chunked) {
+    writer.text("Transfer-Encoding: chunked\r\n");
+  }
+  writer.text(head.fields.lines);
+  write_list(head.fields.list, writer);
+  const auto is_date = [](const HttpHeader& field) { return same_word(field.name, "date"); };
+  if (std::none_of(head.fields.list.begin(), head.fields.list.end(), is_date)) writer.text(head.date);
+  if (!head.keep_alive) {
     writer.text("Connection: close\r\n");
-  } else if (!response.http11) {
+  } else if (!head.http11) {
     writer.text("Connection: keep-alive\r\n");
   }
   writer.text("\r\n");
-  if (response.head_only || response.status == 204) return;
-  writer.text(response.content);
-  if (newline) writer.character('\n');
+}
+
+void write_upgrade_head(const HttpFields& fields, std::string& out) {
+  TextWriter writer(out);
+  write_status(101, writer);
+  writer.text("Connection: Upgrade\r\n").text(fields.lines);
+  for (const HttpHeader& field : fields.list) {
+    if (same_word(field.name, "upgrade")) writer.text("Upgrade: ").text(field.value).text("\r\n");
+  }
+  write_list(fields.list, writer);
+  writer.text("\r\n");
+}
+
+void write_interim_head(int status, const HttpFields& fields, std::string& out) {
+  TextWriter writer(out);
+  write_status(status, writer);
+  writer.text(fields.lines);
+  write_list(fields.list, writer);
+  writer.text("\r\n");
+}
+
+void write_response(const HttpResponse& response, std::string& out) {
+  HttpResponseHead head;
+  head.status = response.status;
+  head.content_type = response.content_type;
+  head.fields.lines = response.fields;
+  head.content = response.status == 204 ? HttpContent::none : HttpContent::length;  // RFC 9110 §8.6: not in a 204
+  head.length = response.content.size();
+  head.keep_alive = response.keep_alive;
+  head.http11 = response.http11;
+  write_response_head(head, out);
+  if (!response.head_only && response.status != 204) out += response.content;
 }
 
 void write_request(const HttpRequest& request, std::string& out) {

@@ -75,14 +75,18 @@ bool must_not_be_indexed(std::string_view name) noexcept {
 // Fields as nghttp2 takes them. Views of what was added; valid as long as that is.
 class EncodedFields {
  public:
-  explicit EncodedFields(const HttpFields& fields, std::size_t pseudo_fields = 0) {
+  explicit EncodedFields(const HttpFields& fields, std::size_t own_fields = 0) {
     std::size_t names = fields.lines.size();
     for (const HttpHeader& field : fields.list) names += field.name.size();
     names_.reserve(names);  // so that views of it stay valid
-    fields_.reserve(pseudo_fields + fields.list.size() + 8);
+    fields_.reserve(own_fields + fields.list.size() + 8);
   }
 
-  void add_pseudo(std::string_view name, std::string_view value) { push(name, value, NGHTTP2_NV_FLAG_NO_COPY_NAME); }
+  // A name in lower case, with static storage duration. A length that is added so is the only one.
+  void add_own(std::string_view name, std::string_view value) {
+    if (name == "content-length") length_is_own_ = true;
+    push(name, value, NGHTTP2_NV_FLAG_NO_COPY_NAME);
+  }
 
   void add(const HttpFields& fields) {
     for (std::string_view lines = fields.lines; !lines.empty();) {
@@ -104,7 +108,7 @@ class EncodedFields {
     const std::size_t from = names_.size();
     for (const char c : name) names_ += to_lower(c);
     const std::string_view lower = std::string_view(names_).substr(from);
-    if (is_connection_specific(lower)) return;
+    if (is_connection_specific(lower) || (length_is_own_ && lower == "content-length")) return;
     push(lower, value, must_not_be_indexed(lower) ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE);
   }
 
@@ -119,6 +123,7 @@ class EncodedFields {
   std::string names_;
   std::vector<nghttp2_nv> fields_;
   std::size_t list_bytes_ = 0;
+  bool length_is_own_ = false;
 };
 
 // RFC 9113 §8.3.1.
@@ -161,7 +166,7 @@ struct Http2::Callbacks {
   static int begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
     Http2& http2 = self(user_data);
     http2.block_.begin();
-    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) http2.streams_.try_emplace(frame->hd.stream_id);
+    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) http2.streams_.insert(frame->hd.stream_id);
     return 0;
   }
 
@@ -369,9 +374,13 @@ void Http2::start() {
 }
 
 Result<void> Http2::receive(std::string_view bytes, Time now, std::vector<Http2Event>& events) {
+  shared_.parts_->fields.clear();
+  return receive_more(bytes, now, events);
+}
+
+Result<void> Http2::receive_more(std::string_view bytes, Time now, std::vector<Http2Event>& events) {
   WEIR_ASSERT(bytes.size() <= bounds::http2_receive_bytes_max);
   if (stopped_) return Error{Fault::invalid, "HTTP/2: the connection has already failed"};
-  shared_.parts_->fields.clear();
   now_ = now;
   events_ = &events;
   ssize_t result = 0;
@@ -420,10 +429,10 @@ Result<std::int32_t> Http2::request(const Http2Request& request) {
     return Error{Fault::unavailable, "HTTP/2: the connection takes no more requests"};
   if (streams_.size() >= streams_max()) return Error{Fault::overloaded, "HTTP/2: the peer allows no more streams now"};
   EncodedFields fields(request.fields, 4);
-  fields.add_pseudo(":method", request.method);
-  fields.add_pseudo(":scheme", request.scheme);
-  if (!request.authority.empty()) fields.add_pseudo(":authority", request.authority);
-  fields.add_pseudo(":path", request.path);
+  fields.add_own(":method", request.method);
+  fields.add_own(":scheme", request.scheme);
+  if (!request.authority.empty()) fields.add_own(":authority", request.authority);
+  fields.add_own(":path", request.path);
   fields.add(request.fields);
   const std::uint32_t peer_max = nghttp2_session_get_remote_settings(session_, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE);
   if (fields.list_bytes() > std::min<std::size_t>(peer_max, bounds::http2_sent_block_bytes_max))
@@ -432,7 +441,7 @@ Result<std::int32_t> Http2::request(const Http2Request& request) {
   const std::int32_t id = nghttp2_submit_request(session_, nullptr, fields.data(), fields.size(),
                                                  request.has_body ? &body : nullptr, nullptr);
   if (id < 0) return Error{Fault::unavailable, std::string("HTTP/2: ") + nghttp2_strerror(id)};
-  streams_[id].reported = true;
+  streams_.insert(id).reported = true;
   return id;
 }
 
@@ -440,12 +449,14 @@ std::size_t Http2::streams_max() const noexcept {
   return nghttp2_session_get_remote_settings(session_, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 }
 
-void Http2::respond(std::int32_t stream, int status, const HttpFields& response_fields, bool has_body) {
+void Http2::respond(std::int32_t stream, int status, const HttpFields& response_fields, bool has_body,
+                    std::span<const HttpHeader> own) {
   WEIR_ASSERT(role_ == Role::server && status >= 100 && status <= 999);
   if (find(stream) == nullptr) return;
   const std::string status_text = std::to_string(status);
-  EncodedFields fields(response_fields, 1);
-  fields.add_pseudo(":status", status_text);
+  EncodedFields fields(response_fields, 1 + own.size());
+  fields.add_own(":status", status_text);
+  for (const HttpHeader& field : own) fields.add_own(field.name, field.value);
   fields.add(response_fields);
   // Submitting fails if the stream is about to be reset; the response is not needed then.
   if (status < 200) {
@@ -505,8 +516,7 @@ void Http2::go_away() {
 }
 
 Http2::Stream* Http2::find(std::int32_t stream) noexcept {
-  const auto at = streams_.find(stream);
-  return at == streams_.end() ? nullptr : &at->second;
+  return streams_.find(stream);
 }
 
 void Http2::finish_block(std::int32_t id, Stream& stream) {

@@ -16,7 +16,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "weir/base/result.h"
@@ -24,6 +23,7 @@
 #include "weir/wire/http1.h"
 #include "weir/wire/http2_block.h"
 #include "weir/wire/http2_meter.h"
+#include "weir/wire/http2_streams.h"
 
 struct nghttp2_session;
 
@@ -117,6 +117,8 @@ class Http2 {
   // Appends to `events`. REQUIRES: at most bounds::http2_receive_bytes_max bytes. An error, a flood or bytes that are
   // not HTTP/2, is final: fill() once more for the GOAWAY, then close.
   Result<void> receive(std::string_view bytes, Time now, std::vector<Http2Event>& events);
+  // Like receive(), but the fields of earlier calls stay valid. Their bound is one for all of them.
+  Result<void> receive_more(std::string_view bytes, Time now, std::vector<Http2Event>& events);
 
   // Appends frames to `out` until nothing is left to send or `out` has `bytes_max`, which one frame may pass. Appends
   // `closed` and `reset` events of the streams that this ends.
@@ -131,8 +133,10 @@ class Http2 {
   std::size_t streams_max() const noexcept;
 
   // Server. A status below 200 is an interim response: another respond() follows it. If the request is still incomplete
-  // when the response is sent, the stream is reset with NO_ERROR (RFC 9113 §8.1).
-  void respond(std::int32_t stream, int status, const HttpFields& fields, bool has_body);
+  // when the response is sent, the stream is reset with NO_ERROR (RFC 9113 §8.1). `own` fields are sent first; their
+  // names are in lower case.
+  void respond(std::int32_t stream, int status, const HttpFields& fields, bool has_body,
+               std::span<const HttpHeader> own = {});
 
   // The Source has more for this stream.
   void wake(std::int32_t stream);
@@ -185,7 +189,7 @@ class Http2 {
   Source& source_;
   Http2Meter meter_;
   nghttp2_session* session_ = nullptr;
-  std::unordered_map<std::int32_t, Stream> streams_;
+  Http2Streams<Stream> streams_;
   Http2Block block_;
   Time now_{};
   bool stopped_ = false;

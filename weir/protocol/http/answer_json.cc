@@ -186,8 +186,4 @@ void write_denial_problem(const Answer& answer, std::string& out) {
   json.end_array().end_object();
 }
 
-void write_error(std::string_view code, std::string_view message, std::string& out) {
-  JsonWriter(out).begin_object().key("error").string(code).key("message").string(message).end_object();
-}
-
 }  // namespace weir

@@ -22,6 +22,4 @@ void write_answer(const Answer& answer, bool explain, Denial denial, std::string
 // A denial as RFC 9457 has it.
 void write_denial_problem(const Answer& answer, std::string& out);
 
-void write_error(std::string_view code, std::string_view message, std::string& out);
-
 }  // namespace weir

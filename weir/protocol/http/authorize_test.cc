@@ -4,7 +4,8 @@
 
 #include <string>
 
-#include "weir/protocol/http/http_session.h"
+#include "weir/http/testing/http1_peer.h"
+#include "weir/protocol/http/check_handler.h"
 
 namespace weir::authorize_test {
 namespace {
@@ -21,9 +22,8 @@ class AuthorizeTest : public ::testing::Test {
   // "peer=… method=… path=… host=… header:…": what is asked, or the whole response.
   std::string attributes(std::string_view bytes) {
     Queries queries;
-    std::string out;
-    (void)session_.receive(bytes, queries, out);
-    if (queries.all().empty()) return out;
+    (void)peer_.session->receive(bytes, queries, {});
+    if (queries.all().empty()) return peer_.take();
     std::string text;
     for (const auto& [name, value] : std::get<RequestFacts>(queries.all()[0].query.subject).attributes) {
       if (!name.starts_with("header:")) text.append(name).append("=").append(value).append(" ");
@@ -32,11 +32,7 @@ class AuthorizeTest : public ::testing::Test {
   }
 
   std::string reply(std::string_view bytes, const Result<Answer>& answer) {
-    Queries queries;
-    std::string out;
-    (void)session_.receive(bytes, queries, out);
-    for (const Asked& asked : queries.all()) session_.reply(asked.sequence, answer, out);
-    return out;
+    return peer_.send(bytes, [&](const Asked&) { return answer; });
   }
 
   static Answer answer_of(const Decision& decision) {
@@ -49,8 +45,8 @@ class AuthorizeTest : public ::testing::Test {
   }
 
   Health health_;
-  HttpShared shared_{health_};
-  HttpSession session_{shared_, "10.0.0.1"};
+  CheckHandler handler_{health_};
+  http::Http1Peer peer_{handler_, "10.0.0.1"};
 };
 
 TEST_F(AuthorizeTest, ReadsTheRequestFromTheHeadersOfTheProxy) {
@@ -66,10 +62,9 @@ TEST_F(AuthorizeTest, ReadsTheRequestFromTheHeadersOfTheProxy) {
 
 TEST_F(AuthorizeTest, PassesEveryHeaderOn) {
   Queries queries;
-  std::string out;
   const std::string bytes =
       call("/v1/authorize", "X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-For: 5.6.7.8\r\nCookie: a=b\r\n");
-  (void)session_.receive(bytes, queries, out);
+  (void)peer_.session->receive(bytes, queries, {});
   ASSERT_EQ(queries.all().size(), 1u);
   std::string text;
   for (const auto& [name, value] : std::get<RequestFacts>(queries.all()[0].query.subject).attributes) {
@@ -141,13 +136,10 @@ TEST_F(AuthorizeTest, ARefusalBecauseTheStoreIsAwaySaysWhenToComeBack) {
 
 TEST_F(AuthorizeTest, ARequestThatThePeerDoesNotFinishIsRefusedAndNothingElseIs) {
   const auto last_words = [this](std::string_view bytes) {
-    HttpSession session{shared_, "10.0.0.1"};
-    Queries queries;
-    std::string out;
-    const auto used = session.receive(bytes, queries, out);
-    EXPECT_TRUE(used);
-    session.hang_up(out);
-    return out;
+    http::Http1Peer peer{handler_, "10.0.0.1"};
+    std::string out = peer.send(bytes);
+    peer.session->end_of_input({});
+    return out + peer.take();
   };
   const std::string half =
       "POST /v1/check HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 30\r\n\r\n{\"limit\":";

@@ -10,7 +10,7 @@ namespace weir {
 
 struct ApiError {
   int status = 400;
-  std::string_view code;  // lives for ever
+  std::string_view code;  // has static storage duration
   std::string message;
 };
 
@@ -37,26 +37,6 @@ constexpr FaultStatus status_of(Fault fault) noexcept {
       break;
   }
   return {500, "internal"};
-}
-
-// Of a message that is not HTTP as understood here.
-constexpr std::string_view code_of(int status) noexcept {
-  switch (status) {
-    case 408:
-      return "request_timeout";
-    case 413:
-      return "too_large";
-    case 431:
-      return "header_too_large";
-    case 417:
-      return "expectation_failed";
-    case 501:
-      return "not_implemented";
-    case 505:
-      return "version_not_supported";
-    default:
-      return "bad_request";
-  }
 }
 
 }  // namespace weir

@@ -6,7 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "weir/protocol/http/http_session.h"
+#include "weir/http/testing/http1_peer.h"
+#include "weir/protocol/http/check_handler.h"
 
 namespace weir::http_callers_test {
 namespace {
@@ -15,20 +16,17 @@ namespace {
 class HttpCallersTest : public ::testing::Test {
  protected:
   std::string send(std::string_view bytes) {
-    HttpSession session(*front_ptr_, "127.0.0.1");
-    Queries queries;
-    std::string out;
-    EXPECT_TRUE(session.receive(bytes, queries, out));
+    http::Http1Peer peer(*handler_ptr_, "127.0.0.1");
     asked_.clear();
-    for (const Asked& asked : queries.all()) {
-      const auto* const facts = std::get_if<RequestFacts>(&asked.query.subject);
-      if (facts == nullptr) continue;
-      for (const Attribute& attribute : facts->attributes) {
-        asked_.append(attribute.name).append("=").append(attribute.value).append(" ");
+    const std::string out = peer.send(bytes, [&](const Asked& asked) {
+      if (const auto* const facts = std::get_if<RequestFacts>(&asked.query.subject)) {
+        for (const Attribute& attribute : facts->attributes) {
+          asked_.append(attribute.name).append("=").append(attribute.value).append(" ");
+        }
       }
-    }
-    const std::size_t count = queries.all().size();
-    for (std::size_t i = 0; i < count; ++i) session.reply(i, Answer{}, out);
+      return Answer{};
+    });
+    EXPECT_FALSE(peer.lost);
     return out;
   }
   std::string status(std::string_view path, std::string_view fields, std::string_view method = "POST") {
@@ -41,8 +39,8 @@ class HttpCallersTest : public ::testing::Test {
   }
 
   Health health_;
-  HttpShared shared_{health_};
-  HttpShared* front_ptr_ = &shared_;
+  CheckHandler handler_{health_};
+  CheckHandler* handler_ptr_ = &handler_;
   std::string asked_;  // attributes of the last questions
 };
 
@@ -65,10 +63,10 @@ class HttpTokensTest : public HttpCallersTest {
   void require(HttpTokens tokens) { second_.tokens = std::move(tokens); }
 
   std::string ask(std::string_view path, std::string_view fields, std::string_view method = "POST") {
-    front_ptr_ = &second_;
+    handler_ptr_ = &second_;
     return status(path, std::string(fields) + (method == "POST" ? std::string(kJson) : ""), method);
   }
-  HttpShared second_{health_};
+  CheckHandler second_{health_};
 };
 
 TEST_F(HttpTokensTest, ACallerNeedsTheTokenOfItsListener) {
@@ -86,8 +84,8 @@ TEST_F(HttpTokensTest, ACallerNeedsTheTokenOfItsListener) {
   EXPECT_EQ(ask("/v1/check", "Authorization: Bearer new\r\n"), "200");
   EXPECT_EQ(ask("/v1/none", "X-Weir-Token: new\r\n"), "404");
   EXPECT_EQ(ask("/healthz", "", "GET"), "200");
-  EXPECT_EQ(status("/v1/check", kJson), "401") << "this is the session of the second listener";
-  front_ptr_ = &shared_;
+  EXPECT_EQ(status("/v1/check", kJson), "401") << "this is the handler of the second listener";
+  handler_ptr_ = &handler_;
   EXPECT_EQ(status("/v1/check", kJson), "200") << "the first listener has no tokens";
   require({});
   EXPECT_EQ(ask("/v1/check", ""), "200") << "changes live";

@@ -2,30 +2,34 @@
 #include <string>
 #include <string_view>
 
-#include "weir/protocol/http/http_session.h"
+#include "weir/http/http1_session.h"
+#include "weir/http/http_shared.h"
+#include "weir/protocol/http/check_handler.h"
 #include "weir/protocol/testing/http_texts.h"
 #include "weir/protocol/testing/session_conformance.h"
 
 namespace weir::http_conformance_test {
 namespace {
 
-// A session with a shared of its own.
+// A session with a handler of its own.
 class Alone final : public Session {
  public:
-  Alone() { health_.ready = true; }
-  Result<std::size_t> receive(std::string_view bytes, Queries& queries, std::string& out) override {
-    return session_.receive(bytes, queries, out);
+  explicit Alone(Output& output) : session_(shared_, handler_, {output, {}, {}, {}, false}) { health_.ready = true; }
+  Result<std::size_t> receive(std::string_view bytes, Queries& queries, Now now) override {
+    return session_.receive(bytes, queries, now);
   }
-  void reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) override {
-    session_.reply(sequence, answer, out);
-  }
+  bool has_more() const noexcept override { return session_.has_more(); }
+  void resume(Queries& queries, Now now) override { session_.resume(queries, now); }
+  void reply(std::uint64_t token, const Result<Answer>& answer) override { session_.reply(token, answer); }
+  bool reading() const noexcept override { return session_.reading(); }
   bool finished() const noexcept override { return session_.finished(); }
-  void drain(std::string& out) override { session_.drain(out); }
+  void drain(Time now) override { session_.drain(now); }
 
  private:
   Health health_;
-  HttpShared shared_{health_};
-  HttpSession session_{shared_};
+  CheckHandler handler_{health_};
+  http::HttpShared shared_;
+  http::Http1Session session_;
 };
 
 std::string post(std::string_view path, std::string_view content, std::string_view fields = {}) {
@@ -107,7 +111,7 @@ void add_breaks(Conversation& talk) {
 Conversation http_conversation() {
   Conversation talk;
   talk.name = "Http";
-  talk.open = [] { return std::make_unique<Alone>(); };
+  talk.open = [](Output& output) { return std::make_unique<Alone>(output); };
   talk.input = post("/v1/check", R"({"limit":"per-tenant","id":"acme","cost":2})") +
                "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n" + chunked("/v1/peek") +
                post("/v1/refund", R"({"limit":"per-tenant","id":"acme","cost":3})", "Expect: 100-continue\r\n") +

@@ -4,7 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "weir/protocol/http/http_session.h"
+#include "weir/http/testing/http1_peer.h"
+#include "weir/protocol/http/check_handler.h"
 
 namespace weir::http_probe_test {
 namespace {
@@ -15,22 +16,22 @@ class HttpProbe : public ::testing::Test {
 
   // What is answered if the store answers like that; "asked" instead, if it was asked and has not answered.
   std::string get(std::string_view target, const Result<Answer>* answer) {
-    HttpSession session(shared_);
-    Queries queries;
-    std::string out;
-    EXPECT_TRUE(session.receive("GET " + std::string(target) + " HTTP/1.1\r\nHost: h\r\n\r\n", queries, out));
-    for (const Asked& asked : queries.all()) {
-      EXPECT_TRUE(std::holds_alternative<StoreProbe>(asked.query.subject));
-      if (answer == nullptr) return "asked";
-      session.reply(asked.sequence, *answer, out);
-    }
+    http::Http1Peer peer(handler_);
+    bool asked = false;
+    const auto answer_to = [&](const Asked& question) -> Result<Answer> {
+      EXPECT_TRUE(std::holds_alternative<StoreProbe>(question.query.subject));
+      asked = true;
+      return answer == nullptr ? Result<Answer>(Answer{}) : *answer;
+    };
+    std::string out = peer.send("GET " + std::string(target) + " HTTP/1.1\r\nHost: h\r\n\r\n", answer_to);
+    if (asked && answer == nullptr) return "asked";
     EXPECT_TRUE(out.ends_with("}\n"));
     out.pop_back();
     return out.substr(9, 3) + " " + out.substr(out.find("\r\n\r\n") + 4);
   }
 
   Health health_;
-  HttpShared shared_{health_};
+  CheckHandler handler_{health_};
 };
 
 TEST_F(HttpProbe, ADeepProbeAsksTheStoreNow) {

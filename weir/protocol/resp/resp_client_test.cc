@@ -5,6 +5,7 @@
 
 #include "weir/base/bounds.h"
 #include "weir/protocol/resp/resp_session.h"
+#include "weir/protocol/testing/kept_output.h"
 
 namespace weir::resp_client_test {
 namespace {
@@ -13,13 +14,25 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
+// A session and what it writes.
+struct Talk {
+  Talk(const RespOptions& options, std::uint64_t id) : session(output, options, id) {}
+  std::string say(std::string_view bytes, Queries& queries) {
+    output.bytes.clear();
+    EXPECT_TRUE(session.receive(bytes, queries, Now{}));
+    return output.bytes;
+  }
+
+  KeptOutput output;
+  RespSession session;
+};
+
 // What a connection says that asks nothing.
 class RespClientTest : public ::testing::Test {
  protected:
-  static std::string say(RespSession& session, std::string_view bytes) {
-    std::string out;
+  static std::string say(Talk& talk, std::string_view bytes) {
     Queries queries;
-    EXPECT_TRUE(session.receive(bytes, queries, out));
+    const std::string out = talk.say(bytes, queries);
     EXPECT_TRUE(queries.all().empty());
     return out;
   }
@@ -28,8 +41,8 @@ class RespClientTest : public ::testing::Test {
 
   const RespOptions open_options_{};
   const RespOptions locked_options_{"hunter2", "weir", "0.1.0"};
-  RespSession open_{open_options_, 7};
-  RespSession locked_{locked_options_, 8};
+  Talk open_{open_options_, 7};
+  Talk locked_{locked_options_, 8};
 };
 
 TEST_F(RespClientTest, NothingWorksBeforeThePassword) {
@@ -58,26 +71,25 @@ TEST_F(RespClientTest, AWrongPasswordLaterTakesNothingAway) {
 TEST_F(RespClientTest, RefundResetAndDelNeedTheWritePassword) {
   RespOptions options{"reader", "weir", "0.1.0"};
   options.write_password = "writer";
-  const auto asks = [](RespSession& session, std::string_view line) {
-    std::string out;
+  const auto asks = [](Talk& talk, std::string_view line) {
     Queries queries;
-    EXPECT_TRUE(session.receive(std::string(line) + "\r\n", queries, out));
+    const std::string out = talk.say(std::string(line) + "\r\n", queries);
     return queries.all().empty() ? out : "asked";
   };
-  RespSession session(options, 1);
+  Talk session(options, 1);
   EXPECT_EQ(asks(session, "AUTH reader"), "+OK\r\n");
   for (const std::string_view line : {"DEL k", "WEIR.REFUND a b", "WEIR.RESET a b"}) {
     EXPECT_THAT(asks(session, line), StartsWith("-NOPERM '")) << line;
   }
   EXPECT_EQ(asks(session, "WEIR.CHECK a b"), "asked");
   EXPECT_THAT(asks(session, "HELLO 2 AUTH default writer"), Not(StartsWith("-")));
-  RespSession writer(options, 2);
+  Talk writer(options, 2);
   EXPECT_EQ(asks(writer, "AUTH writer"), "+OK\r\n");
   EXPECT_EQ(asks(writer, "DEL k"), "asked");
   options.password.clear();
-  RespSession asking(options, 3);
+  Talk asking(options, 3);
   EXPECT_EQ(asks(asking, "WEIR.CHECK a b"), "asked");
-  RespSession anyone(options, 4);
+  Talk anyone(options, 4);
   EXPECT_THAT(asks(anyone, "DEL k"), StartsWith("-NOPERM '"));
   EXPECT_EQ(asks(anyone, "AUTH anything"), "+OK\r\n");
   EXPECT_THAT(asks(anyone, "DEL k"), StartsWith("-NOPERM '"));
@@ -85,7 +97,7 @@ TEST_F(RespClientTest, RefundResetAndDelNeedTheWritePassword) {
 
 TEST_F(RespClientTest, GoodbyeNeedsNoPassword) {
   EXPECT_EQ(locked("QUIT"), "+OK\r\n");
-  EXPECT_TRUE(locked_.finished());
+  EXPECT_TRUE(locked_.session.finished());
 }
 
 TEST_F(RespClientTest, HelloMayCarryThePassword) {

@@ -85,12 +85,13 @@ std::string_view RespSession::kept(std::string_view view, const resp::Request& r
 }
 
 bool RespSession::must_pause(std::size_t already, const std::string& out) const noexcept {
-  return out.size() - already >= bounds::session_held_bytes_max ||
-         owed_.after_bytes() >= bounds::session_held_bytes_max;
+  return out.size() - already >= bounds::session_held_bytes_max || !reading();
 }
 
-Result<std::size_t> RespSession::receive(std::string_view bytes, Queries& queries, std::string& out) {
+Result<std::size_t> RespSession::receive(std::string_view bytes, Queries& queries, Now) {
+  std::string& out = output_.bytes;
   const std::size_t already = out.size();
+  output_.touch();
   std::size_t taken = 0;
   resp::Request request;
   while (!ending_ && !must_pause(already, out)) {
@@ -305,14 +306,15 @@ Result<std::size_t> RespSession::lose(std::string_view problem, std::size_t size
   return Error{Fault::invalid, std::string(problem)};
 }
 
-void RespSession::reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) {
+void RespSession::reply(std::uint64_t token, const Result<Answer>& answer) {
   if (!answer && answer.error().fault != Fault::unavailable) log_bad_request(log_, peer_, answer.error().detail);
-  owed_.settle(sequence, answer, out);
+  owed_.settle(token, answer, output_.bytes);
+  output_.touch();
 }
 
-void RespSession::drain(std::string& out) {
-  (void)out;
+void RespSession::drain(Time) {
   ending_ = true;
+  output_.touch();
 }
 
 }  // namespace weir

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "weir/base/bounds.h"
 #include "weir/protocol/resp/command_table.h"
 #include "weir/protocol/resp/owed_replies.h"
 #include "weir/protocol/resp/resp_client.h"
@@ -20,18 +21,20 @@ namespace weir {
 
 class RespSession final : public Session {
  public:
-  // The options outlive the session. The id tells connections of one server apart. `peer` is the address at the other
-  // end; empty: nobody knows.
-  explicit RespSession(const RespOptions& options, std::uint64_t id = 0, std::string_view peer = {})
-      : client_(options, id), log_(options.log), peer_(peer) {}
+  // Output and options outlive the session. The id tells connections of one server apart. `peer` is the address at the
+  // other end; empty: nobody knows.
+  RespSession(Output& output, const RespOptions& options, std::uint64_t id = 0, std::string_view peer = {})
+      : output_(output), client_(options, id), log_(options.log), peer_(peer) {}
 
   // Stops also when what this call says by itself, or what waits behind an owed answer, reaches
-  // bounds::session_held_bytes_max: call again when `out` is written and answers have come. Lost framing is an Error if
-  // nothing is owed; otherwise the last words follow the last owed answer, and the session is finished.
-  Result<std::size_t> receive(std::string_view bytes, Queries& queries, std::string& out) override;
-  void reply(std::uint64_t sequence, const Result<Answer>& answer, std::string& out) override;
+  // bounds::session_held_bytes_max: call again when the output is written and answers have come. Lost framing is an
+  // Error if nothing is owed; otherwise the last words follow the last owed answer, and the session is finished.
+  Result<std::size_t> receive(std::string_view bytes, Queries& queries, Now now) override;
+  void reply(std::uint64_t token, const Result<Answer>& answer) override;
+  bool reading() const noexcept override { return owed_.after_bytes() < bounds::session_held_bytes_max; }
   bool finished() const noexcept override { return ending_ && owed_.empty(); }
-  void drain(std::string& out) override;
+  bool busy() const noexcept override { return !owed_.empty(); }
+  void drain(Time now) override;
 
  private:
   using Words = std::span<const std::string_view>;
@@ -49,6 +52,7 @@ class RespSession final : public Session {
   void refuse(std::string_view text, std::string& out);
   Result<std::size_t> lose(std::string_view problem, std::size_t size, std::string& out);
 
+  Output& output_;
   RespClient client_;
   Log* log_;
   std::string peer_;

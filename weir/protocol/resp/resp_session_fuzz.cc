@@ -11,6 +11,7 @@
 #include "weir/base/assert.h"
 #include "weir/base/bounds.h"
 #include "weir/protocol/resp/resp_session.h"
+#include "weir/protocol/testing/kept_output.h"
 
 namespace {
 
@@ -44,10 +45,11 @@ weir::Result<weir::Answer> decide(const weir::Query& query) {
 // What the peer reads when its bytes come in pieces and answers in an order that the dice choose; without dice: whole,
 // and in order.
 std::string talk(const weir::RespOptions& options, std::string_view bytes, Dice* dice) {
-  weir::RespSession session(options);
+  weir::KeptOutput output;
+  weir::RespSession session(output, options);
   weir::Queries queries;
   std::vector<std::pair<std::uint64_t, weir::Result<weir::Answer>>> owed;
-  std::string out;
+  const std::string& out = output.text();
   std::size_t begin = 0;
   std::size_t end = 0;
   while (!session.finished() && (end < bytes.size() || !owed.empty() || begin < end)) {
@@ -57,9 +59,9 @@ std::string talk(const weir::RespOptions& options, std::string_view bytes, Dice*
     const std::unique_ptr<char[]> block(new char[end - begin]);
     bytes.copy(block.get(), end - begin, begin);
     queries.clear();
-    const weir::Result<std::size_t> taken = session.receive({block.get(), end - begin}, queries, out);
+    const weir::Result<std::size_t> taken = session.receive({block.get(), end - begin}, queries, weir::Now{});
     WEIR_ASSERT(queries.all().size() <= weir::bounds::queries_per_turn_max);
-    for (const weir::Asked& asked : queries.all()) owed.emplace_back(asked.sequence, decide(asked.query));
+    for (const weir::Asked& asked : queries.all()) owed.emplace_back(asked.token, decide(asked.query));
     if (taken) {
       WEIR_ASSERT(*taken <= end - begin);
       begin += *taken;
@@ -70,7 +72,7 @@ std::string talk(const weir::RespOptions& options, std::string_view bytes, Dice*
     if (stuck && owed.empty()) break;
     while (!owed.empty() && (dice == nullptr || stuck || dice->below(3) > 0)) {
       const std::size_t i = dice == nullptr ? 0 : dice->below(owed.size());
-      session.reply(owed[i].first, owed[i].second, out);
+      session.reply(owed[i].first, owed[i].second);
       owed.erase(owed.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }

@@ -20,7 +20,7 @@ const RespOptions kOpen{};
 Conversation resp_conversation() {
   Conversation c;
   c.name = "Resp";
-  c.open = [] { return std::make_unique<RespSession>(kOpen); };
+  c.open = [](Output& output) { return std::make_unique<RespSession>(output, kOpen); };
   c.input =
       "*6\r\n$11\r\nCL.THROTTLE\r\n$4\r\nuser\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n$1\r\n3\r\n"
       "PING\r\n"
@@ -86,12 +86,13 @@ class RespSessionTest : public ::testing::Test {
   // Sends inline text or RESP; returns what the session answers.
   std::string feed(std::string_view bytes) {
     pending_ += bytes;
-    std::string out;
+    std::string& out = output_.bytes;
+    out.clear();
     Queries queries;
     while (true) {
       queries.clear();
-      const Result<std::size_t> taken = session_.receive(pending_, queries, out);
-      for (const Asked& asked : queries.all()) session_.reply(asked.sequence, decide(asked.query), out);
+      const Result<std::size_t> taken = session_.receive(pending_, queries, Now{});
+      for (const Asked& asked : queries.all()) session_.reply(asked.token, decide(asked.query));
       if (!taken) return out;
       pending_.erase(0, *taken);
       if (*taken == 0 || pending_.empty()) return out;
@@ -127,7 +128,8 @@ class RespSessionTest : public ::testing::Test {
     canned_ = answer;
   }
 
-  RespSession session_{kOpen, 7};
+  KeptOutput output_;
+  RespSession session_{output_, kOpen, 7};
   std::string pending_;
   Time now_{std::chrono::hours{1}};
   std::map<std::string, Time> tats_;
@@ -264,23 +266,25 @@ TEST_F(RespSessionTest, DelCountsTheBucketsItForgot) {
 
 TEST_F(RespSessionTest, DelFailsWithItsFirstFailure) {
   for (const bool reversed : {false, true}) {
-    RespSession session(kOpen);
+    KeptOutput output;
+    RespSession session(output, kOpen);
     Queries queries;
-    std::string out;
-    ASSERT_TRUE(session.receive("DEL a b c\r\nDEL d\r\n", queries, out));
+    std::string& out = output.bytes;
+    ASSERT_TRUE(session.receive("DEL a b c\r\nDEL d\r\n", queries, Now{}));
     ASSERT_EQ(queries.all().size(), 4u);
     const std::vector<Result<Answer>> answers{Answer{}, Error{Fault::unavailable, "the store is away"},
                                               Error{Fault::invalid, "no"}, Answer{}};
-    for (std::uint64_t i = 0; i < 4; ++i) session.reply(reversed ? 3 - i : i, answers[reversed ? 3 - i : i], out);
+    for (std::uint64_t i = 0; i < 4; ++i) session.reply(reversed ? 3 - i : i, answers[reversed ? 3 - i : i]);
     EXPECT_EQ(out, "-UNAVAILABLE the store is away\r\n:0\r\n");
   }
 }
 
 TEST_F(RespSessionTest, KeepsQuotedKeysOfEarlierCommands) {
   Queries queries;
-  std::string out;
+  std::string& out = output_.bytes;
+  out.clear();
   const std::string bytes = "CL.THROTTLE \"a b\" 1 1 1\r\nWEIR.CHECK 'l m' \"c\\x20d\"\r\nDEL \"e f\"\r\n";
-  ASSERT_TRUE(session_.receive(bytes, queries, out));
+  ASSERT_TRUE(session_.receive(bytes, queries, Now{}));
   ASSERT_EQ(queries.all().size(), 3u);
   EXPECT_EQ(std::get<OwnBucket>(queries.all()[0].query.subject).key, "a b");
   EXPECT_EQ(std::get<NamedCharges>(queries.all()[1].query.subject).charges[0].limit, "l m");
@@ -292,12 +296,13 @@ TEST_F(RespSessionTest, StopsBeforeADelThatDoesNotFitTheTurn) {
   std::string bytes;
   for (std::size_t i = 0; i + 2 < bounds::queries_per_turn_max; ++i) bytes += "DEL a\n";
   Queries queries;
-  std::string out;
-  const Result<std::size_t> taken = session_.receive(bytes + "DEL a b c\n", queries, out);
+  std::string& out = output_.bytes;
+  out.clear();
+  const Result<std::size_t> taken = session_.receive(bytes + "DEL a b c\n", queries, Now{});
   EXPECT_EQ(*taken, bytes.size());
   EXPECT_EQ(queries.all().size(), bounds::queries_per_turn_max - 2);
   queries.clear();
-  EXPECT_EQ(*session_.receive("DEL a b c\n", queries, out), 10u);
+  EXPECT_EQ(*session_.receive("DEL a b c\n", queries, Now{}), 10u);
   EXPECT_EQ(queries.all().size(), 3u);
 }
 
@@ -305,8 +310,9 @@ TEST_F(RespSessionTest, BoundsWhatOneTurnSays) {
   std::string bytes;
   for (int i = 0; i < 1000; ++i) bytes += "COMMAND\n";
   Queries queries;
-  std::string out;
-  const Result<std::size_t> taken = session_.receive(bytes, queries, out);
+  std::string& out = output_.bytes;
+  out.clear();
+  const Result<std::size_t> taken = session_.receive(bytes, queries, Now{});
   EXPECT_GT(*taken, 0u);
   EXPECT_LT(*taken, bytes.size());
   EXPECT_GE(out.size(), bounds::session_held_bytes_max);
@@ -318,14 +324,15 @@ TEST_F(RespSessionTest, BoundsWhatWaitsBehindAnOwedAnswer) {
   const std::size_t pings = bounds::session_held_bytes_max / 7 + 1;  // "+PONG\r\n"
   for (std::size_t i = 0; i < pings + 1; ++i) bytes += "PING\n";
   Queries queries;
-  std::string out;
-  EXPECT_EQ(*session_.receive(bytes, queries, out), bytes.size() - 5);
-  EXPECT_EQ(*session_.receive("PING\n", queries, out), 0u);
+  std::string& out = output_.bytes;
+  out.clear();
+  EXPECT_EQ(*session_.receive(bytes, queries, Now{}), bytes.size() - 5);
+  EXPECT_EQ(*session_.receive("PING\n", queries, Now{}), 0u);
   EXPECT_EQ(out, "");
-  session_.reply(0, Answer{}, out);
+  session_.reply(0, Answer{});
   EXPECT_EQ(out.size(), 4 + 7 * pings);
   out.clear();
-  EXPECT_EQ(*session_.receive("PING\n", queries, out), 5u);
+  EXPECT_EQ(*session_.receive("PING\n", queries, Now{}), 5u);
   EXPECT_EQ(out, "+PONG\r\n");
 }
 
@@ -357,11 +364,12 @@ TEST_F(RespSessionTest, SaysGoodbye) {
 
 TEST_F(RespSessionTest, SaysGoodbyeAfterWhatIsOwed) {
   Queries queries;
-  std::string out;
-  ASSERT_TRUE(session_.receive("DEL a\r\nQUIT\r\n", queries, out));
+  std::string& out = output_.bytes;
+  out.clear();
+  ASSERT_TRUE(session_.receive("DEL a\r\nQUIT\r\n", queries, Now{}));
   EXPECT_EQ(out, "");
   EXPECT_FALSE(session_.finished());
-  session_.reply(0, Answer{}, out);
+  session_.reply(0, Answer{});
   EXPECT_EQ(out, ":0\r\n+OK\r\n");
   EXPECT_TRUE(session_.finished());
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weir/protocol/resp/resp_session.h"
+#include "weir/protocol/testing/kept_output.h"
 
 namespace weir::transaction_test {
 namespace {
@@ -18,15 +19,16 @@ class TransactionTest : public ::testing::Test {
   // Sends inline commands the way a connection does: again, until a call neither takes, asks nor says anything.
   std::string feed(std::string_view bytes) {
     pending_ += bytes;
-    std::string out;
+    std::string& out = output_.bytes;
+    out.clear();
     while (!pending_.empty()) {
       Queries queries;
       const std::size_t written = out.size();
-      const Result<std::size_t> taken = session_.receive(pending_, queries, out);
+      const Result<std::size_t> taken = session_.receive(pending_, queries, Now{});
       for (const Asked& asked : queries.all()) {
         const auto* const named = std::get_if<NamedCharges>(&asked.query.subject);
         asked_.emplace_back(named != nullptr ? named->charges[0].id : std::get<OwnBucket>(asked.query.subject).key);
-        session_.reply(asked.sequence, Answer{}, out);
+        session_.reply(asked.token, Answer{});
       }
       if (!taken) break;
       pending_.erase(0, *taken);
@@ -41,7 +43,8 @@ class TransactionTest : public ::testing::Test {
     return all;
   }
 
-  RespSession session_{kOpen};
+  KeptOutput output_;
+  RespSession session_{output_, kOpen};
   std::string pending_;
   std::vector<std::string> asked_;  // keys and ids, in order
 };

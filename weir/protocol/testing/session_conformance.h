@@ -20,11 +20,12 @@
 
 #include "weir/base/bounds.h"
 #include "weir/protocol/session.h"
+#include "weir/protocol/testing/kept_output.h"
 
 namespace weir {
 
 // What goes in and what must come out.
-struct Exchange {
+struct Sample {
   std::string name;
   std::string input;
   std::string output;
@@ -60,17 +61,17 @@ inline Result<Answer> allow(const Asked& asked) {
 }
 
 struct Conversation {
-  std::string name;                                // letters and digits
-  std::function<std::unique_ptr<Session>()> open;  // a new connection's session
+  std::string name;                                       // letters and digits
+  std::function<std::unique_ptr<Session>(Output&)> open;  // a new connection's session
 
   // Whole requests after which the connection stays open; several of them ask, with costs of their own.
   std::string input;
   std::string output;  // when `answer` answers
 
   // Requests that are refused with an answer, after which the conversation goes on.
-  std::vector<Exchange> mistakes;
+  std::vector<Sample> mistakes;
   // Bytes after which the framing is lost: past a bound, or garbage. `output` is the last words.
-  std::vector<Exchange> breaks;
+  std::vector<Sample> breaks;
 
   // What is written when the server drains while the answers to `input` are owed.
   std::string drained_output;
@@ -87,7 +88,7 @@ class Peer {
   enum class Answers { at_once, later };
 
   Peer(const Conversation& conversation, Answers answers)
-      : answer_(conversation.answer), answers_(answers), session_(conversation.open()) {}
+      : answer_(conversation.answer), answers_(answers), session_(conversation.open(output_)) {}
 
   void send(std::string_view bytes) {
     pending_ += bytes;
@@ -98,10 +99,11 @@ class Peer {
   void answer_owed(const std::function<std::size_t(std::size_t)>& pick) {
     while (!owed_.empty()) {
       const std::size_t i = pick(owed_.size());
-      const auto [sequence, answer] = std::move(owed_[i]);
+      const auto [token, answer] = std::move(owed_[i]);
       owed_.erase(owed_.begin() + static_cast<std::ptrdiff_t>(i));
-      session_->reply(sequence, answer, out_);
-      if (watch_) watch_(out_);
+      reply(token, answer);
+      settle();
+      if (watch_) watch_(out());
       if (owed_.empty()) pump();
     }
   }
@@ -112,12 +114,15 @@ class Peer {
     answer_owed([](std::size_t) { return std::size_t{0}; });
   }
 
-  void drain() { session_->drain(out_); }
+  void drain() {
+    session_->drain(Time{});
+    settle();
+  }
 
   // Called with everything written so far, after each reply.
   void watch(std::function<void(const std::string&)> watch) { watch_ = std::move(watch); }
 
-  const std::string& out() const { return out_; }
+  const std::string& out() const { return output_.text(); }
   std::size_t owed() const { return owed_.size(); }
   std::uint64_t asked() const { return asked_; }
   std::size_t most_at_once() const { return most_at_once_; }  // queries of one receive()
@@ -127,41 +132,69 @@ class Peer {
  private:
   // As a connection does: call again until a call makes no progress.
   void pump() {
-    while (!lost_ && !session_->finished() && turn()) {
+    while (!lost_ && !session_->finished() && session_->reading() && turn()) {
     }
+    settle();
   }
 
   bool turn() {
     // A block of exactly this size, so that the sanitizer sees a read past its end and a view kept for too long.
     const std::unique_ptr<char[]> block(new char[pending_.size()]);
     if (!pending_.empty()) std::memcpy(block.get(), pending_.data(), pending_.size());
+    const std::size_t written = out().size();
     Queries queries;
-    const Result<std::size_t> taken = session_->receive({block.get(), pending_.size()}, queries, out_);
-    most_at_once_ = std::max(most_at_once_, queries.all().size());
-    for (const Asked& asked : queries.all()) {
-      EXPECT_EQ(asked.sequence, asked_) << "sequences count up from 0";
-      ++asked_;
-      if (answers_ == Answers::at_once) {
-        session_->reply(asked.sequence, answer_(asked), out_);
-      } else {
-        owed_.emplace_back(asked.sequence, answer_(asked));
-      }
-    }
+    const Result<std::size_t> taken = session_->receive({block.get(), pending_.size()}, queries, Now{});
+    EXPECT_TRUE(out().size() == written || output_.take_touched()) << "output without touch() is not sent";
+    ask(queries);
     if (!taken) {
       EXPECT_TRUE(owed_.empty()) << "the last words may not overtake answers that are owed";
       lost_ = true;
       return false;
     }
+    settle();
     EXPECT_LE(*taken, pending_.size());
     pending_.erase(0, *taken);
     return *taken > 0 && !pending_.empty();
   }
 
+  void ask(const Queries& queries) {
+    most_at_once_ = std::max(most_at_once_, queries.all().size());
+    for (const Asked& asked : queries.all()) {
+      ++asked_;
+      if (answers_ == Answers::at_once) {
+        reply(asked.token, answer_(asked));
+      } else {
+        owed_.emplace_back(asked.token, answer_(asked));
+      }
+    }
+  }
+
+  void reply(std::uint64_t token, const Result<Answer>& answer) {
+    const std::size_t written = out().size();
+    session_->reply(token, answer);
+    EXPECT_TRUE(out().size() == written || output_.take_touched()) << "output without touch() is not sent";
+  }
+
+  // The end of a turn: questions that found no room, and output that is written on demand.
+  void settle() {
+    while (session_->has_more()) {
+      Queries queries;
+      session_->resume(queries, Now{});
+      if (queries.all().empty()) break;
+      ask(queries);
+    }
+    while (std::exchange(output_.wants_fill, false)) {
+      const std::size_t written = out().size();
+      session_->fill(0);
+      if (out().size() == written) break;
+    }
+  }
+
   std::function<Result<Answer>(const Asked&)> answer_;
   Answers answers_;
+  KeptOutput output_;
   std::unique_ptr<Session> session_;
   std::string pending_;
-  std::string out_;
   std::vector<std::pair<std::uint64_t, Result<Answer>>> owed_;
   std::function<void(const std::string&)> watch_;
   std::uint64_t asked_ = 0;
@@ -257,7 +290,7 @@ TEST_P(SessionConformance, WritesInThePeersOrderWhateverOrderTheAnswersComeIn) {
 }
 
 TEST_P(SessionConformance, GoesOnAfterAMistake) {
-  for (const Exchange& mistake : GetParam().mistakes) {
+  for (const Sample& mistake : GetParam().mistakes) {
     SCOPED_TRACE(mistake.name);
     const std::string& input = GetParam().input;
     const std::string& output = GetParam().output;
@@ -266,7 +299,7 @@ TEST_P(SessionConformance, GoesOnAfterAMistake) {
 }
 
 TEST_P(SessionConformance, AnswersWhatIsOwedThenSaysItsLastWordsWhenTheFramingIsLost) {
-  for (const Exchange& broken : GetParam().breaks) {
+  for (const Sample& broken : GetParam().breaks) {
     SCOPED_TRACE(broken.name);
     const std::string& input = GetParam().input;
     expect_however_split(broken.input, broken.output, true);

@@ -1,4 +1,4 @@
-#include "weir/protocol/http/http_session.h"
+#include "weir/protocol/http/check_handler.h"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/http/testing/http1_peer.h"
 #include "weir/protocol/testing/http_texts.h"
 #include "weir/wire/http1_reader.h"
 
-namespace weir::http_session_test {
+namespace weir::check_handler_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -63,27 +64,15 @@ struct Reply {
   }
 };
 
-class HttpSessionTest : public ::testing::Test {
+class CheckHandlerTest : public ::testing::Test {
  protected:
-  HttpSessionTest() {
+  CheckHandlerTest() {
     health_.started = true;
     health_.ready = true;
   }
 
-  // Feeds bytes as a connection does and gives each question its answer.
-  std::string send(std::string_view bytes, const std::function<Result<Answer>(const Asked&)>& answer) {
-    pending_ += bytes;
-    std::string out;
-    for (;;) {
-      Queries queries;
-      const auto taken = session_.receive(pending_, queries, out);
-      for (const Asked& asked : queries.all()) session_.reply(asked.sequence, answer(asked), out);
-      lost_ = !taken.has_value();
-      if (lost_) break;
-      pending_.erase(0, *taken);
-      if (*taken == 0 || pending_.empty()) break;
-    }
-    return out;
+  std::string send(std::string_view bytes, const http::Http1Peer::AnswerTo& answer) {
+    return peer_.send(bytes, answer);
   }
   std::string send(std::string_view bytes, const Result<Answer>& answer = allowed()) {
     return send(bytes, [&](const Asked&) { return answer; });
@@ -101,26 +90,30 @@ class HttpSessionTest : public ::testing::Test {
 
   // The queries of one call, with what they point to.
   Query only_query(std::string_view bytes) {
-    std::string out;
     queries_.clear();
     kept_ = bytes;
-    const auto taken = session_.receive(kept_, queries_, out);
+    const auto taken = session_.receive(kept_, queries_, peer_.now);
     EXPECT_EQ(taken.has_value() ? *taken : 0, kept_.size());
-    EXPECT_EQ(out, "");
+    EXPECT_EQ(peer_.output.bytes, "");
     EXPECT_EQ(queries_.all().size(), 1u);
     return queries_.all().empty() ? Query{} : queries_.all()[0].query;
   }
+  // Receives without answering; the bytes that were not taken stay in peer_.pending.
+  std::string receive(std::string_view bytes) { return peer_.send(bytes); }
+  std::string reply(std::size_t question, const Result<Answer>& answer) {
+    peer_.reply(question, answer);
+    return peer_.take();
+  }
 
   Health health_;
-  HttpShared shared_{health_};
-  HttpSession session_{shared_};
-  std::string pending_;
+  CheckHandler handler_{health_};
+  http::Http1Peer peer_{handler_};
+  http::Http1Session& session_ = *peer_.session;
   Queries queries_;
   std::string kept_;
-  bool lost_ = false;
 };
 
-TEST_F(HttpSessionTest, AnswersACheck) {
+TEST_F(CheckHandlerTest, AnswersACheck) {
   EXPECT_EQ(without_newline(send(post("/v1/check", kCheck))),
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 257\r\n"
             "X-RateLimit-Limit: 20\r\nX-RateLimit-Remaining: 19\r\nX-RateLimit-Reset: 1700000001\r\n"
@@ -130,7 +123,7 @@ TEST_F(HttpSessionTest, AnswersACheck) {
             R"("remaining":19,"retry_after":0,"reset_after":0.05,"shadow":false}]})");
 }
 
-TEST_F(HttpSessionTest, AnswersADeniedCheckWith429) {
+TEST_F(CheckHandlerTest, AnswersADeniedCheckWith429) {
   EXPECT_EQ(without_newline(send(post("/v1/check", kCheck), denied())),
             "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: 382\r\n"
             "X-RateLimit-Limit: 20\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: 1700000001\r\n"
@@ -141,7 +134,7 @@ TEST_F(HttpSessionTest, AnswersADeniedCheckWith429) {
             R"("message":"Too many requests. Please try again later.","identifier":"ip:203.0.113.9"})");
 }
 
-TEST_F(HttpSessionTest, AsksWhatTheBodiesSay) {
+TEST_F(CheckHandlerTest, AsksWhatTheBodiesSay) {
   const Query check = only_query(post("/v1/check", R"({"limit":"orders","id":"12\u0033","cost":7})"));
   const auto& one = std::get<NamedCharges>(check.subject);
   ASSERT_EQ(one.charges.size(), 1u);
@@ -181,7 +174,7 @@ struct Bad {
   std::string message;
 };
 
-TEST_F(HttpSessionTest, SaysWhatIsWrongWithARequestAndGoesOn) {
+TEST_F(CheckHandlerTest, SaysWhatIsWrongWithARequestAndGoesOn) {
   const std::string check = "/v1/check";
   const std::string throttle = "/v1/throttle";
   const std::vector<Bad> bads = {
@@ -208,7 +201,7 @@ TEST_F(HttpSessionTest, SaysWhatIsWrongWithARequestAndGoesOn) {
   }
 }
 
-TEST_F(HttpSessionTest, TellsFaultsByTheirKind) {
+TEST_F(CheckHandlerTest, TellsFaultsByTheirKind) {
   const auto told = [&](Fault fault, std::string_view target = "/v1/check", std::string_view content = kCheck) {
     const Reply reply = ask(post(target, content), Error{fault, "a reason", 503});
     return std::to_string(reply.status) + " " + reply.content;
@@ -225,7 +218,7 @@ TEST_F(HttpSessionTest, TellsFaultsByTheirKind) {
   EXPECT_EQ(told(Fault::unknown, "/v1/reset"), R"(404 {"error":"unknown_limit","message":"a reason"})");
 }
 
-TEST_F(HttpSessionTest, RefusesACostThatCanNeverPass) {
+TEST_F(CheckHandlerTest, RefusesACostThatCanNeverPass) {
   const std::string seven = R"({"limit":"per-ip","id":"203.0.113.9","cost":21})";
   const std::string content =
       R"({"error":"cost_exceeds_burst","message":"cost 21 can never pass: burst is 20 in limit \"per-ip\""})";
@@ -240,7 +233,7 @@ TEST_F(HttpSessionTest, RefusesACostThatCanNeverPass) {
   EXPECT_EQ(reply.content, R"({"error":"cost_exceeds_burst","message":"cost 21 can never pass: burst is 20"})");
 }
 
-TEST_F(HttpSessionTest, TellsABlockedClientWithoutAWait) {
+TEST_F(CheckHandlerTest, TellsABlockedClientWithoutAWait) {
   const Reply reply = ask(post("/v1/check", kCheck), answer_of({false, 0, 0, kNever, 0ns}));
   EXPECT_EQ(reply.status, 429);
   EXPECT_EQ(reply.field("Retry-After"), "");
@@ -249,23 +242,23 @@ TEST_F(HttpSessionTest, TellsABlockedClientWithoutAWait) {
   EXPECT_EQ(content["message"], "This client is blocked.");
 }
 
-TEST_F(HttpSessionTest, APeekTellsADenialWith200) {
+TEST_F(CheckHandlerTest, APeekTellsADenialWith200) {
   const Reply reply = ask(post("/v1/peek", kCheck), denied());
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(json::parse(reply.content)["allowed"], false);
   EXPECT_FALSE(json::parse(reply.content).contains("error"));
 }
 
-TEST_F(HttpSessionTest, AResetHasNoContent) {
+TEST_F(CheckHandlerTest, AResetHasNoContent) {
   EXPECT_EQ(send(post("/v1/reset", kCheck)), "HTTP/1.1 204 No Content\r\n\r\n");
 }
 
-TEST_F(HttpSessionTest, ACostMeansNothingToAReset) {
+TEST_F(CheckHandlerTest, ACostMeansNothingToAReset) {
   EXPECT_EQ(ask(post("/v1/reset", R"({"limit":"per-ip","id":"203.0.113.9","cost":21})"), never()).status, 204)
       << "an error would say that nothing was done";
 }
 
-TEST_F(HttpSessionTest, NamesTheKeyOfAThrottle) {
+TEST_F(CheckHandlerTest, NamesTheKeyOfAThrottle) {
   Answer own = denied();
   own.labels[0] = {"", "user:42", "", {"*:user:42", 1s, 50ms, Source::caller}};
   const Reply reply = ask(post("/v1/throttle", R"({"key":"user:42","burst":20,"count":20,"period":"1s"})"), own);
@@ -277,7 +270,7 @@ TEST_F(HttpSessionTest, NamesTheKeyOfAThrottle) {
   EXPECT_EQ(reply.field("RateLimit-Policy"), "\"throttle\";q=20;w=1");
 }
 
-TEST_F(HttpSessionTest, TellsAllDecisionsAndExplainsThem) {
+TEST_F(CheckHandlerTest, TellsAllDecisionsAndExplainsThem) {
   Answer answer = denied();
   answer.verdict.all.push_back(Decision{true, 100, 99, 0ns, 36s});
   answer.labels[1] = {"everyone", "", "global", {"everyone:", 3600s, 36s, Source::override}, {}, true};
@@ -294,7 +287,7 @@ TEST_F(HttpSessionTest, TellsAllDecisionsAndExplainsThem) {
   EXPECT_EQ(explained["decisions"][1]["shadow"], true);
 }
 
-TEST_F(HttpSessionTest, WhoPassesWaitsForNoShadow) {
+TEST_F(CheckHandlerTest, WhoPassesWaitsForNoShadow) {
   Answer answer = denied();
   answer.verdict.allowed = true;
   answer.labels[0].shadow = true;
@@ -304,14 +297,14 @@ TEST_F(HttpSessionTest, WhoPassesWaitsForNoShadow) {
   EXPECT_EQ(content["decisions"][0]["retry_after"], 0.043);
 }
 
-TEST_F(HttpSessionTest, AVerdictWithoutDecisionsAllows) {
+TEST_F(CheckHandlerTest, AVerdictWithoutDecisionsAllows) {
   const Reply reply = ask(post("/v1/check", kCheck), Answer{});
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(reply.content, R"({"allowed":true,"decisions":[]})");
   EXPECT_EQ(reply.field("X-RateLimit-Limit"), "");
 }
 
-TEST_F(HttpSessionTest, TellsADenialAsAProblemDocumentToThoseWhoAsk) {
+TEST_F(CheckHandlerTest, TellsADenialAsAProblemDocumentToThoseWhoAsk) {
   const Reply reply = ask(post("/v1/check", kCheck, "Accept: application/problem+json\r\n"), denied());
   EXPECT_EQ(reply.status, 429);
   EXPECT_EQ(reply.field("Content-Type"), "application/problem+json");
@@ -323,19 +316,14 @@ TEST_F(HttpSessionTest, TellsADenialAsAProblemDocumentToThoseWhoAsk) {
             "application/json");
 }
 
-TEST_F(HttpSessionTest, AnswersAnArrayInItsOrder) {
+TEST_F(CheckHandlerTest, AnswersAnArrayInItsOrder) {
   const std::string items = R"([{"limit":"a","id":"1","cost":1},{"limit":"a"},{"limit":"a","id":"3","cost":3},)"
                             R"({"limit":"a","id":"4","cost":4},5])";
-  std::string out;
-  Queries queries;
-  const std::string request = post("/v1/check", items);
-  ASSERT_EQ(*session_.receive(request, queries, out), request.size());
-  ASSERT_EQ(queries.all().size(), 3u);
-  session_.reply(2, denied(), out);
-  session_.reply(0, allowed(), out);
-  EXPECT_EQ(out, "");
-  session_.reply(1, Error{Fault::unknown, "no limit \"a\""}, out);
-  const Reply reply = read(out);
+  EXPECT_EQ(receive(post("/v1/check", items)), "");
+  ASSERT_EQ(peer_.asked.size(), 3u);
+  EXPECT_EQ(this->reply(2, denied()), "");
+  EXPECT_EQ(this->reply(0, allowed()), "");
+  const Reply reply = read(this->reply(1, Error{Fault::unknown, "no limit \"a\""}));
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(reply.field("X-RateLimit-Limit"), "");
   const json answers = json::parse(reply.content);
@@ -349,12 +337,12 @@ TEST_F(HttpSessionTest, AnswersAnArrayInItsOrder) {
   EXPECT_EQ(answers[4]["message"], "a check must be an object, not a number");
 }
 
-TEST_F(HttpSessionTest, AnswersEmptyArraysAndArraysOfMistakesAtOnce) {
+TEST_F(CheckHandlerTest, AnswersEmptyArraysAndArraysOfMistakesAtOnce) {
   EXPECT_EQ(ask(post("/v1/check", "[]")).content, "[]");
   EXPECT_EQ(json::parse(ask(post("/v1/check", "[1,2]")).content).size(), 2u);
 }
 
-TEST_F(HttpSessionTest, ResetsManyWith204UnlessOneFails) {
+TEST_F(CheckHandlerTest, ResetsManyWith204UnlessOneFails) {
   const std::string two = "[" + std::string(kCheck) + "," + std::string(kCheck) + "]";
   EXPECT_EQ(ask(post("/v1/reset", two)).status, 204);
   const Reply reply = ask(post("/v1/reset", "[" + std::string(kCheck) + ",1]"));
@@ -370,7 +358,7 @@ std::string array_of(std::size_t count) {
   return text + "]";
 }
 
-TEST_F(HttpSessionTest, TakesAThousandChecksInOneCallAndNotOneMore) {
+TEST_F(CheckHandlerTest, TakesAThousandChecksInOneCallAndNotOneMore) {
   std::vector<std::string> ids;
   const auto answer = [&](const Asked& asked) -> Result<Answer> {
     ids.emplace_back(std::get<NamedCharges>(asked.query.subject).charges[0].id);
@@ -390,17 +378,13 @@ TEST_F(HttpSessionTest, TakesAThousandChecksInOneCallAndNotOneMore) {
   }
 }
 
-TEST_F(HttpSessionTest, WritesAnswersInTheOrderOfTheRequests) {
-  std::string out;
-  Queries queries;
-  const std::string bytes = post("/v1/check", kCheck) + get("/healthz") + post("/v1/peek", kCheck) +
-                            post("/v1/check", "x") + post("/v1/reset", kCheck);
-  ASSERT_EQ(*session_.receive(bytes, queries, out), bytes.size());
-  EXPECT_EQ(out, "");
-  session_.reply(2, allowed(), out);
-  session_.reply(1, denied(), out);
-  EXPECT_EQ(out, "");
-  session_.reply(0, allowed(), out);
+TEST_F(CheckHandlerTest, WritesAnswersInTheOrderOfTheRequests) {
+  EXPECT_EQ(receive(post("/v1/check", kCheck) + get("/healthz") + post("/v1/peek", kCheck) + post("/v1/check", "x") +
+                    post("/v1/reset", kCheck)),
+            "");
+  EXPECT_EQ(reply(2, allowed()), "");
+  EXPECT_EQ(reply(1, denied()), "");
+  const std::string out = reply(0, allowed());
   std::string statuses;
   for (std::size_t at = out.find("HTTP/1.1 "); at != out.npos; at = out.find("HTTP/1.1 ", at + 1)) {
     statuses += out.substr(at + 9, 4);
@@ -408,33 +392,26 @@ TEST_F(HttpSessionTest, WritesAnswersInTheOrderOfTheRequests) {
   EXPECT_EQ(statuses, "200 200 200 400 204 ");
 }
 
-TEST_F(HttpSessionTest, ReadsNoMoreWhileTooMuchIsUnanswered) {
+TEST_F(CheckHandlerTest, ReadsNoMoreWhileTooMuchIsUnanswered) {
   std::string bytes = post("/v1/check", kCheck);
   for (std::size_t i = 0; i < 2 * bounds::http_pipeline_max; ++i) bytes += get("/healthz");
-  std::string out;
-  Queries queries;
-  const std::size_t taken = *session_.receive(bytes, queries, out);
+  receive(bytes);
+  const std::size_t taken = bytes.size() - peer_.pending.size();
   EXPECT_EQ(taken, post("/v1/check", kCheck).size() + (bounds::http_pipeline_max - 1) * get("/healthz").size());
-  EXPECT_EQ(*session_.receive(bytes.substr(taken), queries, out), 0u);
-  session_.reply(0, allowed(), out);
-  EXPECT_EQ(*session_.receive(bytes.substr(taken), queries, out), bytes.size() - taken);
+  EXPECT_FALSE(session_.reading());
+  reply(0, allowed());
+  receive({});
+  EXPECT_EQ(peer_.pending, "");
 }
 
-TEST_F(HttpSessionTest, AsksNoMoreWhileAThousandQuestionsAreOpen) {
+TEST_F(CheckHandlerTest, AsksNoMoreWhileAThousandQuestionsAreOpen) {
   const std::string one = post("/v1/check", array_of(250));
-  std::string bytes = one + one + one + one + one;
-  std::string out;
-  std::size_t asked = 0;
-  for (int i = 0; i < 20; ++i) {
-    Queries queries;
-    bytes.erase(0, *session_.receive(bytes, queries, out));
-    asked += queries.all().size();
-  }
-  EXPECT_EQ(asked, bounds::http_checks_max);
-  EXPECT_EQ(bytes, one);
+  receive(one + one + one + one + one);
+  EXPECT_EQ(peer_.asked.size(), bounds::http_checks_max);
+  EXPECT_EQ(peer_.pending, one);
 }
 
-TEST_F(HttpSessionTest, AnswersProbes) {
+TEST_F(CheckHandlerTest, AnswersProbes) {
   const auto told = [&](std::string_view target) {
     const Reply reply = ask(get(target));
     return std::to_string(reply.status) + " " + reply.content;
@@ -450,7 +427,7 @@ TEST_F(HttpSessionTest, AnswersProbes) {
   EXPECT_EQ(told("/startz"), R"(503 {"status":"starting"})");
 }
 
-TEST_F(HttpSessionTest, AnswersHeadAndOptions) {
+TEST_F(CheckHandlerTest, AnswersHeadAndOptions) {
   EXPECT_EQ(send(get("/healthz", "HEAD")),
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 19\r\n\r\n");
   EXPECT_EQ(send(get("/v1/check", "OPTIONS")), "HTTP/1.1 204 No Content\r\nAllow: POST, OPTIONS\r\n\r\n");
@@ -466,28 +443,28 @@ TEST_F(HttpSessionTest, AnswersHeadAndOptions) {
   EXPECT_EQ(read(send(get("/v1/check", "HEAD")), true).status, 405);
 }
 
-TEST_F(HttpSessionTest, TakesEveryJsonMediaType) {
+TEST_F(CheckHandlerTest, TakesEveryJsonMediaType) {
   for (const std::string_view type : {"application/json", "Application/JSON; charset=utf-8", "application/x+json"}) {
     EXPECT_EQ(ask(post("/v1/check", kCheck, "Content-Type: " + std::string(type) + "\r\n")).status, 200) << type;
   }
   EXPECT_EQ(ask(post("/v1/check", kCheck, "Content-Type: +json\r\n")).status, 415);
 }
 
-TEST_F(HttpSessionTest, ClosesWhenAskedToAndReadsNothingAfterwards) {
+TEST_F(CheckHandlerTest, ClosesWhenAskedToAndReadsNothingAfterwards) {
   const std::string last = post("/v1/check", kCheck, "Connection: close\r\n");
   const Reply reply = read(send(last + post("/v1/check", kCheck)));
   EXPECT_EQ(reply.field("Connection"), "close");
   EXPECT_TRUE(session_.finished());
 }
 
-TEST_F(HttpSessionTest, Http10ClosesUnlessItAsksToStay) {
+TEST_F(CheckHandlerTest, Http10ClosesUnlessItAsksToStay) {
   EXPECT_EQ(ask("GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").field("Connection"), "keep-alive");
   EXPECT_FALSE(session_.finished());
   EXPECT_EQ(ask("GET /healthz HTTP/1.0\r\n\r\n").field("Connection"), "close");
   EXPECT_TRUE(session_.finished());
 }
 
-TEST_F(HttpSessionTest, SaysContinueOnlyWhenItsTurnHasCome) {
+TEST_F(CheckHandlerTest, SaysContinueOnlyWhenItsTurnHasCome) {
   const std::string head =
       "POST /v1/check HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
       "Content-Length: " +
@@ -495,75 +472,66 @@ TEST_F(HttpSessionTest, SaysContinueOnlyWhenItsTurnHasCome) {
   EXPECT_EQ(send(head), kHttpContinue);
   EXPECT_EQ(ask(kCheck).status, 200);
 
-  std::string out;
-  Queries queries;
-  const std::string bytes = post("/v1/check", kCheck) + head;
-  ASSERT_EQ(*session_.receive(bytes, queries, out), bytes.size());
-  EXPECT_EQ(out, "");
-  session_.reply(1, allowed(), out);
+  EXPECT_EQ(receive(post("/v1/check", kCheck) + head), "");
+  const std::string out = reply(1, allowed());
   EXPECT_TRUE(out.starts_with("HTTP/1.1 200 OK"));
   EXPECT_TRUE(out.ends_with(kHttpContinue));
 }
 
-TEST_F(HttpSessionTest, RefusesInsteadOfSayingContinue) {
+TEST_F(CheckHandlerTest, RefusesInsteadOfSayingContinue) {
   const Reply reply = ask("POST /v1/nothing HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
   EXPECT_EQ(reply.status, 404);
   EXPECT_EQ(reply.field("Connection"), "close");
   EXPECT_TRUE(session_.finished());
 }
 
-TEST_F(HttpSessionTest, GivesAPeerTenSecondsForAHeadAndThirtyForContent) {
+TEST_F(CheckHandlerTest, GivesAPeerTenSecondsForAHeadAndThirtyForContent) {
   const Time start{1000s};
-  session_.at({start, {}});
+  peer_.now.time = start;
   EXPECT_EQ(session_.deadline(), Time::max());
   EXPECT_EQ(send("POST /v1/check HT"), "");
-  session_.at({start + 9s, {}});
+  peer_.now.time = start + 9s;
   EXPECT_EQ(send("TP/1.1\r\nHost: h\r\n"), "");
   EXPECT_EQ(session_.deadline(), start + 10s);
   EXPECT_EQ(send("Content-Length: 37\r\n\r\n{"), "");
   EXPECT_EQ(session_.deadline(), start + 39s);
-  session_.at({start + 20s, {}});
+  peer_.now.time = start + 20s;
   EXPECT_EQ(send("\"limit\""), "");
   EXPECT_EQ(session_.deadline(), start + 39s);
-  std::string out;
-  session_.expire(start + 38s, out);
-  EXPECT_EQ(out, "");
-  session_.expire(start + 39s, out);
+  session_.expire(start + 38s);
+  EXPECT_EQ(peer_.take(), "");
+  session_.expire(start + 39s);
+  const std::string out = peer_.take();
   EXPECT_EQ(read(out).status, 408);
   EXPECT_EQ(read(out).content, R"({"error":"request_timeout","message":"the content did not come in time"})");
   EXPECT_TRUE(session_.finished());
   EXPECT_EQ(session_.deadline(), Time::max());
 }
 
-TEST_F(HttpSessionTest, CountsEachRequestsTimeAnew) {
-  session_.at({Time{100s}, {}});
+TEST_F(CheckHandlerTest, CountsEachRequestsTimeAnew) {
+  peer_.now.time = Time{100s};
   send("GET /hea");
-  session_.at({Time{105s}, {}});
+  peer_.now.time = Time{105s};
   send("lthz HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_EQ(session_.deadline(), Time::max());
-  session_.at({Time{106s}, {}});
+  peer_.now.time = Time{106s};
   send("GET /");
   EXPECT_EQ(session_.deadline(), Time{116s});
-  std::string out;
-  session_.expire(Time{116s}, out);
-  EXPECT_EQ(read(out).content,
+  session_.expire(Time{116s});
+  EXPECT_EQ(read(peer_.take()).content,
             R"({"error":"request_timeout","message":"the head of the request did not come in time"})");
 }
 
-TEST_F(HttpSessionTest, DoesNotHurryAPeerThatWaitsForItsAnswer) {
-  session_.at({Time{100s}, {}});
-  std::string out;
-  Queries queries;
-  const std::string bytes = post("/v1/check", kCheck);
-  ASSERT_EQ(*session_.receive(bytes, queries, out), bytes.size());
+TEST_F(CheckHandlerTest, DoesNotHurryAPeerThatWaitsForItsAnswer) {
+  peer_.now.time = Time{100s};
+  receive(post("/v1/check", kCheck));
   EXPECT_EQ(session_.deadline(), Time::max());
 }
 
-TEST_F(HttpSessionTest, FinishesARequestItHasBegunToReadBeforeItDrains) {
+TEST_F(CheckHandlerTest, FinishesARequestItHasBegunToReadBeforeItDrains) {
   const std::string bytes = post("/v1/check", kCheck);
   EXPECT_EQ(send(bytes.substr(0, bytes.size() - 1)), "");
-  std::string out;
-  session_.drain(out);
+  session_.drain(peer_.now.time);
   EXPECT_FALSE(session_.finished());
   const Reply reply = read(send(bytes.substr(bytes.size() - 1) + bytes));
   EXPECT_EQ(reply.status, 200);
@@ -571,22 +539,21 @@ TEST_F(HttpSessionTest, FinishesARequestItHasBegunToReadBeforeItDrains) {
   EXPECT_TRUE(session_.finished());
 }
 
-TEST_F(HttpSessionTest, DatesItsAnswersOnceItWasToldTheTime) {
+TEST_F(CheckHandlerTest, DatesItsAnswersOnceItWasToldTheTime) {
   EXPECT_EQ(ask(get("/healthz")).field("Date"), "");
-  session_.at({Time{1s}, Wall{784'111'777s + 999ms}});
+  peer_.now.wall = Wall{784'111'777s + 999ms};
   EXPECT_EQ(ask(get("/healthz")).field("Date"), "Sun, 06 Nov 1994 08:49:37 GMT");
   EXPECT_EQ(ask(get("/nowhere")).field("Date"), "Sun, 06 Nov 1994 08:49:37 GMT");
-  session_.at({Time{1s}, Wall{784'111'778s}});
+  peer_.now.wall = Wall{784'111'778s};
   EXPECT_EQ(ask(get("/healthz")).field("Date"), "Sun, 06 Nov 1994 08:49:38 GMT");
-  session_.at({Time{1s}, Wall{784'111'770s}});  // the wall clock may be set back
+  peer_.now.wall = Wall{784'111'770s};  // the wall clock may be set back
   EXPECT_EQ(ask(get("/healthz")).field("Date"), "Sun, 06 Nov 1994 08:49:30 GMT");
 }
 
-TEST_F(HttpSessionTest, IgnoresAnswersToWhatWasNeverAsked) {
-  std::string out;
-  session_.reply(7, allowed(), out);
-  EXPECT_EQ(out, "");
+TEST_F(CheckHandlerTest, IgnoresAnswersToWhatWasNeverAsked) {
+  session_.reply(7, allowed());
+  EXPECT_EQ(peer_.output.bytes, "");
 }
 
 }  // namespace
-}  // namespace weir::http_session_test
+}  // namespace weir::check_handler_test

@@ -8,9 +8,20 @@
 #include <vector>
 
 #include "weir/base/assert.h"
-#include "weir/protocol/http/http_session.h"
+#include "weir/http/http1_session.h"
+#include "weir/http/http_shared.h"
+#include "weir/protocol/http/check_handler.h"
 
 namespace {
+
+class CheckOutput final : public weir::Output {
+ public:
+  CheckOutput() : Output(text_) {}
+
+ private:
+  void wake() override {}
+  std::string text_;
+};
 
 weir::Result<weir::Answer> answer_to(const weir::Asked& asked) {
   const weir::Query& query = asked.query;
@@ -43,14 +54,19 @@ weir::Result<weir::Answer> answer_to(const weir::Asked& asked) {
 // What comes out when the bytes come in such pieces and the answers are given so many at a time, last first.
 std::string talk(std::string_view bytes, std::size_t piece, std::size_t answers) {
   static weir::Health health;
-  static weir::HttpShared shared(health);
-  weir::HttpSession session(shared);
-  std::string out;
-  std::uint64_t asked = 0;
+  static weir::CheckHandler handler(health);
+  static weir::http::HttpShared shared;
+  CheckOutput output;
+  weir::http::Http1Session session(shared, handler, {output, {}, {}, {}, false});
   std::vector<std::pair<std::uint64_t, weir::Result<weir::Answer>>> owed;
+  const auto collect = [&](const weir::Queries& queries) {
+    WEIR_ASSERT(queries.all().size() <= weir::bounds::queries_per_turn_max);
+    for (const weir::Asked& question : queries.all()) owed.emplace_back(question.token, answer_to(question));
+    return !queries.all().empty();
+  };
   const auto answer_some = [&] {
     for (std::size_t i = 0; i < answers && !owed.empty(); ++i) {
-      session.reply(owed.back().first, owed.back().second, out);
+      session.reply(owed.back().first, owed.back().second);
       owed.pop_back();
     }
   };
@@ -61,25 +77,27 @@ std::string talk(std::string_view bytes, std::size_t piece, std::size_t answers)
     std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(used), bytes.begin() + static_cast<std::ptrdiff_t>(end),
               block.get());
     weir::Queries queries;
-    const auto taken = session.receive({block.get(), end - used}, queries, out);
-    WEIR_ASSERT(queries.all().size() <= weir::bounds::queries_per_turn_max);
-    for (const weir::Asked& question : queries.all()) {
-      WEIR_ASSERT(question.sequence == asked++);
-      owed.emplace_back(question.sequence, answer_to(question));
-    }
+    const auto taken = session.receive({block.get(), end - used}, queries, {});
+    bool asked = collect(queries);
     if (!taken) {
       WEIR_ASSERT(owed.empty());
-      return out + "!";
+      return output.bytes + "!";
     }
     WEIR_ASSERT(*taken <= end - used);
     used += *taken;
-    const bool idle = *taken == 0 && queries.all().empty();
-    if (idle && end == bytes.size() && owed.empty()) return out;
+    if (session.has_more()) {
+      weir::Queries more;
+      session.resume(more, {});
+      asked = collect(more) || asked;
+    }
+    const bool idle = *taken == 0 && !asked;
+    if (idle && end == bytes.size() && owed.empty()) return output.bytes;
     if (idle) end = std::min(end + piece, bytes.size());
     answer_some();
   }
   WEIR_ASSERT(owed.empty());
-  return out + "!";
+  WEIR_ASSERT(shared.exchanges->open_count() == 0);
+  return output.bytes + "!";
 }
 
 }  // namespace

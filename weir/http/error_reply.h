@@ -1,0 +1,32 @@
+// The responses to what is not HTTP as understood here, and the form that all errors have:
+// {"error":"<code>","message":"<sentence>"}.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "weir/http/exchange.h"
+#include "weir/wire/http.h"
+
+namespace weir::http {
+
+inline constexpr std::string_view kJson = "application/json";
+
+// The code of a problem with a message: "too_large".
+std::string_view code_of(int status) noexcept;
+
+// Appends the content of an error response, without a newline.
+void write_error(std::string_view code, std::string_view message, std::string& out);
+// Appends the content of a response to a problem, with a newline, so that a terminal's prompt starts on its own line.
+void write_problem(const HttpProblem& problem, std::string& out);
+
+// Answers with the problem.
+void respond_problem(Exchange& exchange, const HttpProblem& problem);
+
+inline constexpr HttpProblem kContentTooLarge{413, "the content is larger than the server accepts"};
+inline constexpr HttpProblem kHeadTooSlow{408, "the head of the request did not come in time"};
+inline constexpr HttpProblem kContentTooSlow{408, "the content did not come in time"};
+inline constexpr HttpProblem kCutOff{400, "the connection ended in the middle of the request"};
+inline constexpr HttpProblem kTooManyExchanges{503, "the server has too many open requests"};
+
+}  // namespace weir::http

@@ -1,0 +1,23 @@
+// The table of what can be called. Private to this folder.
+#pragma once
+
+#include <string_view>
+
+#include "weir/core/query.h"
+#include "weir/protocol/http/check_handler.h"
+
+namespace weir {
+
+enum class CheckCall : unsigned char { check, throttle, authorize, healthz, readyz, startz, any };
+
+struct CheckHandler::Route {
+  std::string_view path;
+  CheckCall call;
+  Mode mode;
+  std::string_view allow;
+};
+
+// The cost of every charge, or 0 if there is not one for all.
+Count one_cost(const Query& query) noexcept;
+
+}  // namespace weir

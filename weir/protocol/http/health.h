@@ -1,0 +1,18 @@
+// What the probes tell.
+#pragma once
+
+#include <atomic>
+#include <functional>
+
+namespace weir {
+
+// Written by the owner, read by every loop.
+struct Health {
+  std::atomic<bool> started{false};
+  std::atomic<bool> ready{false};
+  // Whether the store is up, if it is a process of its own: then /readyz?deep=true asks it too. Set before the loops
+  // run.
+  std::function<bool()> store_up;
+};
+
+}  // namespace weir

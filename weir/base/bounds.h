@@ -297,6 +297,11 @@ inline constexpr std::uint64_t http2_library_resets_per_second = 2'000;
 inline constexpr std::size_t http2_settings_max = 32;
 inline constexpr std::size_t http2_unsent_acks_max = 1000;
 
+// gRPC: a message of a call.
+inline constexpr std::size_t grpc_message_bytes_max = 256u << 10;
+// How often a watched health is looked at.
+inline constexpr Duration grpc_watch_every = std::chrono::seconds{1};
+
 // Clients in each of a loop's two sketches, and denials kept per client.
 inline constexpr std::size_t top_keys_max = 1024;
 inline constexpr std::size_t denials_kept = 8;

@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 10> kDescriptorKeys = {
 std::string fitting_name(std::string_view text) {
   std::string name(text);
   for (char& c : name) {
-    if (!is_alnum(c) && c != '.' && c != '-') c = '_';
+    if (!is_letter(c) && !is_digit(c) && c != '.' && c != '-') c = '_';
   }
   constexpr std::size_t kHashBytes = 8;
   if (name.size() > bounds::name_bytes_max) {

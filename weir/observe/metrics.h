@@ -23,6 +23,7 @@
 #include "weir/observe/clients.h"
 #include "weir/observe/events.h"
 #include "weir/observe/process.h"
+#include "weir/wire/grpc.h"
 
 namespace weir {
 
@@ -68,6 +69,19 @@ struct LimitCounters {
   Counter tier_unknown;
 };
 
+// Calls of gRPC.
+struct GrpcCounters {
+  enum class Method : unsigned char { should_rate_limit, health, other };
+  static constexpr std::array<std::string_view, 3> kMethods = {"ShouldRateLimit", "Health", "other"};
+
+  std::array<std::array<Counter, grpc::kStatuses>, kMethods.size()> calls;  // by method and status
+  Histogram seconds;                                                        // of ShouldRateLimit
+
+  void record(Method method, grpc::Status status) noexcept {
+    calls[static_cast<std::size_t>(method)][static_cast<std::size_t>(status)].add();
+  }
+};
+
 class LoopMetrics {
  public:
   // `events`, if any, is told every decision; it must outlive the metrics.
@@ -88,6 +102,7 @@ class LoopMetrics {
   Counter overloaded;  // questions that a busy store was not asked
   Histogram decision_seconds;
   std::array<Counter, 4> connections;  // by Protocol
+  GrpcCounters grpc;
   LoopClients clients;
 
   // For whoever scrapes.

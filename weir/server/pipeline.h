@@ -70,6 +70,8 @@ class Pipeline final : private Answers {
   void ask(std::uint64_t sequence, const Query& query, Asker& asker, Now now);
   // Charges everything asked since the last flush, as one batch, and what waits as far as there is room for it.
   void flush(Now now);
+  // What this loop counts.
+  LoopMetrics& metrics() noexcept { return metrics_; }
   // When to flush() at the latest; Time::max(): nothing waits.
   Time wake_at() const noexcept;
   // The asker is gone: its answers are dropped. What was charged stands; what still waits is not, except refunds and

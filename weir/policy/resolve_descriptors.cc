@@ -109,7 +109,6 @@ Result<void> Policy::add_descriptor(const Descriptor& descriptor, const Descript
   answer.metadata = rule->metadata;
   answer.standing = unlimited;
   if (rule->limit == DescriptorRule::kNoLimit) return {};
-  if (out.parts_size_ == bounds::charges_max) return too_many_limits();
   const NamedLimit& limit = parts_.limits[rule->limit];
   Identity identity;
   identity.id = out.ids_[index];
@@ -140,7 +139,6 @@ Result<void> Policy::charge_own(const Descriptor& descriptor, const DescriptorTa
   const NamedLimit& limit = parts_.limits[domain.own];
   std::string& id = out.ids_[index];
   DescriptorTable::write_own_id(descriptor.entries, id);
-  if (out.parts_size_ == bounds::charges_max) return too_many_limits();
   out.make_room(1);
   const Result<std::string_view> key = write_key(limit, id, nullptr, out.text_);
   if (!key) return key.error();
@@ -200,7 +198,6 @@ Result<void> Policy::join_limits(const Descriptors& descriptors, const Asking& a
     const Result<std::optional<Identity>> identity = identify(limit, out.request_, parts_.ipv6_prefix);
     if (!identity) return identity.error();
     if (!*identity) continue;
-    if (out.parts_size_ == bounds::charges_max) return too_many_limits();
     const std::string tier = tier_of(limit, {}, out.request_);
     const Descriptor& with = descriptors.list[first];
     const Wanted wanted{limit, **identity, limit.mode, with.cost, nullptr, tier, with.peeks};

@@ -39,6 +39,8 @@ inline constexpr std::size_t owed_max = 4096;
 // Name lookups that may wait, and addresses of one name that are tried.
 inline constexpr std::size_t lookups_max = 1024;
 inline constexpr std::size_t resolved_addresses_max = 16;
+// Names whose addresses are remembered for a few seconds (net/name_cache.h).
+inline constexpr std::size_t names_cached_max = 1024;
 
 // Bytes queued on a connection to a Redis that does not read.
 inline constexpr std::size_t redis_unsent_bytes_max = 8u << 20;
@@ -55,6 +57,17 @@ inline constexpr std::size_t listener_tokens_max = 2;
 // admin connections.
 inline constexpr std::size_t connections_max = 65'536;
 inline constexpr Duration http_idle_time_max = std::chrono::seconds{120};
+
+// A PROXY header (net/proxy_header.h) with its TLVs, and how long its sender may take over it.
+inline constexpr std::size_t proxy_header_bytes_max = 16 + 4096;
+inline constexpr Duration proxy_header_time_max = std::chrono::seconds{10};
+
+// The edge proxy (proxy/): the body that is read for a `form:` key, backends of one route, error headers, and one
+// client's X-Request-Id.
+inline constexpr std::size_t proxy_form_bytes_max = 64u << 10;
+inline constexpr std::size_t proxy_backends_max = 64;
+inline constexpr std::size_t proxy_error_headers_max = 16;
+inline constexpr std::size_t request_id_bytes_max = 128;
 
 // A key of a caller's own bucket.
 inline constexpr std::size_t own_key_bytes_max = 64u << 10;

@@ -29,17 +29,14 @@ config::Environment process_environment() {
   return environment;
 }
 
-// A setting that nothing acts on yet, and that a server must not ignore silently. A service that is off, and a port
-// that also speaks something that is built, are fine.
+// A setting that nothing acts on yet, and that a server must not ignore silently. A service that is off is fine.
 bool is_unbuilt(const config::Setting& setting) {
   const std::string_view path = setting.path;
   const std::string_view value = setting.value;
   if (path == "external.enabled" || (path.starts_with("limits.") && path.ends_with(".external.enabled"))) {
     return value == "true";
   }
-  if (!path.starts_with("listen[")) return false;
-  if (path.ends_with(".proxy_protocol")) return value == "true";
-  return path.ends_with(".speak") && value.find("proxy") != value.npos;
+  return false;
 }
 
 // Problems of one kind that are printed before the rest is counted.

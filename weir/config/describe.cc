@@ -106,7 +106,7 @@ DescribedRoute describe(const Route& route, const Policy& policy) {
   row.charge = route.order == Order::in_order ? "in-order" : "together";
   row.mode = std::string(print(route.mode));
   row.cost = route.cost_header.empty() ? std::to_string(route.cost) : route.cost_header;
-  for (const std::string& backend : route.backends) add_word(row.backend, backend);
+  for (const std::string& backend : route.forwarding.backends) add_word(row.backend, backend);
   return row;
 }
 

@@ -234,10 +234,27 @@ constexpr std::array kListen = std::to_array<Field>({
 
 constexpr std::array kMatch = std::to_array<Field>({
     row("path", text, "The path; * is one segment, ** the rest."),
+    row("ignore_case", flag, "Whether the path matches in any case, as it does in Express and IIS.", "false"),
     row("methods", text, "Methods; absent: any.").as(one_or_list),
     row("host", text, "The host; *. at the start stands for any label."),
     row("headers", text, "Headers and the values they must have.").as(map),
 });
+
+// Of requests to backends. The configuration has them for all routes, and a route may have its own.
+constexpr std::array kBackendTls = std::to_array<Field>({
+    row("ca_file", text, "Certificates that may sign the backend's; empty: the system's."),
+    row("cert_file", text, "Our own certificate, if the backend asks for one."),
+    row("key_file", text, "The private key of our certificate."),
+    row("server_name", text, "The name the backend's certificate must have; empty: the URL's host."),
+});
+constexpr Field kBackend =
+    row("backend", text, "URL of the backend, or a list: http://, https:// or h2://.").as(one_or_list).ordered();
+constexpr Field kBackendTlsRow =
+    row("backend_tls", section, "TLS towards https:// backends, which are always verified.").of(kBackendTls).optional();
+constexpr Field kErrorHeaders =
+    row("error_headers", text, "Headers of every response that the proxy makes itself.").as(map);
+constexpr Field kPreflight =
+    row("preflight", choice, "Whether a CORS preflight takes a token (limit) or none (pass).").of("limit pass");
 
 constexpr std::array kRoute = std::to_array<Field>({
     row("name", text, "The route's name in metrics and bucket keys.").must(),
@@ -248,7 +265,15 @@ constexpr std::array kRoute = std::to_array<Field>({
     row("cost", integer, "Tokens a request takes, or header: and the header that says it.", "1")
         .or_word("header:")
         .at_least(1),
-    row("backend", text, "Where the proxy forwards to.").as(one_or_list),
+    kBackend,
+    kBackendTlsRow,
+    row("host", choice, "The Host a backend gets: the client's (keep) or the URL's (backend).", "keep")
+        .of("keep backend"),
+    row("response_timeout", duration, "As proxy.response_timeout.").at_least(kMillisecond),
+    row("stream_idle_timeout", duration, "As proxy.stream_idle_timeout.").at_least(kMillisecond),
+    row("body_max", size, "As proxy.body_max.").at_least(0),
+    kErrorHeaders,
+    kPreflight,
 });
 
 constexpr std::array kAccessEntry = std::to_array<Field>({
@@ -268,8 +293,9 @@ constexpr std::array kBlock = std::to_array<Field>({
 });
 
 constexpr std::array kAccess = std::to_array<Field>({
-    row("trusted_proxies", prefix, "Peers whose X-Forwarded-For is believed.")
+    row("trusted_proxies", prefix, "Peers whose X-Forwarded-For is believed; unix: those on UNIX sockets.")
         .as(list)
+        .or_word("unix")
         .into<&Access::trusted_proxies>(),
     row("ipv6_prefix", integer, "IPv6 clients are counted by a prefix of this length.", "64")
         .between(1, 128)
@@ -337,26 +363,38 @@ constexpr std::array kEnvoy = std::to_array<Field>({
 });
 
 constexpr std::array kProxy = std::to_array<Field>({
-    row("header_max", size, "Bytes of a request's headers.", "64KiB").at_least(1).into<&Proxy::header_max>(),
+    row("header_max", size, "Bytes of a request's headers; may be lowered, not raised.", "64KiB")
+        .between(1024, static_cast<std::int64_t>(bounds::http_head_bytes_max))
+        .into<&Proxy::header_max>(),
     row("request_line_max", size, "Bytes of a request's first line.", "8KiB")
-        .at_least(1)
+        .between(256, static_cast<std::int64_t>(bounds::http_request_line_bytes_max))
         .into<&Proxy::request_line_max>(),
     row("body_max", size, "Bytes of a request's body; 0: no bound.", "0").at_least(0).into<&Proxy::body_max>(),
-    row("header_timeout", duration, "How long a client may take over its headers.", "10s")
+    row("header_timeout", duration, "How long a client may take to send its headers.", "10s")
         .at_least(kMillisecond)
         .into<&Proxy::header_timeout>(),
-    row("connect_timeout", duration, "How long a backend may take to answer the dial.", "5s")
+    row("body_timeout", duration, "How long a client may send no byte of an unfinished body.", "30s")
+        .at_least(kMillisecond)
+        .into<&Proxy::body_timeout>(),
+    row("connect_timeout", duration, "How long connecting to a backend may take, and waiting for a connection.", "5s")
         .at_least(kMillisecond)
         .into<&Proxy::connect_timeout>(),
-    row("response_timeout", duration, "How long a backend may take to begin its answer.", "60s")
+    row("response_timeout", duration, "How long a backend may take to begin its response.", "60s")
         .at_least(kMillisecond)
         .into<&Proxy::response_timeout>(),
-    row("idle_timeout", duration, "How long a connection may rest.", "120s")
+    row("stream_idle_timeout", duration, "How long no byte may pass in either direction once a response has begun.",
+        "5m")
+        .at_least(kMillisecond)
+        .into<&Proxy::stream_idle_timeout>(),
+    row("idle_timeout", duration, "How long a connection may stay open without a request.", "120s")
         .at_least(kMillisecond)
         .into<&Proxy::idle_timeout>(),
-    row("max_concurrent_requests", integer, "Requests forwarded at once.", "10000")
+    row("max_concurrent_requests", integer, "Requests in progress in the whole process, tunnels included.", "10000")
         .at_least(1)
         .into<&Proxy::max_concurrent_requests>(),
+    row("backend_connections", integer, "Connections to one backend per event loop.", "1024")
+        .between(1, static_cast<std::int64_t>(bounds::connections_max))
+        .into<&Proxy::backend_connections>(),
 });
 
 constexpr std::array kHeaders = std::to_array<Field>({
@@ -392,6 +430,11 @@ constexpr std::array kAdmin = std::to_array<Field>({
 constexpr std::array kLog = std::to_array<Field>({
     row("level", choice, "The least that is logged.", "info").of("trace debug info warn error off").into<&Log::level>(),
     row("format", choice, "How a line is written.", "text").of("text json").into<&Log::format>(),
+    row("access", choice, "The proxy's access log: off, Common Log Format, or JSON lines.", "off")
+        .of("off common json")
+        .into<&Log::access>(),
+    row("access_file", text, "The access log's file, reopened on SIGHUP; empty: standard output.")
+        .into<&Log::access_file>(),
 });
 
 constexpr std::array kFile = std::to_array<Field>({
@@ -442,6 +485,10 @@ constexpr std::array kFile = std::to_array<Field>({
     row("envoy_metadata", flag, "Whether the rate limit service describes the request in dynamic_metadata.", "false")
         .into<&Settings::envoy_metadata>(),
     row("proxy", section, "The edge proxy.").of(kProxy).opens<&Settings::proxy>(),
+    kBackend,
+    kBackendTlsRow,
+    kErrorHeaders,
+    kPreflight,
     row("drain_timeout", duration, "How long requests may finish.", "30s").at_least(0).into<&Settings::drain_timeout>(),
     row("drain_delay", duration, "How long a server that was told to end goes on serving, not ready, before it drains.",
         "0s")

@@ -27,9 +27,12 @@ class ListenerCheck {
     const auto is_refused = [&](NodeId id) { return id != kNoNode && document.node(id).refused; };
     tokens_ = !tokens.read_token.empty() || !tokens.write_token.empty() ||
               is_refused(document.find(admin, "read_token")) || is_refused(document.find(admin, "write_token"));
+    backend_ = document.find(root, "backend") != kNoNode;
     for (const NodeId route : document.children(document.find(root, "routes"))) {
       backend_ |= document.find(route, "backend") != kNoNode;
     }
+    const NodeId trusted = document.find(document.find(root, "access"), "trusted_proxies");
+    trusts_ = trusted != kNoNode && (is_refused(trusted) || document.count(trusted) > 0);
   }
 
   void check_entry(NodeId item) {
@@ -69,18 +72,29 @@ class ListenerCheck {
       complaints_.add(word, "speak: " + quote(document_.value(word)) + " is given twice");
     }
     if (words.empty() && !node.refused) complaints_.add(speak, "speak must name at least one protocol");
-    const bool alone = words.contains("resp") || words.contains("admin");
+    const bool alone = words.contains("resp") || words.contains("admin") || words.contains("proxy");
     if (alone && words.size() > 1) {
-      complaints_.add(speak, "speak: resp and admin need an address of their own");
+      complaints_.add(speak, "speak: resp, admin and proxy need an address of their own");
     }
     if (words.contains("proxy") && !backend_) {
-      complaints_.add(speak, "speak proxy needs a route with a backend");
+      complaints_.add(speak, "speak proxy needs a backend: of a route, or at the top level");
     }
+    if (!node.refused) check_proxy_header(item, words);
     if (!node.refused) check_secrets(item, words);
     if (words.contains("admin") && !tokens_ && address != kNoNode && is_reachable(document_.value(address))) {
       complaints_.add(address, "address " + quote(document_.value(address)) +
                                    " is not loopback: an admin listener there needs admin.read_token "
                                    "or admin.write_token");
+    }
+  }
+
+  void check_proxy_header(NodeId item, const std::set<std::string_view>& words) {
+    const NodeId header = find(item, "proxy_protocol");
+    if (header == kNoNode || document_.value(header) != "true") return;
+    if (!words.contains("proxy")) {
+      complaints_.add(header, "proxy_protocol works on a listener that speaks proxy");
+    } else if (!trusts_) {
+      complaints_.add(header, "proxy_protocol needs access.trusted_proxies: other peers are closed");
     }
   }
 
@@ -153,7 +167,8 @@ class ListenerCheck {
   const Document& document_;
   Complaints& complaints_;
   bool tokens_ = false;   // the admin API asks for one
-  bool backend_ = false;  // some route has one
+  bool backend_ = false;  // there is one, or some route has one
+  bool trusts_ = false;   // access.trusted_proxies has an entry
   std::map<std::string, NodeId> seen_;
 };
 

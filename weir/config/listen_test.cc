@@ -76,6 +76,8 @@ TEST(ListenVariables, SetTheAddressOfTheListenerThatSpeaksTheProtocol) {
   const std::string yaml = "listen: [{address: '127.0.0.1:1', speak: [http, grpc], idle_timeout: 1s}]";
   EXPECT_EQ(listening({{"WEIR_LISTEN_HTTP", "127.0.0.1:2"}}, yaml), "http=127.0.0.1:2");
   EXPECT_EQ(listening({{"WEIR_LISTEN_RESP", "unix:/run/w"}}, yaml), "http=127.0.0.1:1 resp=unix:/run/w");
+  EXPECT_EQ(listening({{"WEIR_LISTEN_PROXY", ":80"}}, yaml + "\nbackend: http://127.0.0.1:3000"),
+            "http=127.0.0.1:1 proxy=0.0.0.0:80");
 }
 
 TEST(ListenVariables, AnEmptyOneRemovesADefaultListener) {
@@ -90,7 +92,8 @@ TEST(ListenVariables, AreRefusedWhereTheyWouldBeGuesses) {
                       "listen:\n- {address: '127.0.0.1:1', speak: http}\n- {address: '127.0.0.1:2', speak: http}\n"),
             "WEIR_LISTEN_HTTP: two listeners speak http, at t.yaml:2:3 and t.yaml:3:3: set the address of one with "
             "--set listen[N].address=ADDRESS\n");
-  EXPECT_EQ(listening({{"WEIR_LISTEN_PROXY", ":80"}}), "WEIR_LISTEN_PROXY: the proxy is not built yet\n");
+  EXPECT_EQ(listening({{"WEIR_LISTEN_PROXY", ":80"}}),
+            "WEIR_LISTEN_PROXY: speak proxy needs a backend: of a route, or at the top level\n");
   EXPECT_EQ(listening({{"WEIR_LISTEN_ADMIN", ":9090"}}),
             "WEIR_LISTEN_ADMIN: address \"0.0.0.0:9090\" is not loopback: an admin listener there needs "
             "admin.read_token or admin.write_token\n");

@@ -14,6 +14,7 @@
 #include "weir/config/envoy.h"
 #include "weir/config/external.h"
 #include "weir/config/fields.h"
+#include "weir/config/forwarding.h"
 #include "weir/config/jwt.h"
 #include "weir/config/limits.h"
 #include "weir/config/listen.h"
@@ -81,8 +82,15 @@ void include_all(const Options& options, const std::string& directory, Document&
 // Checked already, one by one.
 Result<TrustedProxies> read_trusted(const std::vector<std::string>& texts) {
   std::vector<IpPrefix> prefixes;
-  for (const std::string& text : texts) prefixes.push_back(*IpPrefix::parse(text));
-  return TrustedProxies::make(std::move(prefixes));
+  bool unix_peers = false;
+  for (const std::string& text : texts) {
+    if (text == kUnixPeer) {
+      unix_peers = true;
+    } else {
+      prefixes.push_back(*IpPrefix::parse(text));
+    }
+  }
+  return TrustedProxies::make(std::move(prefixes), unix_peers);
 }
 
 // Without routes every limit with a key applies to every request.
@@ -147,6 +155,7 @@ Draft check_tree(const Options& options, const std::string& directory, Document&
   check_section(document, root, file_fields(), complaints);
   resolve_secrets(options, document, root, file_fields(), complaints);
   loaded.settings = read_settings(document, root);
+  loaded.settings.forwarding = read_forwarding(document, root, complaints);
   const Settings& settings = loaded.settings;
   if (settings.store == StoreKind::redis) document.hold_windows_to(bounds::redis_window_max);
   check_settings(document, root, settings, complaints);
@@ -157,6 +166,7 @@ Draft check_tree(const Options& options, const std::string& directory, Document&
   check_external(document, root, limits, complaints);
   std::vector<Route> routes = read_routes(document, root, limits, complaints, loaded.warnings);
   Result<TrustedProxies> trusted = read_trusted(settings.access.trusted_proxies);
+  if (trusted) check_unix_clients(document, root, limits.made, *trusted, complaints);
   if (!trusted) complaints.add(document.find(root, "access"), trusted.error().detail);
   checked.access = read_access(document, root, limits, settings.access.ipv6_prefix, complaints);
   std::shared_ptr<const JwtVerifier> jwt =

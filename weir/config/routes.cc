@@ -9,6 +9,7 @@
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
 #include "weir/config/check.h"
+#include "weir/config/forwarding.h"
 #include "weir/config/values.h"
 
 namespace weir::config {
@@ -34,8 +35,7 @@ class RouteReader {
     if (text("mode") == "shadow") route.mode = Enforcement::shadow;
     if (text("mode") == "off") route.mode = Enforcement::off;
     read_cost(route);
-    for (const NodeId backend : document_.items(entry_, "backend"))
-      route.backends.emplace_back(document_.value(backend));
+    route.forwarding = read_forwarding(document_, entry_, complaints_);
     return route;
   }
 
@@ -54,7 +54,8 @@ class RouteReader {
     const NodeId section = document_.find(entry_, "match");
     if (!document_.is(section, NodeKind::map)) return;
     if (const NodeId path = find(section, "path"); path != kNoNode) {
-      Result<PathPattern> pattern = PathPattern::parse(document_.value(path));
+      Result<PathPattern> pattern =
+          PathPattern::parse(document_.value(path), document_.text(section, "ignore_case") == "true");
       if (!pattern) refuse(path, pattern.error().detail);
       if (pattern) match.path = std::move(*pattern);
     }

@@ -10,6 +10,7 @@
 #include "weir/base/time.h"
 #include "weir/core/charge.h"
 #include "weir/policy/block_rule.h"
+#include "weir/policy/forwarding.h"
 
 namespace weir::config {
 
@@ -85,10 +86,13 @@ struct Proxy {
   std::int64_t request_line_max = 0;
   std::int64_t body_max = 0;  // 0: no bound
   Duration header_timeout{};
+  Duration body_timeout{};
   Duration connect_timeout{};
   Duration response_timeout{};
+  Duration stream_idle_timeout{};
   Duration idle_timeout{};
   std::int64_t max_concurrent_requests = 0;
+  std::int64_t backend_connections = 0;
 };
 
 struct Headers {
@@ -113,9 +117,14 @@ struct Jwt {
   bool require_exp = true;
 };
 
+// In the order of the table's choices.
+enum class AccessLog : unsigned char { off, common, json };
+
 struct Log {
   std::string level;
   std::string format;
+  AccessLog access = AccessLog::off;
+  std::string access_file;  // empty: standard output
 };
 
 struct Settings {
@@ -130,6 +139,7 @@ struct Settings {
   int failure_code = 0;
   Access access;
   Proxy proxy;
+  Forwarding forwarding;  // of requests whose route says nothing else
   Duration drain_timeout{};
   Duration drain_delay{};
   bool merge_domains = false;

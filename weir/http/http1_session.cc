@@ -80,16 +80,17 @@ bool Http1Session::is_worth_parsing(std::string_view bytes) noexcept {
   if (searched_ == 0) return true;
   const std::size_t start = bytes.starts_with("\r\n") ? 2 : 0;
   const bool line = bytes.find('\n', std::max(searched_, start)) != bytes.npos;
-  const bool long_line = !has_line_ && bytes.size() >= start + bounds::http_request_line_bytes_max + 2;
+  const HttpLimits& limits = host_.shared.limits;
+  const bool long_line = !has_line_ && bytes.size() >= start + limits.line_bytes_max + 2;
   has_line_ = has_line_ || line;
-  return line || long_line || bytes.size() >= bounds::http_head_bytes_max;
+  return line || long_line || bytes.size() >= limits.head_bytes_max;
 }
 
 bool Http1Session::read_head(std::string_view bytes, std::size_t& used) {
   const std::string_view rest = bytes.substr(used);
   RequestHead& head = host_.shared.head;
   HeadResult parsed;
-  if (is_worth_parsing(rest)) parsed = parse_request_head(rest, head);
+  if (is_worth_parsing(rest)) parsed = parse_request_head(rest, head, host_.shared.limits);
   if (parsed.problem) {
     fail(parsed.problem);
     return false;
@@ -386,7 +387,8 @@ void Http1Session::wait_for(Waiting waiting, bool anew) noexcept {
 
 Time Http1Session::deadline() const noexcept {
   if (waiting_ == Waiting::nothing) return host_.expiry;
-  const Duration most = waiting_ == Waiting::head ? bounds::http_head_time_max : bounds::http_body_time_max;
+  const HttpLimits& limits = host_.shared.limits;
+  const Duration most = waiting_ == Waiting::head ? limits.head_time_max : limits.body_time_max;
   return std::min(host_.expiry, since_ + most);
 }
 

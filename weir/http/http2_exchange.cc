@@ -20,7 +20,7 @@ void Http2Exchange::start(Http2Session& session, std::int32_t stream) noexcept {
 
 Time Http2Exchange::late_at() const noexcept {
   if (aborted_) return Time::max();
-  const Time body = waits_for_body() ? body_progress_ + bounds::http_body_time_max : Time::max();
+  const Time body = waits_for_body() ? body_progress_ + host().shared.limits.body_time_max : Time::max();
   const Time write = unsent() > 0 ? write_progress_ + bounds::http2_write_time_max : Time::max();
   return std::min(body, write);
 }

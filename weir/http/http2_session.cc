@@ -13,6 +13,16 @@
 namespace weir::http {
 namespace {
 
+// As for HTTP/1, whose bounds the wire layer does not know: a list of fields counts as RFC 9113 §6.5.2 says.
+HttpProblem check_size(std::span<const HttpHeader> fields, const HttpLimits& limits) noexcept {
+  std::size_t bytes = 0;
+  for (const HttpHeader& field : fields) {
+    bytes += field.name.size() + field.value.size() + 32;
+    if (field.name == ":path" && field.value.size() > limits.line_bytes_max) return limits.line_too_long();
+  }
+  return bytes > limits.head_bytes_max ? limits.head_too_long() : HttpProblem{};
+}
+
 constexpr HttpProblem kNoTunnels{405, "CONNECT is not supported"};
 constexpr HttpProblem kHeadTooLarge{431, "the head is longer than 64 KiB, or there are more than 100 headers"};
 
@@ -138,6 +148,7 @@ void Http2Session::begin(Http2Exchange& exchange, std::span<const HttpHeader> fi
   const bool whole = exchange.first_end_ && exchange.first_parts_ <= 1;
   const bool has_body = !exchange.first_end_ || exchange.first_parts_ > 0;
   RequestHead& head = host_.shared.head;
+  if (const HttpProblem problem = check_size(fields, host_.shared.limits)) return answer(exchange, problem);
   if (const HttpProblem problem = check_request(fields, has_body, head)) return answer(exchange, problem);
   head.scheme = host_.secure ? "https" : "http";
   exchange.to_head_ = head.method == "HEAD";
@@ -174,7 +185,7 @@ void Http2Session::expect_body(Http2Exchange& exchange) {
   exchange.blocked_ = false;
   exchange.window_left_ = bounds::http_window_bytes;
   exchange.body_progress_ = now();
-  watch(exchange.body_progress_ + bounds::http_body_time_max);
+  watch(exchange.body_progress_ + host_.shared.limits.body_time_max);
 }
 
 void Http2Session::drop_body(Http2Exchange& exchange, std::size_t bytes) {

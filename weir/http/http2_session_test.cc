@@ -82,7 +82,7 @@ TEST_F(Http2SessionTest, TellsTheReceiverThatTheClientCanceledAndDropsTheLateAns
   send(rst_stream(1, 8));
   EXPECT_EQ(handler.take(), "/ begin GET last, / ended canceled");
   EXPECT_TRUE(driver->session->busy()) << "the question is still open";
-  driver->answer_owed([](const Asked&) { return Error{Fault::timeout, ""}; });
+  driver->answer_owed();
   EXPECT_EQ(handler.take(), "");
   EXPECT_FALSE(driver->session->busy());
 }
@@ -283,7 +283,7 @@ TEST_F(Http2SessionTest, StopsReadingWhileTooManyQuestionsAreOwed) {
   ask_and_cancel();
   EXPECT_EQ(driver->owed.size(), bounds::http_checks_max);
   EXPECT_FALSE(driver->session->reading());
-  driver->answer_owed([](const Asked&) { return Error{Fault::timeout, ""}; });
+  driver->answer_owed();
   EXPECT_TRUE(driver->session->reading());
 }
 
@@ -366,7 +366,7 @@ TEST_F(Http2SessionTest, SurvivesWhateverAReceiverDoesInACallback) {
       open();
       send(post(1, "/a") + post(3, "/b") + data(1, "one"));
       send(data(1, "two") + data(3, "three", end_stream));
-      driver->answer_owed([](const Asked&) { return Error{Fault::timeout, ""}; });
+      driver->answer_owed();
       driver->advance(std::chrono::seconds{2});
       send(window_update(1, 10'000) + rst_stream(3, 8));
       driver.reset();

@@ -39,6 +39,7 @@ class HttpShared {
 
   const std::shared_ptr<ExchangeTable> exchanges;
   Log* log = nullptr;  // gets bad requests, at debug
+  HttpLimits limits;
 
   // Scratch: nothing in it survives a call.
   RequestHead head;

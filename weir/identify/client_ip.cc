@@ -21,7 +21,7 @@ std::optional<IpAddress> parse_address(std::string_view text) noexcept {
 
 }  // namespace
 
-Result<TrustedProxies> TrustedProxies::make(std::vector<IpPrefix> prefixes) {
+Result<TrustedProxies> TrustedProxies::make(std::vector<IpPrefix> prefixes, bool unix_peers) {
   std::sort(prefixes.begin(), prefixes.end());
   prefixes.erase(std::unique(prefixes.begin(), prefixes.end()), prefixes.end());
   std::vector<std::pair<IpPrefix, char>> entries;
@@ -31,6 +31,7 @@ Result<TrustedProxies> TrustedProxies::make(std::vector<IpPrefix> prefixes) {
   if (!map) return map.error();
   TrustedProxies trusted;
   trusted.prefixes_ = std::move(*map);
+  trusted.unix_ = unix_peers;
   return trusted;
 }
 
@@ -51,10 +52,11 @@ std::optional<IpAddress> parse_hop(std::string_view text) noexcept {
   return is_port(text.substr(colon + 1)) ? parse_address(text.substr(0, colon)) : std::nullopt;
 }
 
-IpAddress client_ip(const IpAddress& peer, std::span<const std::string_view> forwarded_for, std::string_view real_ip,
-                    const TrustedProxies& trusted) noexcept {
-  if (!trusted.trusts(peer)) return peer;
-  IpAddress client = peer;
+namespace {
+
+// `client` is the peer, or nullopt if it has no address.
+std::optional<IpAddress> walk(std::optional<IpAddress> client, std::span<const std::string_view> forwarded_for,
+                              std::string_view real_ip, const TrustedProxies& trusted) noexcept {
   bool any = false;
   for (auto line = forwarded_for.rbegin(); line != forwarded_for.rend(); ++line) {
     std::string_view rest = *line;
@@ -67,11 +69,24 @@ IpAddress client_ip(const IpAddress& peer, std::span<const std::string_view> for
       const std::optional<IpAddress> hop = parse_hop(text);
       if (!hop) return client;
       client = *hop;
-      if (!trusted.trusts(client)) return client;
+      if (!trusted.trusts(*client)) return client;
     }
   }
   if (any) return client;
-  return parse_hop(real_ip).value_or(peer);
+  const std::optional<IpAddress> real = parse_hop(real_ip);
+  return real ? real : client;
+}
+
+}  // namespace
+
+IpAddress client_ip(const IpAddress& peer, std::span<const std::string_view> forwarded_for, std::string_view real_ip,
+                    const TrustedProxies& trusted) noexcept {
+  return trusted.trusts(peer) ? *walk(peer, forwarded_for, real_ip, trusted) : peer;
+}
+
+std::optional<IpAddress> client_behind_unix(std::span<const std::string_view> forwarded_for, std::string_view real_ip,
+                                            const TrustedProxies& trusted) noexcept {
+  return walk(std::nullopt, forwarded_for, real_ip, trusted);
 }
 
 }  // namespace weir

@@ -19,13 +19,19 @@ class TrustedProxies {
  public:
   TrustedProxies() = default;  // trusts no peer
   // Accepts repeated prefixes.
-  static Result<TrustedProxies> make(std::vector<IpPrefix> prefixes);
+  static Result<TrustedProxies> make(std::vector<IpPrefix> prefixes, bool unix_peers = false);
 
   bool trusts(const IpAddress& address) const noexcept { return prefixes_.find(address) != nullptr; }
+  // Peers on UNIX sockets.
+  bool trusts_unix() const noexcept { return unix_; }
 
  private:
   PrefixMap<char> prefixes_;
+  bool unix_ = false;
 };
+
+// What stands for the address of a peer on a UNIX socket.
+inline constexpr std::string_view kUnixPeer = "unix";
 
 // Parses one hop of X-Forwarded-For: an address, "[v6]", "v4:port" or "[v6]:port", with optional spaces. Returns
 // nullopt for anything else, such as "unknown".
@@ -37,5 +43,9 @@ std::optional<IpAddress> parse_hop(std::string_view text) noexcept;
 // the lines.
 IpAddress client_ip(const IpAddress& peer, std::span<const std::string_view> forwarded_for, std::string_view real_ip,
                     const TrustedProxies& trusted) noexcept;
+
+// The same for a trusted peer on a UNIX socket; nullopt if neither names an address.
+std::optional<IpAddress> client_behind_unix(std::span<const std::string_view> forwarded_for, std::string_view real_ip,
+                                            const TrustedProxies& trusted) noexcept;
 
 }  // namespace weir

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "weir/base/ascii.h"
 
@@ -65,11 +66,10 @@ void normalize_path(std::string_view target, std::string& out) {
   out.clear();
   std::string_view rest = target.substr(0, std::min(target.find_first_of("?#"), target.size()));
   rest = without_authority(rest);
-  bool directory = true;  // the last segment is empty, or a dot segment: the path ends in '/'
   while (!rest.empty()) {
     const std::size_t slash = rest.find('/');
-    const std::string_view segment = rest.substr(0, std::min(slash, rest.size()));
-    directory = segment.empty() || slash != std::string_view::npos;
+    const std::string_view whole = rest.substr(0, std::min(slash, rest.size()));
+    const std::string_view segment = whole.substr(0, std::min(whole.find(';'), whole.size()));
     rest = slash == std::string_view::npos ? std::string_view{} : rest.substr(slash + 1);
     if (segment.empty()) continue;
     const std::size_t before = out.size();
@@ -78,11 +78,15 @@ void normalize_path(std::string_view target, std::string& out) {
     const std::string_view written = std::string_view(out).substr(before + 1);
     const bool up = written == "..";
     if (!up && written != ".") continue;
-    directory = true;
     out.resize(before);
     if (up) out.resize(std::min(out.rfind('/'), out.size()));
   }
-  if (directory) out += '/';
+  if (out.empty()) out += '/';
+}
+
+bool has_null(std::string_view target) noexcept {
+  const std::string_view path = target.substr(0, std::min(target.find_first_of("?#"), target.size()));
+  return path.find("%00") != std::string_view::npos || path.find('\0') != std::string_view::npos;
 }
 
 std::string_view path_segment(std::string_view path, std::size_t n) noexcept {
@@ -115,6 +119,35 @@ bool find_query_field(std::string_view query, std::string_view name, std::string
     return true;
   }
   return false;
+}
+
+void each_form_field(std::string_view content, const std::function<bool(std::string name, std::string value)>& visit) {
+  while (!content.empty()) {
+    const std::string_view field = content.substr(0, std::min(content.find('&'), content.size()));
+    content.remove_prefix(std::min(field.size() + 1, content.size()));
+    if (field.empty()) continue;
+    const std::size_t equals = std::min(field.find('='), field.size());
+    std::string name;
+    std::string value;
+    append_decoded(field.substr(0, equals), name);
+    append_decoded(field.substr(std::min(equals + 1, field.size())), value);
+    if (!visit(std::move(name), std::move(value))) return;
+  }
+}
+
+bool query_field_differs(std::string_view query, std::string_view name) {
+  std::optional<std::string> first;
+  bool differs = false;
+  each_form_field(query, [&](const std::string& found, std::string value) {
+    if (found != name) return true;
+    if (first) {
+      differs = value != *first;
+    } else {
+      first = std::move(value);
+    }
+    return !differs;
+  });
+  return differs;
 }
 
 }  // namespace weir

@@ -25,7 +25,7 @@ TEST(Path, EscapesBytesThatAPathMayNotContain) {
   EXPECT_EQ(normal("/\xc3\xbc"), "/%C3%BC");
   EXPECT_EQ(normal("/%c3%bc"), "/%C3%BC") << "one path, however it is written";
   EXPECT_EQ(normal("/x y/\"<>\\^`{|}\x7f"), "/x%20y/%22%3C%3E%5C%5E%60%7B%7C%7D%7F");
-  EXPECT_EQ(normal("/!$&'()*+,;=:@"), "/!$&'()*+,;=:@");
+  EXPECT_EQ(normal("/!$&'()*+,=:@"), "/!$&'()*+,=:@");
 }
 
 TEST(Path, RemovesDotSegmentsAndDoubledSlashes) {
@@ -36,15 +36,40 @@ TEST(Path, RemovesDotSegmentsAndDoubledSlashes) {
   EXPECT_EQ(normal("/a//../b"), "/b") << "slashes are merged first, like in servers";
   EXPECT_EQ(normal("/../../x"), "/x");
   EXPECT_EQ(normal("/a/.."), "/");
-  EXPECT_EQ(normal("/a/b/.."), "/a/");
-  EXPECT_EQ(normal("/a/."), "/a/");
+  EXPECT_EQ(normal("/a/b/.."), "/a");
+  EXPECT_EQ(normal("/a/."), "/a");
   EXPECT_EQ(normal("/a/..."), "/a/...");
 }
 
-TEST(Path, KeepsATrailingSlash) {
-  EXPECT_EQ(normal("/a/"), "/a/");
-  EXPECT_EQ(normal("/a///"), "/a/");
+TEST(Path, IgnoresATrailingSlash) {
+  EXPECT_EQ(normal("/a/"), "/a");
+  EXPECT_EQ(normal("/a///"), "/a");
   EXPECT_EQ(normal("/a"), "/a");
+  EXPECT_EQ(normal("/"), "/");
+}
+
+TEST(Path, DropsParameters) {
+  EXPECT_EQ(normal("/signin;x"), "/signin");
+  EXPECT_EQ(normal("/signin;jsessionid=1/"), "/signin");
+  EXPECT_EQ(normal("/a;b/c;d/e"), "/a/c/e");
+  EXPECT_EQ(normal("/a/..;x/signin"), "/signin") << "Tomcat takes it for a dot segment";
+  EXPECT_EQ(normal("/;x/signin"), "/signin");
+  EXPECT_EQ(normal("/signin%3Bx"), "/signin%3Bx") << "escaped, it is a part of the name";
+}
+
+TEST(Path, KnowsNullCharacters) {
+  EXPECT_TRUE(has_null("/a%00"));
+  EXPECT_TRUE(has_null(std::string_view("/a\0b", 4)));
+  EXPECT_FALSE(has_null("/a%0"));
+  EXPECT_FALSE(has_null("/a?b=%00"));
+}
+
+TEST(Path, KnowsFieldsThatDiffer) {
+  EXPECT_FALSE(query_field_differs("k=a", "k"));
+  EXPECT_FALSE(query_field_differs("k=a&k=%61", "k"));
+  EXPECT_TRUE(query_field_differs("k=a&x=1&%6B=b", "k"));
+  EXPECT_TRUE(query_field_differs("k=&k=b", "k"));
+  EXPECT_FALSE(query_field_differs("", "k"));
 }
 
 TEST(Path, DropsTheRestOfTheTarget) {

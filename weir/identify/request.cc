@@ -63,6 +63,7 @@ Result<void> Request::read(std::span<const Attribute> attributes, const TrustedP
       host_.assign(without_port(trim(attribute.value)));
     }
   }
+  if (has_null(target_)) return Error{Fault::invalid, "the path contains a null character", 0, "bad_request"};
   for (char& c : method_) c = to_upper(c);
   for (char& c : host_) c = to_lower(c);
   normalize_path(target_, path_);
@@ -73,10 +74,11 @@ Result<void> Request::read(std::span<const Attribute> attributes, const TrustedP
 Result<void> Request::find_client(std::string_view ip, std::string_view peer, const TrustedProxies& trusted) {
   const std::string_view given = ip.empty() ? peer : ip;
   if (given.empty()) return {};
-  const Result<IpAddress> address = IpAddress::parse(given);
+  const bool unix = ip.empty() && peer == kUnixPeer;
+  const Result<IpAddress> address = unix ? Result<IpAddress>(IpAddress::v4({})) : IpAddress::parse(given);
   if (!address) return Error{Fault::invalid, address.error().detail, 0, "bad_value"};
-  client_ = *address;
-  if (!ip.empty() || !trusted.trusts(*address)) return {};
+  if (!unix) client_ = *address;
+  if (!ip.empty() || !(unix ? trusted.trusts_unix() : trusted.trusts(*address))) return {};
   forwarded_for_.clear();
   std::string_view real_ip;
   bool repeated = false;
@@ -87,7 +89,12 @@ Result<void> Request::find_client(std::string_view ip, std::string_view peer, co
     repeated |= !real_ip.empty();
     real_ip = attribute.value;
   }
-  client_ = client_ip(*address, forwarded_for_, repeated ? std::string_view{} : real_ip, trusted);
+  if (repeated) real_ip = {};
+  if (unix) {
+    client_ = client_behind_unix(forwarded_for_, real_ip, trusted);
+  } else {
+    client_ = client_ip(*address, forwarded_for_, real_ip, trusted);
+  }
   return {};
 }
 
@@ -103,6 +110,40 @@ void Request::find_apikey() {
 const std::string_view* Request::find(std::string_view name) const noexcept {
   const auto found = std::ranges::find(attributes_, name, &Attribute::name);
   return found == attributes_.end() ? nullptr : &found->value;
+}
+
+void Request::ignore_path_case() noexcept {
+  for (char& c : path_) c = to_lower(c);
+}
+
+bool Request::value_differs(std::string_view name) const noexcept {
+  const std::string_view* const first = find(name);
+  return first != nullptr && std::ranges::any_of(attributes_, [&](const Attribute& attribute) {
+           return attribute.name == name && trim(attribute.value) != trim(*first);
+         });
+}
+
+bool Request::differs(const KeySource& source) const {
+  switch (source.kind) {
+    case KeySource::Kind::apikey:
+      return value_differs("header:x-api-key") || value_differs("header:authorization");
+    case KeySource::Kind::attribute:
+      return !source.name.starts_with("descriptor:") && value_differs(source.name);
+    case KeySource::Kind::cookie: {
+      std::optional<std::string_view> first;
+      bool differ = false;
+      each_cookie([&](std::string_view name, std::string_view value) {
+        if (name != source.name) return;
+        differ |= first && *first != value;
+        if (!first) first = value;
+      });
+      return differ;
+    }
+    case KeySource::Kind::query:
+      return query_field_differs(query_of(target_), source.name);
+    default:
+      return false;
+  }
 }
 
 bool Request::has(std::string_view name, std::string_view value) const noexcept {
@@ -126,7 +167,8 @@ std::string_view Request::token(std::string_view header, std::string_view cookie
   return token.empty() && !cookie_name.empty() ? cookie(cookie_name).value_or(std::string_view{}) : token;
 }
 
-std::optional<std::string_view> Request::cookie(std::string_view name) const noexcept {
+template <class Visit>
+void Request::each_cookie(Visit visit) const {
   for (const Attribute& attribute : attributes_) {
     if (attribute.name != "header:cookie") continue;
     std::string_view rest = attribute.value;
@@ -134,11 +176,18 @@ std::optional<std::string_view> Request::cookie(std::string_view name) const noe
       const std::string_view pair = rest.substr(0, std::min(rest.find(';'), rest.size()));
       rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
       const std::size_t equals = pair.find('=');
-      if (equals == std::string_view::npos || trim(pair.substr(0, equals)) != name) continue;
-      return trim(pair.substr(equals + 1));
+      if (equals == std::string_view::npos) continue;
+      visit(trim(pair.substr(0, equals)), trim(pair.substr(equals + 1)));
     }
   }
-  return std::nullopt;
+}
+
+std::optional<std::string_view> Request::cookie(std::string_view name) const noexcept {
+  std::optional<std::string_view> found;
+  each_cookie([&](std::string_view called, std::string_view value) {
+    if (!found && called == name) found = value;
+  });
+  return found;
 }
 
 std::string_view Request::plain_value(const KeySource& source) const noexcept {

@@ -1,6 +1,7 @@
 // The identity and target of a request, from the attributes of a query:
 //   {"ip", A}             the client, as given by the caller; otherwise
-//   {"peer", A}           the peer of the connection; if it is trusted, X-Forwarded-For names the client
+//   {"peer", A}           the peer of the connection; if it is trusted, X-Forwarded-For names the client; "unix" for a
+//                         UNIX socket
 //   {"method", M} {"path", target with its query} {"host", H}
 //   {"header:NAME", V}    in lower case, once per occurrence
 //   {"form:FIELD", V} {"descriptor:KEY", V}
@@ -26,7 +27,8 @@ namespace weir {
 class Request {
  public:
   // Reads a new request. The attributes must outlive every later call except client(), apikey(), path(), host() and
-  // method(). Errors: invalid (ip or peer is not an address), too_large (more than bounds::attributes_max attributes).
+  // method(). Errors: invalid (ip or peer is not an address, the path has a null character), too_large (more than
+  // bounds::attributes_max attributes).
   Result<void> read(std::span<const Attribute> attributes, const TrustedProxies& trusted);
 
   // Resets to an empty request.
@@ -55,6 +57,12 @@ class Request {
   // Sets the claims of a verified token, by the index in the key sources.
   void claim(std::shared_ptr<const std::vector<std::string>> claims) noexcept { claims_ = std::move(claims); }
 
+  // Returns whether the source occurs several times with different values: Weir and a backend could take different
+  // ones. Descriptors may.
+  bool differs(const KeySource& source) const;
+  // From here on the path is in lower case, for keys of a route that ignores its case.
+  void ignore_path_case() noexcept;
+
   // Returns whether any value of that name, trimmed, equals `value`.
   bool has(std::string_view name, std::string_view value) const noexcept;
 
@@ -68,6 +76,9 @@ class Request {
   Result<void> find_client(std::string_view ip, std::string_view peer, const TrustedProxies& trusted);
   void find_apikey();
   std::optional<std::string_view> cookie(std::string_view name) const noexcept;
+  bool value_differs(std::string_view name) const noexcept;
+  template <class Visit>
+  void each_cookie(Visit visit) const;
   // Returns the value of any source except ip and query; empty if there is none.
   std::string_view plain_value(const KeySource& source) const noexcept;
 

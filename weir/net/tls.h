@@ -28,7 +28,8 @@ class TlsServer {
     // The first is the default, for clients that send no server name or one that matches no certificate. At most
     // bounds::listener_certificates_max.
     std::vector<CertificateFiles> certificates;
-    // ALPN protocols, best first. A client that offers only others is refused. Empty means no ALPN.
+    // ALPN protocols, best first. A client that offers only others is refused. Empty means no ALPN. With "h2", TLS 1.2
+    // is limited to ECDHE with AEAD ciphers.
     std::vector<std::string> protocols;
     // Receives log messages. Called from any thread.
     std::function<void(LogLevel, std::string_view)> log;

@@ -65,6 +65,8 @@ std::string_view print(Protocol protocol) noexcept {
       return "admin";
     case Protocol::grpc:
       return "grpc";
+    case Protocol::proxy:
+      return "proxy";
   }
   return "";
 }
@@ -304,11 +306,14 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
   counter("weir_denial_counters_forgotten_total", "Denial counters dropped early because the table is full.", "",
           gauges.denial_counters_forgotten);
   head(out, "weir_connections", "gauge", "Open connections by protocol.");
-  for (const Protocol protocol : {Protocol::http, Protocol::resp, Protocol::admin}) {
+  for (const Protocol protocol : {Protocol::http, Protocol::resp, Protocol::admin, Protocol::proxy}) {
     std::uint64_t open = 0;
     for (const LoopMetrics* loop : loops) open += loop->connections[static_cast<std::size_t>(protocol)].value();
     line(out, "weir_connections", "{speak=\"" + std::string(print(protocol)) + "\"}", std::to_string(open));
   }
+  std::vector<const ProxyMetrics*> proxies;
+  for (const LoopMetrics* loop : loops) proxies.push_back(&loop->proxy);
+  write_proxy_metrics(proxies, gauges.backends, out);
   write_reloads(out, gauges);
   write_snapshots(out, gauges);
   gauge("weir_uptime_seconds", "Seconds since the server started.",

@@ -21,42 +21,13 @@
 #include "weir/base/time.h"
 #include "weir/core/answer.h"
 #include "weir/observe/clients.h"
+#include "weir/observe/counter.h"
 #include "weir/observe/events.h"
 #include "weir/observe/process.h"
+#include "weir/observe/proxy_metrics.h"
 #include "weir/wire/grpc.h"
 
 namespace weir {
-
-// One writer, many readers: a plain add without a lock prefix.
-class Counter {
- public:
-  void add(std::uint64_t by = 1) noexcept {
-    value_.store(value_.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
-  }
-  void subtract(std::uint64_t by = 1) noexcept {
-    value_.store(value_.load(std::memory_order_relaxed) - by, std::memory_order_relaxed);
-  }
-  std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::uint64_t> value_{0};
-};
-
-// Durations by powers of two from 1 µs to about 8 s; the last holds everything longer.
-class Histogram {
- public:
-  static constexpr std::size_t kBuckets = 24;
-
-  void add(Duration duration) noexcept;
-  // How many were at most upper_bound(i) but more than the one before.
-  std::uint64_t count(std::size_t i) const noexcept { return counts_[i].value(); }
-  std::uint64_t sum_ns() const noexcept { return sum_ns_.value(); }
-  static Duration upper_bound(std::size_t i) noexcept { return std::chrono::microseconds{std::int64_t{1} << i}; }
-
- private:
-  std::array<Counter, kBuckets> counts_;
-  Counter sum_ns_;
-};
 
 struct LimitCounters {
   std::string limit;
@@ -101,7 +72,8 @@ class LoopMetrics {
   Counter store_errors;
   Counter overloaded;  // questions that a busy store was not asked
   Histogram decision_seconds;
-  std::array<Counter, 4> connections;  // by Protocol
+  std::array<Counter, 5> connections;  // by Protocol
+  ProxyMetrics proxy;
   GrpcCounters grpc;
   LoopClients clients;
 
@@ -116,7 +88,7 @@ class LoopMetrics {
   std::map<std::string, std::unique_ptr<LimitCounters>, std::less<>> limits_;
 };
 
-enum class Protocol : unsigned char { http, resp, admin, grpc };
+enum class Protocol : unsigned char { http, resp, admin, grpc, proxy };
 std::string_view print(Protocol protocol) noexcept;
 
 // Buckets of one limit that are not full, or were a moment ago.
@@ -158,6 +130,7 @@ struct Gauges {
   bool last_reload_ok = true;
   std::optional<Duration> snapshot_age;  // absent: no snapshots are configured
   std::uint64_t snapshot_failures = 0;
+  std::vector<std::pair<std::string, bool>> backends;  // of the proxy, and whether each is up
   ProcessStats process;
   std::string version;
   Duration uptime{};

@@ -93,6 +93,12 @@ Result<std::optional<Identity>> identify(const NamedLimit& limit, const Request&
   }
   std::string id;
   for (std::size_t i = 0; i < limit.sources.size(); ++i) {
+    if (request.differs(limit.sources[i])) {
+      return Error{Fault::invalid,
+                   "limit " + quote(limit.name) + ": " + limit.key[i] +
+                       " occurs several times with different values, so it is unclear who is counted",
+                   0, "bad_request"};
+    }
     if (i > 0) id += ':';
     const bool found = is_text(limit, i) ? request.append_part(limit.sources[i], ipv6_prefix, id)
                                          : request.append_value(limit.sources[i], ipv6_prefix, id);

@@ -31,13 +31,15 @@ Error refuse(std::string_view what, std::string_view text, std::string_view rule
 
 }  // namespace
 
-Result<PathPattern> PathPattern::parse(std::string_view text) {
+Result<PathPattern> PathPattern::parse(std::string_view text, bool ignore_case) {
   if (!text.starts_with('/')) return refuse("path", text, "must begin with /");
   if (text.find_first_of("?#") != std::string_view::npos) {
     return refuse("path", text, "must not have a query or a fragment: only the path is matched");
   }
   PathPattern pattern;
   normalize_path(text, pattern.text_);
+  pattern.ignores_case_ = ignore_case;
+  if (ignore_case) pattern.text_ = to_lower(pattern.text_);
   pattern.literal_ = true;
   for (std::string_view rest = pattern.text_; !rest.empty();) {
     const std::string_view segment = take_segment(rest);
@@ -112,8 +114,9 @@ bool Match::fits_besides_path(const Request& request) const noexcept {
 RouteTable::RouteTable(std::vector<Route> routes) : routes_(std::move(routes)) {
   for (std::uint32_t i = 0; i < routes_.size(); ++i) {
     const PathPattern& path = routes_[i].match.path;
+    ignores_case_ |= path.ignores_case();
     if (path.is_literal()) {
-      literal_[path.text()].push_back(i);
+      (path.ignores_case() ? literal_lower_ : literal_)[path.text()].push_back(i);
     } else {
       const std::string prefix(path.prefix());
       wild_.push_back({head_of(prefix), head_of(std::string(prefix.size(), '\xFF')), prefix, i});
@@ -121,20 +124,32 @@ RouteTable::RouteTable(std::vector<Route> routes) : routes_(std::move(routes)) {
   }
 }
 
+const Route* RouteTable::first_of(const Literals& literals, std::string_view path,
+                                  const Request& request) const noexcept {
+  const auto same = literals.find(path);
+  if (same == literals.end()) return nullptr;
+  const auto first =
+      std::ranges::find_if(same->second, [&](std::uint32_t i) { return routes_[i].match.fits_besides_path(request); });
+  return first == same->second.end() ? nullptr : &routes_[*first];
+}
+
 const Route* RouteTable::find(const Request& request) const noexcept {
-  const Route* found = nullptr;
-  if (const auto same = literal_.find(request.path()); same != literal_.end()) {
-    const auto first = std::ranges::find_if(
-        same->second, [&](std::uint32_t i) { return routes_[i].match.fits_besides_path(request); });
-    if (first != same->second.end()) found = &routes_[*first];
-  }
   const std::string_view path = request.path();
+  const std::string lower = ignores_case_ ? to_lower(path) : std::string();
+  const Route* found = first_of(literal_, path, request);
+  if (ignores_case_) {
+    const Route* const other = first_of(literal_lower_, lower, request);
+    if (other != nullptr && (found == nullptr || other < found)) found = other;
+  }
   const std::uint64_t head = head_of(path);
+  const std::uint64_t lower_head = head_of(lower);
   for (const Wild& wild : wild_) {
-    if ((head & wild.mask) != wild.head || !path.starts_with(wild.prefix)) continue;
     const Route& route = routes_[wild.index];
+    const bool any_case = ignores_case_ && route.match.path.ignores_case();
+    const std::string_view asked = any_case ? std::string_view(lower) : path;
+    if (((any_case ? lower_head : head) & wild.mask) != wild.head || !asked.starts_with(wild.prefix)) continue;
     if (found != nullptr && found < &route) break;  // it was written first
-    if (route.match.path.matches(path) && route.match.fits_besides_path(request)) return &route;
+    if (route.match.path.matches(asked) && route.match.fits_besides_path(request)) return &route;
   }
   return found;
 }

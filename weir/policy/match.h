@@ -14,6 +14,7 @@
 #include "weir/core/limit.h"
 #include "weir/core/query.h"
 #include "weir/identify/request.h"
+#include "weir/policy/forwarding.h"
 #include "weir/policy/named_limit.h"
 
 namespace weir {
@@ -24,12 +25,13 @@ class PathPattern {
   PathPattern() = default;  // any path
 
   // Written normalised or not (identify/path.h): "/a/../b" is "/b". The Error quotes the path and says the rule.
-  static Result<PathPattern> parse(std::string_view text);
+  static Result<PathPattern> parse(std::string_view text, bool ignore_case = false);
 
-  // REQUIRES: `path` is normalised.
+  // REQUIRES: `path` is normalised; in lower case if the pattern ignores it.
   bool matches(std::string_view path) const noexcept;
   // No wildcard: it matches text() and nothing else.
   bool is_literal() const noexcept { return literal_; }
+  bool ignores_case() const noexcept { return ignores_case_; }
   const std::string& text() const noexcept { return text_; }  // normalised
   // What every path that matches begins with.
   std::string_view prefix() const noexcept;
@@ -37,6 +39,7 @@ class PathPattern {
  private:
   std::string text_ = "/**";
   bool literal_ = false;
+  bool ignores_case_ = false;
 };
 
 // "example.com", or "*.example.com": one label or more in place of the '*'. "*": any host.
@@ -72,7 +75,7 @@ struct Route {
   Enforcement mode = Enforcement::enforce;
   Count cost = 1;
   std::string cost_header;  // "header:x-cost": it says the cost; empty: `cost` does
-  std::vector<std::string> backends;
+  Forwarding forwarding;
 };
 
 class RouteTable {
@@ -94,7 +97,12 @@ class RouteTable {
   struct PathHash : std::hash<std::string_view> {
     using is_transparent = void;
   };
-  std::unordered_map<std::string, Indexes, PathHash, std::equal_to<>> literal_;
+  using Literals = std::unordered_map<std::string, Indexes, PathHash, std::equal_to<>>;
+  const Route* first_of(const Literals& literals, std::string_view path, const Request& request) const noexcept;
+
+  Literals literal_;
+  Literals literal_lower_;  // of routes that ignore the case of the path
+  bool ignores_case_ = false;
   // A few bytes decide about most routes: they lie together.
   struct Wild {
     std::uint64_t head;  // the first bytes of the prefix, in a word

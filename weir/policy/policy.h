@@ -216,6 +216,9 @@ class Policy {
   // "unknown limit "ordrs"; did you mean "orders"?", for a name that find() does not know.
   Error unknown_limit(std::string_view name) const;
   std::span<const Route> routes() const noexcept { return routes_.all(); }
+  // The route that resolve() takes for this request; null: none.
+  const Route* route_of(const Request& request) const noexcept { return routes_.find(request); }
+  const TrustedProxies& trusted() const noexcept { return parts_.trusted; }
   std::size_t override_count() const noexcept { return override_count_; }
   const std::string& overrides_file() const noexcept { return parts_.overrides_file; }
   FailurePolicy failure_policy() const noexcept { return parts_.failure_policy; }

@@ -212,6 +212,7 @@ Result<void> Policy::resolve_request(const RequestFacts& facts, const Asking& as
     const Route* const route = routes_.find(out.request_);
     if (route == nullptr) return {};
     out.route_ = route;
+    if (route->match.path.ignores_case()) out.request_.ignore_path_case();
     out.order_ = route->order;
     if (!route->all_limits) limits = route->limits;
     if (!facts.cost) {

@@ -23,6 +23,7 @@ HttpProblem split_target(RequestHead& out) noexcept {
     out.path = rest;
     return {};
   }
+  if (out.method == "CONNECT") return {405, "CONNECT is not supported"};
   if (rest.front() != '/') {
     const std::size_t scheme = rest.find("://");
     if (scheme == rest.npos) return kBad;
@@ -40,6 +41,7 @@ HttpProblem split_target(RequestHead& out) noexcept {
 
 HttpProblem check_request(std::span<const HttpHeader> fields, bool has_body, RequestHead& out) {
   clear_request(out);
+  out.version = "HTTP/2.0";
   out.method = out.target = {};
   out.headers.clear();
   RequestFields checked{out};

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "weir/base/bounds.h"
+#include "weir/base/time.h"
 
 namespace weir {
 
@@ -23,6 +24,25 @@ struct HttpProblem {
   std::string_view sentence;  // has static storage duration
 
   explicit operator bool() const noexcept { return status != 0; }
+};
+
+// What a listener accepts of a request's head, and how long a client may take. Bounds may be lowered, not raised.
+struct HttpLimits {
+  std::size_t head_bytes_max = bounds::http_head_bytes_max;
+  std::size_t line_bytes_max = bounds::http_request_line_bytes_max;
+  int line_status = 431;  // of a longer line; 414 where targets are the clients' own
+  Duration head_time_max = bounds::http_head_time_max;
+  Duration body_time_max = bounds::http_body_time_max;
+
+  HttpProblem line_too_long() const noexcept {
+    return {line_status, line_bytes_max == bounds::http_request_line_bytes_max
+                             ? "the request line is longer than 63 KiB"
+                             : "the request line is longer than the server accepts"};
+  }
+  HttpProblem head_too_long() const noexcept {
+    return {431, head_bytes_max == bounds::http_head_bytes_max ? "the head is longer than 64 KiB"
+                                                               : "the head is longer than the server accepts"};
+  }
 };
 
 // How the end of the content is determined.
@@ -63,6 +83,7 @@ struct RequestHead {
   std::string_view content_encoding;
   std::string_view accept;   // of its first field
   std::string_view scheme;   // "http" or "https"; set by the session
+  std::string_view version;  // "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0", for logs
   std::string_view upgrade;  // HTTP/1.1 with `Connection: upgrade`: the protocols of Upgrade; else empty
   std::optional<std::uint64_t> content_length;
   bool expects_continue = false;

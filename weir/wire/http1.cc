@@ -27,9 +27,10 @@ Line take_line(std::string_view bytes, std::size_t from) noexcept {
 
 // Parses the fields and the blank line after them. `each` sees every header and may refuse it.
 template <class Each>
-HeadResult parse_fields(std::string_view bytes, std::size_t from, HttpHeaders& headers, Each each) {
-  const bool cut = bytes.size() >= bounds::http_head_bytes_max;
-  bytes = bytes.substr(0, bounds::http_head_bytes_max);
+HeadResult parse_fields(std::string_view bytes, std::size_t from, const HttpLimits& limits, HttpHeaders& headers,
+                        Each each) {
+  const bool cut = bytes.size() >= limits.head_bytes_max;
+  bytes = bytes.substr(0, limits.head_bytes_max);
   headers.clear();
   for (;;) {
     const Line line = take_line(bytes, from);
@@ -43,15 +44,15 @@ HeadResult parse_fields(std::string_view bytes, std::size_t from, HttpHeaders& h
     if (const HttpProblem problem = each(header)) return {0, problem};
     headers.push_back(header);
   }
-  if (cut) return {0, {431, "the head is longer than 64 KiB"}};
+  if (cut) return {0, limits.head_too_long()};
   return {};
 }
 
 // Returns the first line of a message, or why there is none. Checks the length first, so that a line in pieces gets the
 // same answer as a whole one.
-Line take_first_line(std::string_view bytes, std::size_t from, HttpProblem too_long) noexcept {
-  const Line line = take_line(bytes.substr(0, from + bounds::http_request_line_bytes_max + 2), from);
-  if (!line.complete && bytes.size() >= from + bounds::http_request_line_bytes_max + 2) return {{}, true, too_long};
+Line take_first_line(std::string_view bytes, std::size_t from, std::size_t bytes_max, HttpProblem too_long) noexcept {
+  const Line line = take_line(bytes.substr(0, from + bytes_max + 2), from);
+  if (!line.complete && bytes.size() >= from + bytes_max + 2) return {{}, true, too_long};
   return line;
 }
 
@@ -73,6 +74,7 @@ HttpProblem parse_request_line(std::string_view line, RequestHead& out) noexcept
     if (looks_like_a_version(line)) return {505, "only HTTP/1.1 and HTTP/1.0 are supported"};
     return {400, "the request line is not a method, a target and a version with one space between them"};
   }
+  out.version = line;
   return split_target(out);
 }
 
@@ -90,18 +92,18 @@ HttpProblem split_field(std::string_view line, HttpHeader& header) noexcept {
   return {};
 }
 
-HeadResult parse_request_head(std::string_view bytes, RequestHead& out) {
+HeadResult parse_request_head(std::string_view bytes, RequestHead& out, const HttpLimits& limits) {
   if (bytes.empty()) return {};
   // What does not even begin like a request (a TLS hello, say) is answered before there is a line.
   if (bytes[0] != '\r' && !all_are(bytes.substr(0, 1), in_token)) return {0, {400, "this is not an HTTP request"}};
   const std::size_t start = bytes.starts_with("\r\n") ? 2 : 0;
-  const Line line = take_first_line(bytes, start, {431, "the request line is longer than 63 KiB"});
+  const Line line = take_first_line(bytes, start, limits.line_bytes_max, limits.line_too_long());
   if (!line.complete || line.problem) return {0, line.problem};
   clear_request(out);
   if (const HttpProblem problem = parse_request_line(line.text, out)) return {0, problem};
 
   RequestFields fields{out};
-  const HeadResult step = parse_fields(bytes, start + line.text.size() + 2, out.headers, std::ref(fields));
+  const HeadResult step = parse_fields(bytes, start + line.text.size() + 2, limits, out.headers, std::ref(fields));
   if (step.size == 0) return step;
   if (const HttpProblem problem = fields.decide()) return {0, problem};
   // HTTP/1.0 knows no interim answers (RFC 9110 §10.1.1), and without content there is nothing to wait for.
@@ -115,7 +117,8 @@ bool is_begun_request(std::string_view bytes) noexcept {
 }
 
 HeadResult parse_response_head(std::string_view bytes, bool to_head, ResponseHead& out) {
-  const Line line = take_first_line(bytes, 0, {502, "the status line is longer than 63 KiB"});
+  const Line line =
+      take_first_line(bytes, 0, bounds::http_request_line_bytes_max, {502, "the status line is longer than 63 KiB"});
   if (!line.complete || line.problem) return {0, line.problem};
   out.framing = {};
   std::string_view rest = line.text;
@@ -129,7 +132,7 @@ HeadResult parse_response_head(std::string_view bytes, bool to_head, ResponseHea
 
   FramingFields fields;
   const auto each = [&](HttpHeader header) { return fields.read(header); };
-  const HeadResult step = parse_fields(bytes, line.text.size() + 2, out.headers, each);
+  const HeadResult step = parse_fields(bytes, line.text.size() + 2, HttpLimits{}, out.headers, each);
   if (step.size == 0) return step;
   if (const HttpProblem problem = fields.decide(out.framing)) return {0, problem};
   out.content_length.reset();

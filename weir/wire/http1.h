@@ -23,7 +23,7 @@ struct HeadResult {
 
 // Checks each line as soon as it is complete. Calling it again with more bytes gives the same result as calling it once
 // with all. Skips one empty line before the request (RFC 9112 §2.2).
-HeadResult parse_request_head(std::string_view bytes, RequestHead& out);
+HeadResult parse_request_head(std::string_view bytes, RequestHead& out, const HttpLimits& limits = {});
 
 // Returns whether the bytes are more than the empty line that may precede a request.
 bool is_begun_request(std::string_view bytes) noexcept;

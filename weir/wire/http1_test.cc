@@ -144,7 +144,7 @@ TEST(HttpHead, RefusesAmbiguousRequests) {
       {"GET\t/ HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request's method is not a token"},
       {"G(T / HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request's method is not a token"},
       {"GET a HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target is neither a path nor an http URL"},
-      {"CONNECT h:443 HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target is neither a path nor an http URL"},
+      {"CONNECT h:443 HTTP/1.1\r\nHost: h\r\n\r\n", 405, "CONNECT is not supported"},
       {"GET ftp://h/ HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target is neither a path nor an http URL"},
       {"GET http:///a HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target is neither a path nor an http URL"},
       {"GET * HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target * is for OPTIONS only"},
@@ -441,6 +441,23 @@ TEST(HttpWords, FindsWordsMediaTypesAndQueryValues) {
   EXPECT_EQ(media_type_of("application/json ; charset=utf-8"), "application/json");
   EXPECT_EQ(query_value("a=1&deep=true&b", "deep"), "true");
   EXPECT_EQ(query_value("xdeep=true&deep", "deep"), "");
+}
+
+TEST(HttpLimits, LowerWhatAHeadMayHave) {
+  HttpLimits limits;
+  limits.line_bytes_max = 300;
+  limits.head_bytes_max = 1024;
+  limits.line_status = 414;
+  RequestHead head;
+  const auto status = [&](std::size_t line, std::size_t all) {
+    std::string text = "GET /" + std::string(line - 14, 'a') + " HTTP/1.1\r\nHost: h\r\nX: ";
+    text += std::string(all - text.size() - 4, 'b') + "\r\n\r\n";
+    const HeadResult parsed = parse_request_head(text, head, limits);
+    return parsed.problem ? parsed.problem.status : parsed.size == text.size() ? 200 : 0;
+  };
+  EXPECT_EQ(status(300, 1024), 200);
+  EXPECT_EQ(status(301, 1024), 414);
+  EXPECT_EQ(status(300, 1025), 431);
 }
 
 }  // namespace

@@ -77,6 +77,7 @@ class HttpScripted {
       }
     }
     driver.answer = one.conversation.answer;
+    driver.answers_later = false;
   }
 
   // The client's answers (acknowledgments, windows) wait for finish(): `bytes` may end in the middle of a frame.
@@ -188,11 +189,11 @@ TEST_P(HttpConformance, AnswersRequestsThatArePipelinedOrInterleaved) {
 
 TEST_P(HttpConformance, AnswersWhateverOrderTheVerdictsComeIn) {
   HttpScripted scripted(GetParam());
-  const SessionDriver::Answers answer = std::exchange(scripted.driver.answer, {});
+  scripted.driver.answers_later = true;
   scripted.send(all_bytes(scripted, true));
   while (!scripted.driver.owed.empty()) {
     std::reverse(scripted.driver.owed.begin(), scripted.driver.owed.end());
-    scripted.driver.answer_owed(answer);
+    scripted.driver.answer_owed();
   }
   expect_all(scripted);
 }
@@ -203,7 +204,7 @@ TEST_P(HttpConformance, SurvivesAClientThatLeavesAnywhere) {
   for (const std::size_t cut : cuts(bytes.size())) {
     for (const bool half_close : {false, true}) {
       HttpScripted scripted(GetParam());
-      scripted.driver.answer = {};
+      scripted.driver.answers_later = true;
       all_bytes(scripted);
       scripted.send(std::string_view(bytes).substr(0, cut));
       if (half_close) scripted.driver.session->end_of_input(scripted.driver.now);
@@ -211,8 +212,7 @@ TEST_P(HttpConformance, SurvivesAClientThatLeavesAnywhere) {
       scripted.driver.cut();
       EXPECT_EQ(scripted.shared.exchanges->open_count(), 0u) << "cut after " << cut << " bytes";
       // A verdict for a client that is gone.
-      for (const auto& [token, asked] : scripted.driver.owed)
-        scripted.driver.session->reply(token, Error{Fault::timeout, ""});
+      for (const auto& [token, reply] : scripted.driver.owed) scripted.driver.session->reply(token, reply);
     }
   }
 }
@@ -224,7 +224,7 @@ TEST_P(HttpConformance, AnswersTheOthersWhenAClientCancelsSome) {
     for (const bool late : {false, true}) {
       HttpScripted scripted(GetParam());
       auto& peer = static_cast<Http2Frames&>(*scripted.peer);
-      const SessionDriver::Answers answer = std::exchange(scripted.driver.answer, {});
+      scripted.driver.answers_later = true;
       const std::string bytes = all_bytes(scripted, true);
       if (late) {
         scripted.send(bytes);
@@ -232,7 +232,7 @@ TEST_P(HttpConformance, AnswersTheOthersWhenAClientCancelsSome) {
       } else {
         scripted.send(bytes + peer.cancel(canceled));
       }
-      while (!scripted.driver.owed.empty()) scripted.driver.answer_owed(answer);
+      while (!scripted.driver.owed.empty()) scripted.driver.answer_owed();
       scripted.finish();
       for (std::size_t i = 0; i < count; ++i) {
         if (i != canceled) expect_one(scripted, i);

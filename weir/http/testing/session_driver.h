@@ -58,9 +58,9 @@ class SessionDriver {
     }
   }
 
-  // Answers what was kept back because `answer` was empty.
-  void answer_owed(const Answers& with) {
-    for (const auto& [token, question] : std::exchange(owed, {})) session->reply(token, with(question));
+  // Delivers the answers that were kept back.
+  void answer_owed() {
+    for (const auto& [token, reply] : std::exchange(owed, {})) session->reply(token, reply);
     settle();
   }
 
@@ -80,8 +80,9 @@ class SessionDriver {
   std::size_t unsent() const { return output_.unsent(); }
 
   Now now{Time{} + std::chrono::hours{1}, Wall{}};
-  Answers answer;                                     // empty: queries are kept in `owed`
-  std::vector<std::pair<std::uint64_t, Asked>> owed;  // the views in the queries are gone
+  Answers answer;             // empty: a timeout
+  bool answers_later = true;  // with answer_owed(); otherwise at once
+  std::vector<std::pair<std::uint64_t, Result<Answer>>> owed;
   std::size_t asked = 0;
   bool stalled = false;         // the kernel takes nothing
   bool stalled_asking = false;  // the store takes nothing
@@ -127,10 +128,12 @@ class SessionDriver {
     EXPECT_LE(queries.all().size(), bounds::queries_per_turn_max);
     for (const Asked& one : queries.all()) {
       ++asked;
-      if (answer) {
-        session->reply(one.token, answer(one));
+      const Result<Answer> reply =
+          answer ? answer(one) : Error{Fault::timeout, ""};  // now: its views end with the turn
+      if (answers_later) {
+        owed.emplace_back(one.token, reply);
       } else {
-        owed.emplace_back(one.token, one);
+        session->reply(one.token, reply);
       }
     }
   }

@@ -1,0 +1,237 @@
+"""Requests that two servers could read differently: each has one correct answer, and none reaches the backend in another
+form. The same bytes go to nginx, and where it answers otherwise the row says why.
+
+A row: the clause, the bytes, and the status. 200: forwarded; then what the backend must get is the fourth item (a line
+that must be in its head, or bytes at its end). nginx's status is given where it differs, with the reason."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+from proxying import Proxy, RawBackend, all_bytes
+
+HOST = b"Host: h\r\n"
+
+
+def get(fields=b"", line=b"GET / HTTP/1.1\r\n", host=HOST):
+    return line + host + fields + b"\r\n"
+
+
+def post(fields, body=b"", line=b"POST / HTTP/1.1\r\n"):
+    return line + HOST + fields + b"\r\n" + body
+
+
+def chunked(body):
+    return post(b"Transfer-Encoding: chunked\r\n", body)
+
+
+END = b"0\r\n\r\n"
+
+# class -> rows (clause, bytes, status[, nginx status, reason])
+ROWS = {
+    "Content-Length": [
+        ("RFC 9112 6.3: a length", post(b"Content-Length: 2\r\n", b"ab"), 200),
+        ("RFC 9112 6.3(5): two lengths that differ", post(b"Content-Length: 2\r\nContent-Length: 3\r\n", b"abc"), 400),
+        ("RFC 9112 6.3(5): two equal lengths are refused too", post(b"Content-Length: 2\r\nContent-Length: 2\r\n", b"ab"), 400),
+        ("RFC 9110 8.6: a list", post(b"Content-Length: 2, 2\r\n", b"ab"), 400),
+        ("RFC 9110 8.6: a sign", post(b"Content-Length: +2\r\n", b"ab"), 400),
+        ("RFC 9110 8.6: negative", post(b"Content-Length: -2\r\n", b"ab"), 400),
+        ("RFC 9110 8.6: hexadecimal", post(b"Content-Length: 0x2\r\n", b"ab"), 400),
+        ("RFC 9110 8.6: empty", post(b"Content-Length:\r\n", b"ab"), 400, 200, "nginx takes an empty value for none"),
+        ("RFC 9110 8.6: letters behind digits", post(b"Content-Length: 2a\r\n", b"ab"), 400),
+        ("RFC 9110 8.6: a space inside", post(b"Content-Length: 2 2\r\n", b"ab"), 400),
+        ("RFC 9112 6.1: with chunked", post(b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", END), 400),
+        ("RFC 9112 6.1: chunked with a length behind it", post(b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n", END), 400),
+    ],
+    "Transfer-Encoding": [
+        ("RFC 9112 7.1: chunked", chunked(b"2\r\nab\r\n" + END), 200),
+        ("RFC 9112 6.1: names have any case", post(b"transfer-encoding: CHUNKED\r\n", b"2\r\nab\r\n" + END), 200),
+        ("RFC 9112 6.1: gzip", post(b"Transfer-Encoding: gzip\r\n", END), 501),
+        ("RFC 9112 6.1: gzip, chunked", post(b"Transfer-Encoding: gzip, chunked\r\n", END), 501),
+        ("RFC 9112 6.1: chunked, chunked", post(b"Transfer-Encoding: chunked, chunked\r\n", END), 501),
+        ("RFC 9112 6.1: two fields", post(b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", END), 400),
+        ("RFC 9112 6.1: identity", post(b"Transfer-Encoding: identity\r\n", END), 501),
+        ("RFC 9112 6.1: xchunked", post(b"Transfer-Encoding: xchunked\r\n", END), 501),
+        ("RFC 9112 6.1: a tab before", post(b"Transfer-Encoding:\tchunked\r\n", END), 200, 501, "nginx does not skip a tab (RFC 9110 5.5 allows it)"),
+        ("RFC 9110 5.6.3: vertical tab", post(b"Transfer-Encoding: \x0bchunked\r\n", END), 400),
+        ("RFC 9112 6.1: quoted", post(b"Transfer-Encoding: \"chunked\"\r\n", END), 501),
+        ("RFC 9112 6.1: in HTTP/1.0", post(b"Transfer-Encoding: chunked\r\n", END, b"POST / HTTP/1.0\r\n"), 400, 200, "nginx reads it as HTTP/1.1 does"),
+        ("RFC 9112 6.1: a space in the name", post(b"Transfer-Encoding : chunked\r\n", END), 400),
+    ],
+    "chunk syntax": [
+        ("RFC 9112 7.1: extensions are ignored", chunked(b"2;a=b\r\nab\r\n" + END), 200),
+        ("RFC 9112 7.1: upper-case digits", chunked(b"A\r\n0123456789\r\n" + END), 200),
+        ("RFC 9112 7.1: leading zeros", chunked(b"0002\r\nab\r\n" + END), 200),
+        ("RFC 9112 7.1: no digits", chunked(b"\r\nab\r\n" + END), 400),
+        ("RFC 9112 7.1: a sign", chunked(b"+2\r\nab\r\n" + END), 400),
+        ("RFC 9112 7.1: 0x", chunked(b"0x2\r\nab\r\n" + END), 400),
+        ("RFC 9112 7.1: letters behind digits", chunked(b"2z\r\nab\r\n" + END), 400),
+        ("RFC 9112 7.1: a size beyond 64 bits", chunked(b"fffffffffffffffff\r\nab\r\n" + END), 400),
+        ("RFC 9112 7.1: content longer than the size", chunked(b"2\r\nabc\r\n" + END), 400),
+        ("RFC 9112 7.1: content without its line end", chunked(b"2\r\nab" + END), 400),
+        ("RFC 9112 7.1: size line ends with LF", chunked(b"2\nab\r\n" + END), 400, 200, "nginx takes LF for CRLF"),
+        ("RFC 9112 7.1: content ends with LF", chunked(b"2\r\nab\n" + END), 400, 200, "nginx takes LF for CRLF"),
+        ("RFC 9112 7.1.1: CR in an extension", chunked(b"2;a\rb\r\nab\r\n" + END), 400, 200, "nginx skips extensions unread"),
+        ("RFC 9112 7.1.2: a bad trailer", chunked(b"0\r\nX T: v\r\n\r\n"), 400, 200, "nginx skips trailers unread"),
+    ],
+    "line ends": [
+        ("RFC 9112 2.2: an empty line before the request", b"\r\n" + get(), 200),
+        ("RFC 9112 2.2: LF ends the request line", b"GET / HTTP/1.1\nHost: h\r\n\r\n", 400, 200, "nginx takes LF for CRLF"),
+        ("RFC 9112 2.2: LF ends a field", b"GET / HTTP/1.1\r\nHost: h\nX: y\r\n\r\n", 400, 200, "nginx takes LF for CRLF"),
+        ("RFC 9112 2.2: LF ends the head", b"GET / HTTP/1.1\r\nHost: h\r\n\n", 400, 200, "nginx takes LF for CRLF"),
+        ("RFC 9112 2.2: a bare CR in a value", get(b"X: a\rb\r\n"), 400),
+        ("RFC 9112 2.2: a bare CR in the request line", get(line=b"GET /\r HTTP/1.1\r\n"), 400),
+        ("RFC 9110 5.5: NUL in a value", get(b"X: a\0b\r\n"), 400),
+        ("RFC 9112 2.2: CR CR LF", get(b"X: a\r\r\n"), 400),
+        ("RFC 9112 3: two spaces", get(line=b"GET  / HTTP/1.1\r\n"), 400, 200, "nginx skips spaces"),
+        ("RFC 9112 3: a space behind the version", get(line=b"GET / HTTP/1.1 \r\n"), 400, 200, "nginx skips spaces"),
+    ],
+    "obs-fold": [
+        ("RFC 9112 5.2: a space", get(b"X: a\r\n b\r\n"), 400),
+        ("RFC 9112 5.2: a tab", get(b"X: a\r\n\tb\r\n"), 400),
+        ("RFC 9112 5.2: of Host", b"GET / HTTP/1.1\r\nHost: h\r\n evil\r\n\r\n", 400),
+        ("RFC 9112 5.2: of Content-Length", post(b"Content-Length: 2\r\n 0\r\n", b"ab"), 400),
+        ("RFC 9112 5.2: of Transfer-Encoding", post(b"Transfer-Encoding:\r\n chunked\r\n", END), 400),
+        ("RFC 9112 2.2: a space before the first field", b"GET / HTTP/1.1\r\n Host: h\r\n\r\n", 400),
+        ("RFC 9112 5.2: only spaces", get(b"X: a\r\n  \r\n"), 400),
+        ("RFC 9112 5.2: in a trailer", chunked(b"0\r\nX: a\r\n b\r\n\r\n"), 400, 200, "nginx skips trailers unread"),
+    ],
+    "Host and target": [
+        ("RFC 9112 3.2: no Host", get(host=b""), 400),
+        ("RFC 9112 3.2: two", get(b"Host: evil\r\n"), 400),
+        ("RFC 9112 3.2: two equal ones", get(b"Host: h\r\n"), 400),
+        ("RFC 9112 3.2: a space", get(host=b"Host: h evil\r\n"), 400),
+        ("RFC 9112 3.2: user info", get(host=b"Host: u@h\r\n"), 400, 200, "nginx passes user info in Host on"),
+        ("RFC 9112 3.2: a slash", get(host=b"Host: h/evil\r\n"), 400),
+        ("RFC 9112 3.2.2: an absolute target wins", get(line=b"GET http://other/ HTTP/1.1\r\n"), 200),
+        ("RFC 9112 3.2.2: user info in it", get(line=b"GET http://u@other/ HTTP/1.1\r\n"), 400),
+        ("RFC 9112 3.2: another scheme", get(line=b"GET ftp://other/ HTTP/1.1\r\n"), 400, 200, "nginx accepts any scheme"),
+        ("RFC 9112 3.2.1: no slash", get(line=b"GET index HTTP/1.1\r\n"), 400),
+        ("RFC 9110 9.1: a fragment", get(line=b"GET /a#b HTTP/1.1\r\n"), 400, 200, "nginx drops the fragment"),
+        ("RFC 9112 3.2.4: * is for OPTIONS", get(line=b"GET * HTTP/1.1\r\n"), 400),
+        ("RFC 9112 2.5: HTTP/1.2", get(line=b"GET / HTTP/1.2\r\n"), 505, 200, "nginx accepts every 1.x"),
+        ("RFC 9112 2.3: HTTP/2.0", get(line=b"GET / HTTP/2.0\r\n"), 505),
+        ("RFC 9112 2.3: http/1.1", get(line=b"GET / http/1.1\r\n"), 400),
+        ("RFC 9110 9.3.6: CONNECT", b"CONNECT h:443 HTTP/1.1\r\nHost: h:443\r\n\r\n", 405),
+        ("RFC 9110 9.3.8: TRACE", get(line=b"TRACE / HTTP/1.1\r\n"), 405),
+    ],
+    "header names": [
+        ("RFC 9110 5.1: any token", get(b"X_y.z~!#$%&'*+^`|: v\r\n"), 200),
+        ("RFC 9112 5.1: a space before the colon", get(b"X : v\r\n"), 400),
+        ("RFC 9112 5.1: a tab before the colon", get(b"X\t: v\r\n"), 400),
+        ("RFC 9110 5.1: empty", get(b": v\r\n"), 400),
+        ("RFC 9112 5: no colon", get(b"X\r\n"), 400),
+        ("RFC 9110 5.1: parentheses", get(b"X(y): v\r\n"), 400, 200, "nginx leaves out fields with bad names"),
+        ("RFC 9110 5.1: beyond ASCII", get(b"X\xc3\xa9: v\r\n"), 400, 200, "nginx leaves out fields with bad names"),
+        ("RFC 9110 5.1: a slash", get(b"X/y: v\r\n"), 400, 200, "nginx leaves out fields with bad names"),
+        ("RFC 9110 5.1: NUL", get(b"X\0: v\r\n"), 400),
+        ("RFC 9113 8.3: a pseudo-field in HTTP/1", get(b":path: /evil\r\n"), 400),
+    ],
+    "Connection-named fields": [
+        ("RFC 9110 7.6.1: a field of one's own", get(b"Connection: x-a\r\nX-A: evil\r\n"), 200),
+        ("RFC 9110 7.6.1: in another case", get(b"Connection: X-a\r\nx-A: evil\r\n"), 200),
+        ("RFC 9110 7.6.1: several in a list", get(b"Connection: close , x-a,, x-b\r\nX-A: evil\r\nX-B: evil\r\n"), 200),
+        ("RFC 9110 7.6.1: in a second line", get(b"Connection: close\r\nX-A: evil\r\nConnection: x-a\r\n"), 200),
+        ("RFC 9110 7.6.1: an API key", get(b"Connection: x-api-key\r\nX-API-Key: evil\r\n"), 200),
+        ("RFC 9110 7.6.1: Keep-Alive", get(b"Connection: keep-alive\r\nKeep-Alive: evil\r\n"), 200),
+        ("RFC 9110 7.6.1: Proxy-Connection", get(b"Proxy-Connection: evil\r\n"), 200),
+        ("RFC 9110 7.6.1: the forwarded address", get(b"Connection: x-forwarded-for\r\nX-Forwarded-For: evil\r\n"), 200),
+        ("RFC 9110 10.1.4: TE", get(b"Connection: te\r\nTE: evil\r\n"), 200),
+        ("RFC 9113 3.1: h2c", get(b"Connection: upgrade, http2-settings\r\nUpgrade: h2c\r\nHTTP2-Settings: evil\r\n"), 200),
+    ],
+}
+
+
+class Smuggling(unittest.TestCase):
+    def setUp(self):
+        self.backend = RawBackend(self, lambda request: b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    def test_the_table_is_as_large_as_it_claims(self):
+        self.assertGreaterEqual(sum(map(len, ROWS.values())), 80)
+        for name, rows in ROWS.items():
+            self.assertGreaterEqual(len(rows), 8, name)
+
+    def test_every_row_has_its_one_answer(self):
+        proxy = Proxy(self, f"limits: {{}}\nbackend: {self.backend.url}\n")
+        for name, rows in ROWS.items():
+            for clause, request, status, *_ in rows:
+                with self.subTest(name, clause=clause):
+                    self.backend.requests.clear()
+                    # A smuggled request would be answered, too.
+                    answer = all_bytes(proxy.port, request + b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n")
+                    self.assertEqual(int(answer.split(b" ")[1]), status, answer)
+                    if status == 200:
+                        self.assert_forwarded(request)
+                        continue
+                    self.assertEqual(answer.count(b"HTTP/1.1 "), 1, "nothing is answered behind a bad request")
+                    if status != 405:
+                        self.assertIn(b"\r\nConnection: close\r\n", answer)
+                    self.assertIn(b'"error":', answer)
+                    complete = [r for r in self.backend.requests if not r.startswith(b"POST / ")]
+                    self.assertEqual(complete, [], "never forwarded as a request of its own")
+
+    def assert_forwarded(self, request):
+        requests = self.backend.wait_for(1)
+        head = requests[0].split(b"\r\n\r\n")[0]
+        self.assertNotIn(b"evil", requests[0])
+        self.assertLessEqual(head.lower().count(b"\r\ncontent-length:") + head.lower().count(b"\r\ntransfer-encoding:"), 1)
+        self.assertEqual(head.lower().count(b"\r\nhost:"), 1)
+        self.assertNotIn(b"\r\n ", head)
+        self.assertTrue(all(b"\r" not in line and b"\n" not in line for line in head.split(b"\r\n")))
+        for name in (b"connection", b"keep-alive", b"proxy-connection", b"upgrade", b"http2-settings", b"te"):
+            self.assertNotIn(b"\r\n" + name + b":", head.lower())
+        if b"GET http://other/" in request:
+            self.assertIn(b"\r\nHost: other\r\n", requests[0])
+
+    @unittest.skipUnless(shutil.which("nginx"), "nginx is not installed")
+    def test_nginx_answers_the_same_except_where_a_row_says_why(self):
+        port = self.start_nginx()
+        for name, rows in ROWS.items():
+            for clause, request, status, *differs in rows:
+                with self.subTest(name, clause=clause):
+                    answer = all_bytes(port, request)
+                    got = int(answer.split(b" ")[1]) if answer.startswith(b"HTTP/") else 400
+                    expected = differs[0] if differs else status
+                    # It has no 505 for versions it does not know and 501 where we have 400; both refuse.
+                    same = got == expected or (got >= 400) == (expected >= 400)
+                    self.assertTrue(same, (got, expected, answer[:200]))
+
+    def start_nginx(self):
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        with open(os.path.join(directory, "nginx.conf"), "w", encoding="ascii") as config:
+            config.write(f"""
+daemon off; master_process off; pid {directory}/pid; error_log {directory}/error.log;
+events {{}}
+http {{
+  access_log off;
+  client_body_temp_path {directory}/a; proxy_temp_path {directory}/b; fastcgi_temp_path {directory}/c;
+  uwsgi_temp_path {directory}/d; scgi_temp_path {directory}/e;
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{ proxy_pass http://127.0.0.1:{self.backend.port}; proxy_http_version 1.1; proxy_set_header Host $http_host; }}
+  }}
+}}
+""")
+        process = subprocess.Popen(["nginx", "-p", directory, "-c", os.path.join(directory, "nginx.conf")], stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                return port
+            except OSError:
+                time.sleep(0.02)
+        raise AssertionError("nginx does not listen")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,70 @@
+// What the edge proxy counts. As LoopMetrics: one loop writes, any thread may read. Labels are names of routes and
+// backends: bounded by the configuration.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weir/base/time.h"
+#include "weir/observe/counter.h"
+
+namespace weir {
+
+// Why a backend gave no response.
+enum class UpstreamError : unsigned char {
+  connect,     // no connection: refused, unreachable, no such name, TLS handshake
+  reset,       // the connection ended before the response head
+  timeout,     // no response head in time
+  bad_answer,  // not HTTP, or cut off
+  overloaded,  // no connection became free in time
+  refused,     // its URL is not allowed
+  none_left,   // all backends are ejected
+};
+inline constexpr std::size_t kUpstreamErrors = 7;
+std::string_view print(UpstreamError error) noexcept;
+
+struct ProxyRouteCounters {
+  std::string route;                // empty: requests without a route
+  std::array<Counter, 5> by_class;  // 1xx to 5xx
+  Histogram upstream_seconds;       // from the call to the response head
+  std::array<Counter, kUpstreamErrors> errors;
+
+  void responded(int status) noexcept {
+    if (status >= 100 && status < 600) by_class[static_cast<std::size_t>(status / 100 - 1)].add();
+  }
+  void failed(UpstreamError error) noexcept { errors[static_cast<std::size_t>(error)].add(); }
+};
+
+class ProxyMetrics {
+ public:
+  // Of one route; lives as long as the metrics. Called by the loop only.
+  ProxyRouteCounters& route(std::string_view name);
+
+  Counter retries;
+  Counter bytes_in;         // request bodies and tunnels, from clients
+  Counter bytes_out;        // response bodies and tunnels, to clients
+  Counter active;           // requests in progress
+  Counter refused_headers;  // connections closed because they did not begin with a PROXY header from a trusted peer
+
+  // For whoever scrapes.
+  void visit(const std::function<void(const ProxyRouteCounters&)>& visit) const;
+
+ private:
+  mutable std::mutex growing_;
+  std::map<std::string, std::unique_ptr<ProxyRouteCounters>, std::less<>> routes_;
+};
+
+// Appends the proxy's series in Prometheus text format; nothing if there is no proxy: no route was ever named.
+void write_proxy_metrics(const std::vector<const ProxyMetrics*>& loops,
+                         const std::vector<std::pair<std::string, bool>>& backends, std::string& out);
+
+}  // namespace weir

@@ -1,0 +1,89 @@
+// Where requests go: for each route of a configuration its backends, timeouts and bounds, ready to be used. Made once
+// per loop and configuration; requests keep the one they began with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weir/base/log.h"
+#include "weir/base/result.h"
+#include "weir/config/parse.h"
+#include "weir/http/call.h"
+#include "weir/net/http_url.h"
+#include "weir/observe/proxy_metrics.h"
+#include "weir/policy/forwarding.h"
+#include "weir/policy/policy.h"
+#include "weir/proxy/upstream.h"
+
+namespace weir::proxy {
+
+struct Backend {
+  std::string name;  // the URL as written
+  http::Origin origin;
+  std::string authority;  // for Host
+  std::string path;       // goes before the request's; empty or "/v2"
+  std::string_view scheme = "http";
+};
+
+struct Destination {
+  std::string route;  // its name; empty: requests without a route
+  std::vector<Backend> backends;
+  std::shared_ptr<UpstreamGroup> group;
+  Duration response_timeout{};
+  Duration stream_idle_timeout{};
+  std::uint64_t body_max = 0;  // 0: no bound
+  bool backend_host = false;
+  bool preflight_passes = false;
+  std::string error_lines;               // of responses that Weir makes itself
+  std::vector<std::string> form_fields;  // "form:email": the body is read for these
+  ProxyRouteCounters* counters = nullptr;
+};
+
+// TLS settings towards backends, shared by the loops. Thread-safe.
+class TlsClients {
+ public:
+  // Relative paths start at `folder`.
+  explicit TlsClients(std::string folder) : folder_(std::move(folder)) {}
+  // Reads the files again if they have changed. `http2`: offers it by ALPN.
+  Result<std::shared_ptr<const TlsClient>> get(const BackendTls& tls);
+
+ private:
+  std::string folder_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const TlsClient>> made_;
+};
+
+// Makes a backend of a URL. An https:// backend needs `tls`.
+Result<Backend> make_backend(const std::string& url, const BackendTls& tls, TlsClients& clients);
+
+class Destinations {
+ public:
+  // A backend that cannot be used is logged and left out.
+  Destinations(const config::Loaded& loaded, Upstreams& upstreams, TlsClients& clients, ProxyMetrics& metrics,
+               const std::function<void(LogLevel, std::string_view)>& log);
+
+  // Null: there is no backend for it.
+  const Destination* find(const Route* route) const noexcept;
+  // The headers that responses get which have no destination.
+  const std::string& error_lines() const noexcept { return error_lines_; }
+  const Policy& policy() const noexcept { return *policy_; }
+  const config::Proxy& limits() const noexcept { return limits_; }
+  ProxyRouteCounters& no_route() const noexcept { return no_route_; }
+
+ private:
+  std::shared_ptr<const Policy> policy_;
+  config::Proxy limits_;
+  std::vector<Destination> routes_;  // as in the policy
+  Destination rest_;
+  std::string error_lines_;
+  ProxyRouteCounters& no_route_;
+};
+
+}  // namespace weir::proxy

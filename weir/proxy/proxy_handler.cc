@@ -1,0 +1,34 @@
+#include "weir/proxy/proxy_handler.h"
+
+#include <memory>
+
+#include "weir/base/ascii.h"
+#include "weir/proxy/relay.h"
+
+namespace weir::proxy {
+
+void ProxyHandler::begin(http::Exchange& exchange, const RequestHead& head, http::BodyPart first) {
+  auto relay = std::make_unique<Relay>(loop_, exchange);
+  Relay& attached = *relay;
+  exchange.attach(std::move(relay));
+  attached.begin(head, first);
+}
+
+// splitmix64: ids are unique, not secret.
+std::uint64_t ProxyLoop::next_random() noexcept {
+  std::uint64_t z = (random_ += 0x9E3779B97F4A7C15);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
+std::string ProxyLoop::make_request_id() {
+  std::string id;
+  id.reserve(32);
+  for (const std::uint64_t word : {next_random(), next_random()}) {
+    for (int shift = 56; shift >= 0; shift -= 8) append_hex(static_cast<unsigned char>(word >> shift), id);
+  }
+  return id;
+}
+
+}  // namespace weir::proxy

@@ -1,0 +1,38 @@
+// The responses that the proxy makes itself: `{"error","message"}`, an RFC 9457 problem if the client accepts exactly
+// that, or a gRPC status for a gRPC request.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "weir/base/result.h"
+#include "weir/core/answer.h"
+#include "weir/http/exchange.h"
+
+namespace weir::proxy {
+
+// What the client of a request understands.
+struct ReplyForm {
+  bool grpc = false;
+  bool problem = false;
+};
+
+struct Reply {
+  int status = 502;
+  std::string_view error;  // has static storage duration
+  std::string message;
+  bool retry_soon = false;  // Retry-After: 1
+};
+
+// Why a question had no answer. `failure_code` is what failClosed returns.
+Reply reply_to(const Error& error, int failure_code);
+
+// The gRPC status that stands for an HTTP status.
+int grpc_status_of(int status) noexcept;
+
+// Responds with it. `lines`: more fields (rate headers, error headers, the request's id).
+void respond(http::Exchange& exchange, const Reply& reply, ReplyForm form, std::string_view lines);
+// Responds to a request that a list or a limit denied: 403 or 429. `lines` has Retry-After where one helps.
+void respond_denied(http::Exchange& exchange, const Answer& answer, ReplyForm form, std::string_view lines);
+
+}  // namespace weir::proxy

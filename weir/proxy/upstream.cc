@@ -1,0 +1,95 @@
+#include "weir/proxy/upstream.h"
+
+#include <algorithm>
+
+#include "weir/base/assert.h"
+
+namespace weir::proxy {
+namespace {
+
+constexpr unsigned kFailuresMax = 3;
+constexpr Duration kFirstEjection = std::chrono::seconds{10};
+constexpr Duration kLongestEjection = std::chrono::seconds{60};
+
+}  // namespace
+
+UpstreamGroup::UpstreamGroup(Upstreams& upstreams, std::span<const std::string> names) : upstreams_(upstreams) {
+  WEIR_ASSERT(names.size() <= bounds::proxy_backends_max);
+  for (const std::string& name : names) members_.push_back(upstreams_.find(name));
+}
+
+UpstreamGroup::Choice UpstreamGroup::choose(std::uint64_t tried, Time now) {
+  const auto is_tried = [&](std::size_t i) { return (tried >> i & 1) != 0; };
+  const std::size_t size = members_.size();
+  if (size == 1) return is_tried(0) ? Choice{} : Choice{0, false};
+  const std::lock_guard lock(upstreams_.mutex_);
+  std::size_t soonest = kNone;
+  const auto health = [&](std::size_t i) -> const Upstreams::Health& { return upstreams_.known_[members_[i]]; };
+  for (std::size_t step = 0; step < size; ++step) {
+    const std::size_t i = (next_ + step) % size;
+    if (!health(i).ejected(now)) {
+      if (is_tried(i)) continue;
+      next_ = (i + 1) % size;
+      return {i, false};
+    }
+    if (soonest == kNone || health(i).ejected_until < health(soonest).ejected_until) soonest = i;
+  }
+  // Some backend is not ejected: it was tried, and those that are ejected are not.
+  const bool all_ejected =
+      std::ranges::all_of(members_, [&](std::size_t m) { return upstreams_.known_[m].ejected(now); });
+  if (!all_ejected || probing_ || tried != 0) return {};
+  probing_ = true;
+  return {soonest, true};
+}
+
+void UpstreamGroup::finished(const Choice& choice, UpstreamOutcome outcome, Time now) {
+  WEIR_ASSERT(choice.index < members_.size());
+  const std::lock_guard lock(upstreams_.mutex_);
+  if (choice.probe) probing_ = false;
+  Upstreams::Health& health = upstreams_.known_[members_[choice.index]];
+  if (outcome == UpstreamOutcome::success) {
+    health.failures = 0;
+    health.ejected_for = {};
+    health.ejected_until = Time::min();
+  }
+  if (outcome != UpstreamOutcome::failure) return;
+  if (++health.failures < kFailuresMax) return;
+  // Requests that were under way when it was ejected do not lengthen the time.
+  if (health.ejected(now) && !choice.probe) return;
+  health.ejected_for = std::clamp(health.ejected_for * 2, kFirstEjection, kLongestEjection);
+  health.ejected_until = now + health.ejected_for;
+}
+
+std::size_t Upstreams::find(const std::string& name) {
+  const auto found = std::ranges::find(known_, name, &Health::name);
+  if (found != known_.end()) return static_cast<std::size_t>(found - known_.begin());
+  known_.push_back({name});
+  return known_.size() - 1;
+}
+
+std::shared_ptr<UpstreamGroup> Upstreams::group(std::span<const std::string> names) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(groups_, [](const auto& group) { return group.second.expired(); });
+  std::weak_ptr<UpstreamGroup>& known = groups_[{names.begin(), names.end()}];
+  std::shared_ptr<UpstreamGroup> group = known.lock();
+  if (group == nullptr) {
+    group = std::make_shared<UpstreamGroup>(*this, names);
+    known = group;
+  }
+  return group;
+}
+
+std::vector<std::pair<std::string, bool>> Upstreams::list() const {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, bool> all;
+  for (const auto& [names, group] : groups_) {
+    if (group.expired()) continue;
+    for (const std::string& name : names) {
+      const auto health = std::ranges::find(known_, name, &Health::name);
+      all[name] = health == known_.end() || health->failures < kFailuresMax;
+    }
+  }
+  return {all.begin(), all.end()};
+}
+
+}  // namespace weir::proxy

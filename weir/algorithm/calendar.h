@@ -59,8 +59,8 @@ namespace quota {
 
 // The state: {end of the window in whole minutes since 1970: 26 bits, used: 36 bits}, 62 bits in all. 0 is an untouched
 // quota. The last window it can name ends in August 2097; later ones count as that one. Where windows may end between
-// two minutes (Quota::is_quick) the minutes are rounded up and `used` is {seconds rounded up by: 6 bits, used: 30 bits}:
-// of such a state, too, the minute tells when it may be forgotten.
+// two minutes (Quota::is_quick) the minutes are rounded up and `used` is {seconds that this added: 6 bits, used: 30
+// bits}: of such a state, too, the minute tells when it may be forgotten.
 inline constexpr int kUsedBits = 36;
 inline constexpr int kQuickUsedBits = 30;
 inline constexpr std::int64_t kMinutesMax = (std::int64_t{1} << 26) - 1;

@@ -41,7 +41,7 @@ struct ChargedBucket {
   const Charge* charge = nullptr;  // the first that names it
   Kind kind = Kind::bucket;
   std::uint64_t hash = 0;
-  Count cost = 0;          // summed over the charges that name it
+  Count cost = 0;           // summed over the charges that name it
   Say say = Say::enforces;  // the strictest of theirs
   bool peeks = false;       // all of them do
 

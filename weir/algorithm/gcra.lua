@@ -6,8 +6,8 @@
 -- and nanoseconds. The clock is Redis's own, read once for all questions.
 --
 -- KEYS   the states of all questions, in order; within a question every state once: a TAT as seconds and nine digits of
---        nanoseconds, or a quota's minutes:used or seconds:used. Anything else found there counts as no state: a spend overwrites it, a
---        reset deletes it.
+--        nanoseconds, or a quota's minutes:used or seconds:used. Anything else found there counts as no state: a spend
+--        overwrites it, a reset deletes it.
 -- ARGV   one or more questions, either
 --        s price window                      about one bucket, in nanoseconds: spend (s), peek (p) or refund (r); price
 --                                            -1: the cost exceeds the burst

@@ -152,8 +152,8 @@ bool check_envoy_keys(const Document& document, NodeId map, std::string_view wha
     const std::string_view key = document.key(entry);
     if (std::ranges::find(keys, key) == keys.end()) {
       const std::string_view near = nearest_word(keys, key);
-      complaints.add_at_key(entry, "unknown key " + quote(key) +
-                                       (near.empty() ? std::string() : "; did you mean " + quote(near) + "?"));
+      complaints.add_at_key(
+          entry, "unknown key " + quote(key) + (near.empty() ? std::string() : "; did you mean " + quote(near) + "?"));
     } else if (const auto [twin, fresh] = seen.emplace(key, entry); !fresh) {
       complaints.add_at_key(entry, "key " + quote(key) + " is written twice; the first is at " +
                                        document.where(document.key_mark(twin->second)));
@@ -197,8 +197,8 @@ std::optional<EnvoyRule> read_envoy_rule(const Document& document, NodeId rate_l
   if (rule.unlimited && known) complaints.add(at, "a rate_limit that is unlimited must not have a unit");
   if (!rule.unlimited && !known) {
     const std::string which = "second, minute, hour, day, week, month or year";
-    complaints.add(at, text.empty() ? "rate_limit must have a unit: " + which
-                                    : "unit " + quote(text) + " must be " + which);
+    complaints.add(
+        at, text.empty() ? "rate_limit must have a unit: " + which : "unit " + quote(text) + " must be " + which);
   }
   if (known && rule.multiplier > bounds::window_max / rule.unit) {
     complaints.add(at, "unit_multiplier " + std::to_string(rule.multiplier) + " makes more than " +

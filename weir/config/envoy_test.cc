@@ -198,8 +198,7 @@ TEST_F(Envoy, ADescriptorMayBringItsOwnNumbers) {
   const std::vector<Attribute> entries = {{"user", "bob"}, {"x", "y:z"}};
   const auto own = [&](Count count, Duration period) {
     const std::vector<Descriptor> list = {{entries, 1, false, OwnNumbers{count, period}}};
-    EXPECT_TRUE(
-        loaded_.policy->resolve({Descriptors{"d", list}}, Known{}, {Time{10s}, Wall{1000s}}, resolved_));
+    EXPECT_TRUE(loaded_.policy->resolve({Descriptors{"d", list}}, Known{}, {Time{10s}, Wall{1000s}}, resolved_));
   };
   own(42, 1s);
   ASSERT_EQ(resolved_.charges().size(), 1u);
@@ -272,8 +271,8 @@ TEST_F(Envoy, RefusesWhatTheServiceRefusesWithFileAndLine) {
 
 TEST_F(Envoy, LongNamesAreCutAndStayApart) {
   const std::string key(100, 'k');
-  use("domain: d\ndescriptors:\n- {key: " + key + ", rate_limit: {unit: second, requests_per_unit: 1}}\n- {key: " + key +
-      "x, rate_limit: {unit: second, requests_per_unit: 2}}\n");
+  use("domain: d\ndescriptors:\n- {key: " + key + ", rate_limit: {unit: second, requests_per_unit: 1}}\n- {key: " +
+      key + "x, rate_limit: {unit: second, requests_per_unit: 2}}\n");
   const std::string first = charged({{{key, "v"}}});
   EXPECT_EQ(first.find(':'), bounds::name_bytes_max);
   EXPECT_NE(first.substr(0, bounds::name_bytes_max), charged({{{key + "x", "v"}}}).substr(0, bounds::name_bytes_max));

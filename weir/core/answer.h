@@ -108,9 +108,9 @@ struct Answer {
   std::size_t labelled = 0;   // labels that mean something
   std::string_view route;     // that the request took; empty: none, or limits were named
   std::string_view hash_key;  // of handles of API keys
-  std::string_view backend_url;  // where the proxy sends this request; empty: where its route says
-  Now now;                       // the reading the decisions used
-  HeaderFamilies headers{};      // as the policy says that decided
+  std::string_view backend_url;                     // where the proxy sends this request; empty: where its route says
+  Now now;                                          // the reading the decisions used
+  HeaderFamilies headers{};                         // as the policy says that decided
   std::span<const DescriptorAnswer> descriptors{};  // of a query of descriptors: one for each
   std::span<const DescriptorJoin> joins{};
 };

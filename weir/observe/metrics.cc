@@ -171,7 +171,8 @@ void write_grpc(std::string& out, const std::vector<const LoopMetrics*>& loops) 
     for (std::size_t status = 0; status < grpc::kStatuses; ++status) {
       std::uint64_t total = 0;
       for (const LoopMetrics* loop : loops) total += loop->grpc.calls[method][status].value();
-      const bool always = method == 0 && (status == 0 || static_cast<grpc::Status>(status) == grpc::Status::unavailable);
+      const bool always =
+          method == 0 && (status == 0 || static_cast<grpc::Status>(status) == grpc::Status::unavailable);
       if (total == 0 && !always) continue;
       const std::string labels = "{method=\"" + std::string(GrpcCounters::kMethods[method]) + "\",code=\"" +
                                  std::string(grpc::print(static_cast<grpc::Status>(status))) + "\"}";

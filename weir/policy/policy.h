@@ -276,7 +276,7 @@ class Policy {
   Parts parts_;
   RouteTable routes_;
   std::string hash_mark_;
-  std::vector<std::uint32_t> keyed_;  // limits that have a key
+  std::vector<std::uint32_t> keyed_;   // limits that have a key
   std::vector<std::uint32_t> joined_;  // limits whose key has an entry of descriptors
   std::map<std::string, std::size_t, std::less<>> by_name_;
   std::size_t override_count_ = 0;

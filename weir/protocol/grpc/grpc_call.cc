@@ -34,8 +34,7 @@ void GrpcCall::begin(Exchange& exchange, const RequestHead& head, BodyPart first
   const bool open = kind_ != Kind::should_rate_limit;  // health is for everybody
   if (!open && handler_.is_welcome && !handler_.is_welcome(head)) {
     exchange.discard();
-    return fail(exchange, grpc::Status::unauthenticated,
-                "a token is needed: x-weir-token, or authorization: Bearer");
+    return fail(exchange, grpc::Status::unauthenticated, "a token is needed: x-weir-token, or authorization: Bearer");
   }
   if (const HttpHeader* const timeout = head.headers.find("grpc-timeout")) {
     const std::optional<Duration> time = grpc::parse_timeout(timeout->value);
@@ -51,12 +50,12 @@ void GrpcCall::begin(Exchange& exchange, const RequestHead& head, BodyPart first
 }
 
 void GrpcCall::body(Exchange& exchange, BodyPart part) {
-  if (!done_) receive(exchange, part.bytes, part.last);
+  if (!done_) take(exchange, part.bytes, part.last);
   exchange.consumed(part.bytes.size());
 }
 
 // A message may come in pieces of any size. What came whole is not copied.
-void GrpcCall::receive(Exchange& exchange, std::string_view bytes, bool last) {
+void GrpcCall::take(Exchange& exchange, std::string_view bytes, bool last) {
   const bool split = !held_.empty() || !last;
   if (split) held_ += bytes;
   const std::string_view all = split ? std::string_view(held_) : bytes;

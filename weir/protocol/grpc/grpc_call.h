@@ -29,7 +29,7 @@ class GrpcCall final : public http::Receiver {
   void ended(http::Exchange& exchange, http::Ending ending) override;
 
  private:
-  void receive(http::Exchange& exchange, std::string_view bytes, bool last);
+  void take(http::Exchange& exchange, std::string_view bytes, bool last);
   void message(http::Exchange& exchange, std::string_view bytes);
   void ask(http::Exchange& exchange, std::string_view bytes);
   void tell_health(http::Exchange& exchange, std::string_view bytes);
@@ -41,11 +41,11 @@ class GrpcCall final : public http::Receiver {
   GrpcHandler& handler_;
   const Kind kind_;
   const Time begun_;
-  bool done_ = false;             // a status was sent
-  bool watching_ = false;         // a health that the client wants to know about
-  bool was_serving_ = false;      // what it was told last
-  std::string held_;              // the body so far, or the message that waits to be asked or is described in metadata
-  std::size_t descriptors_ = 0;   // of the request
+  bool done_ = false;            // a status was sent
+  bool watching_ = false;        // a health that the client wants to know about
+  bool was_serving_ = false;     // what it was told last
+  std::string held_;             // the body so far, or the message that waits to be asked or is described in metadata
+  std::size_t descriptors_ = 0;  // of the request
   Time deadline_ = Time::max();
 };
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "proto/envoy/service/ratelimit/v3/rls.pb.h"
-#include "proto/grpc/health/v1/health.pb.h"
+#include <proto/envoy/service/ratelimit/v3/rls.pb.h>
+#include <proto/grpc/health/v1/health.pb.h>
 #include "weir/base/clock.h"
 #include "weir/config/parse.h"
 #include "weir/http/testing/fake_exchange.h"

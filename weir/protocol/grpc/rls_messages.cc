@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
-#include "proto/envoy/service/ratelimit/v3/rls.pb.h"
-#include "proto/grpc/health/v1/health.pb.h"
+#include <proto/envoy/service/ratelimit/v3/rls.pb.h>
+#include <proto/grpc/health/v1/health.pb.h>
 #include "weir/base/bounds.h"
 #include "weir/protocol/grpc/rls_status.h"
 

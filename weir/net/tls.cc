@@ -182,6 +182,13 @@ std::vector<Stamp> stamps_of(const TlsServer::Options& options) {
   return all;
 }
 
+// HTTP/2 over TLS 1.2 needs an ephemeral key exchange and an AEAD cipher (RFC 9113 §9.2.2). TLS 1.3 has no others.
+bool suits_http2(SSL* ssl) {
+  if (SSL_version(ssl) >= TLS1_3_VERSION) return true;
+  const SSL_CIPHER* const cipher = SSL_get_pending_cipher(ssl);
+  return cipher != nullptr && SSL_CIPHER_get_kx_nid(cipher) == NID_kx_ecdhe && SSL_CIPHER_is_aead(cipher) == 1;
+}
+
 void trust(SSL_CTX* settings, const Chain& authorities) {
   for (int i = 0; i < sk_X509_num(authorities.get()); ++i)
     X509_STORE_add_cert(SSL_CTX_get_cert_store(settings), sk_X509_value(authorities.get(), i));
@@ -213,6 +220,7 @@ struct TlsServer::Loaded {
   };
   std::vector<NamedCertificate> certificates;
   std::string protocols;
+  std::string protocols_without_http2;
 
   // Picks the certificate by server name: exact matches before wildcards, then in the order of the list.
   static int choose(SSL* ssl, int*, void* argument) {
@@ -229,9 +237,10 @@ struct TlsServer::Loaded {
     return SSL_TLSEXT_ERR_NOACK;
   }
 
-  static int select_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* theirs,
+  static int select_protocol(SSL* ssl, const unsigned char** out, unsigned char* size, const unsigned char* theirs,
                              unsigned count, void* argument) {
-    const auto& ours = static_cast<const Loaded*>(argument)->protocols;
+    const auto& loaded = *static_cast<const Loaded*>(argument);
+    const std::string& ours = suits_http2(ssl) ? loaded.protocols : loaded.protocols_without_http2;
     const int found = SSL_select_next_proto(const_cast<unsigned char**>(out), size,
                                             reinterpret_cast<const unsigned char*>(ours.data()),
                                             static_cast<unsigned>(ours.size()), theirs, count);
@@ -269,6 +278,9 @@ Result<std::unique_ptr<TlsServer>> TlsServer::make(Options options) {
 Result<std::shared_ptr<const TlsServer::Loaded>> TlsServer::load() const {
   auto loaded = std::make_shared<Loaded>();
   loaded->protocols = alpn_list(state_->options.protocols);
+  std::vector<std::string> others = state_->options.protocols;
+  std::erase(others, "h2");
+  loaded->protocols_without_http2 = alpn_list(others);
   Chain authorities;
   if (!state_->options.client_ca.empty()) {
     auto read = read_certificates(state_->options.client_ca);

@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
 
 #include "weir/base/bounds.h"
 #include "weir/net/certificates_test.h"
@@ -102,6 +105,28 @@ TEST_F(TlsTest, IgnoresBytesAfterCloseNotify) {
   ASSERT_TRUE(both.talk());
   EXPECT_EQ(both.client_read, "answer");
   EXPECT_TRUE(both.client->peer_closed());
+}
+
+// RFC 9113 §9.2.2: over TLS 1.2, HTTP/2 needs an ephemeral key exchange and an AEAD cipher.
+TEST_F(TlsTest, NegotiatesHttp2OnlyWithASuitableCipher) {
+  const auto server = serve({"DNS:weir.test"}, {"h2", "http/1.1"});
+  const auto negotiated = [&](int version, const char* ciphers) {
+    const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> settings(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+    SSL_CTX_set_max_proto_version(settings.get(), version);
+    EXPECT_EQ(SSL_CTX_set_cipher_list(settings.get(), ciphers), 1);
+    constexpr std::string_view kOffered = "\2h2\10http/1.1";
+    SSL_CTX_set_alpn_protos(settings.get(), reinterpret_cast<const unsigned char*>(kOffered.data()), kOffered.size());
+    SSL* const ssl = SSL_new(settings.get());
+    SSL_set_connect_state(ssl);
+    Conversation both{std::make_unique<TlsChannel>(ssl, nullptr), server->accept(), {}, {}, {}, {}};
+    EXPECT_TRUE(both.talk());
+    return std::string(both.server->application_protocol());
+  };
+  EXPECT_EQ(negotiated(TLS1_3_VERSION, "ECDHE-ECDSA-AES128-SHA256"), "h2");
+  EXPECT_EQ(negotiated(TLS1_2_VERSION, "ECDHE-ECDSA-AES128-GCM-SHA256"), "h2");
+  EXPECT_EQ(negotiated(TLS1_2_VERSION, "ECDHE-ECDSA-CHACHA20-POLY1305"), "h2");
+  EXPECT_EQ(negotiated(TLS1_2_VERSION, "ECDHE-ECDSA-AES128-SHA256"), "http/1.1");
+  EXPECT_EQ(negotiated(TLS1_2_VERSION, "ECDHE-ECDSA-AES256-SHA"), "http/1.1");
 }
 
 TEST_F(TlsTest, SelectsTheCertificateByServerName) {

@@ -15,16 +15,18 @@ limits:
 `;
 
 class Server {
-  // `password`: of the RESP listener.
-  static async start(t, { password } = {}) {
+  // `password`: of the RESP listener. `more`: more configuration; `files`: name to text, beside it.
+  static async start(t, { password, more = '', files = {} } = {}) {
     const server = new Server();
     server.password = password;
+    server.more = more;
     server.directory = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-'));
     server.ports = { http: 0, resp: 0, admin: 0 };
     t.after(async () => {
       await server.end('SIGTERM');
       fs.rmSync(server.directory, { recursive: true });
     });
+    for (const [name, text] of Object.entries(files)) fs.writeFileSync(path.join(server.directory, name), text);
     await server.begin();
     return server;
   }
@@ -35,7 +37,7 @@ class Server {
       return `  - {address: "127.0.0.1:${port}", speak: ${speak}${secret}}\n`;
     });
     const config = path.join(this.directory, 'weir.yaml');
-    fs.writeFileSync(config, 'listen:\n' + listen.join('') + LIMITS);
+    fs.writeFileSync(config, 'listen:\n' + listen.join('') + LIMITS + this.more);
     this.process = spawn(process.env.WEIR, ['serve', '--config', config], { stdio: ['ignore', 'inherit', 'pipe'] });
     this.ended = new Promise((resolve) => this.process.once('exit', resolve));
     const lines = readline.createInterface({ input: this.process.stderr });

@@ -158,7 +158,7 @@ descriptors:
 )");
   EXPECT_EQ(charged({{{"s", "1"}}, {{"q", "1"}}}), "d.s:1/1 shadow d.q:1/2 alternative");
   ASSERT_EQ(loaded_.warnings.size(), 1u);
-  EXPECT_EQ(loaded_.warnings[0], "rules.yaml:6:25: more than 1000000000 per second count as unlimited");
+  EXPECT_EQ(loaded_.warnings[0], "rules.yaml:6:29: more than 1000000000 per second count as unlimited");
   EXPECT_EQ(charged({{{"much", "1"}}}), "");
   EXPECT_EQ(resolved_.descriptors()[0].standing, DescriptorAnswer::Standing::unlimited);
   EXPECT_EQ(charged({{{"none", "1"}}, {{"q", "1"}}}), "d.q:1/2 alternative");
@@ -254,7 +254,7 @@ TEST_F(Envoy, RefusesWhatTheServiceRefusesWithFileAndLine) {
   EXPECT_EQ(rule("requests_per_unit: 1"),
             "rules.yaml:4:15: rate_limit must have a unit: second, minute, hour, day, week, month or year\n");
   EXPECT_EQ(rule("unlimited: true, unit: day"),
-            "rules.yaml:4:38: a rate_limit that is unlimited must not have a unit\n");
+            "rules.yaml:4:39: a rate_limit that is unlimited must not have a unit\n");
   EXPECT_EQ(rule("unit: day, requests_per_unit: -1"),
             "rules.yaml:4:46: requests_per_unit \"-1\" must be a whole number from 0 to 4294967295\n");
   EXPECT_EQ(rule("unit: day, requests_per_unit: 4294967296"),

@@ -15,17 +15,19 @@ limits:
 `;
 
 class Server {
-  // `password`: of the RESP listener. `config`: the rest of the configuration of a server that only speaks `speak`.
-  static async start(t, { password, config = LIMITS, speak = ['http', 'resp', 'admin'] } = {}) {
+  // `password`: of the RESP listener. `config`: the rest of the configuration, instead of a few limits; `more` follows
+  // it. `files`: name to text, beside it. `speak`: its listeners.
+  static async start(t, { password, config = LIMITS, more = '', files = {}, speak = ['http', 'resp', 'admin'] } = {}) {
     const server = new Server();
     server.password = password;
-    server.text = config;
+    server.text = config + more;
     server.directory = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-'));
     server.ports = Object.fromEntries(speak.map((word) => [word, 0]));
     t.after(async () => {
       await server.end('SIGTERM');
       fs.rmSync(server.directory, { recursive: true });
     });
+    for (const [name, text] of Object.entries(files)) fs.writeFileSync(path.join(server.directory, name), text);
     await server.begin();
     return server;
   }

@@ -31,7 +31,7 @@ std::optional<Quota> quota_of(const Policy& policy, const Known& known, const Bu
     }
   }
   if (!limit.quota) return {};
-  return quota_at(limit.quota->size, limit.quota->calendar, limit.zone, now.wall);
+  return limit.quota->at(limit.zone, now.wall);
 }
 
 Clients::Clients(const AdminShared& shared)

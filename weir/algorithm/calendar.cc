@@ -55,4 +55,9 @@ Quota quota_at(Count size, Calendar calendar, const Zone& zone, Wall now) noexce
   return {size, window, window_of(calendar, zone, window.end).end};
 }
 
+Quota quota_at(Count size, Duration every, Wall now) noexcept {
+  const Wall start{(std::clamp(now, Wall{}, kLast).time_since_epoch() / every) * every};
+  return {size, {start, start + every}, start + 2 * every, every};
+}
+
 }  // namespace weir

@@ -1,4 +1,5 @@
-// Calendar quotas: at most `size` tokens in each hour, day, week or month of a time zone.
+// Quotas: at most `size` tokens in each hour, day, week or month of a time zone, or in each window of a fixed length
+// since 1970.
 // Two halves. Which window holds an instant needs a Zone and belongs to the policy (calendar.cc). The step that charges
 // a quota is pure integers and belongs to the stores: in goes a Quota, one word of state, a cost and now; out come the
 // decision and the word to keep.
@@ -42,6 +43,9 @@ Window window_of(Calendar calendar, const Zone& zone, Wall now) noexcept;
 // What to charge at that instant. REQUIRES: size in 1..bounds::quota_max.
 Quota quota_at(Count size, Calendar calendar, const Zone& zone, Wall now) noexcept;
 
+// The same in windows of a fixed length since 1970. REQUIRES: `every` is whole seconds, at least one.
+Quota quota_at(Count size, Duration every, Wall now) noexcept;
+
 struct QuotaStep {
   Decision decision;
   // To keep. A denial changes nothing, with one exception: at a set-back the state moves to the reading's window even
@@ -54,24 +58,35 @@ struct QuotaStep {
 namespace quota {
 
 // The state: {end of the window in whole minutes since 1970: 26 bits, used: 36 bits}, 62 bits in all. 0 is an untouched
-// quota. The last window it can name ends in August 2097; later ones count as that one.
+// quota. The last window it can name ends in August 2097; later ones count as that one. Where windows may end between
+// two minutes (Quota::is_quick) the minutes are rounded up and `used` is {seconds that this added: 6 bits, used: 30
+// bits}: of such a state, too, the minute tells when it may be forgotten.
 inline constexpr int kUsedBits = 36;
+inline constexpr int kQuickUsedBits = 30;
 inline constexpr std::int64_t kMinutesMax = (std::int64_t{1} << 26) - 1;
+inline constexpr std::int64_t kSecondsMax = kMinutesMax * 60;
 static_assert(bounds::quota_max == (std::int64_t{1} << kUsedBits) - 1);
+static_assert(bounds::quick_quota_max == (std::int64_t{1} << kQuickUsedBits) - 1);
 
 struct Usage {
-  std::int64_t end = 0;  // minutes since 1970
+  std::int64_t end = 0;  // seconds since 1970
   Count used = 0;
 
   friend constexpr bool operator==(const Usage&, const Usage&) = default;
 };
 
-constexpr Usage unpack(std::uint64_t state) noexcept {
-  return {static_cast<std::int64_t>(state >> kUsedBits), static_cast<Count>(state & bounds::quota_max)};
+constexpr Usage unpack(std::uint64_t state, bool quick = false) noexcept {
+  const std::int64_t end = static_cast<std::int64_t>(state >> kUsedBits) * 60;
+  if (!quick) return {end, static_cast<Count>(state & bounds::quota_max)};
+  const auto early = static_cast<std::int64_t>((state & bounds::quota_max) >> kQuickUsedBits);
+  return {end - early, static_cast<Count>(state & bounds::quick_quota_max)};
 }
 
+// REQUIRES: used <= bounds::quick_quota_max, or the end is a whole minute.
 constexpr std::uint64_t pack(const Usage& usage) noexcept {
-  return static_cast<std::uint64_t>(usage.end) << kUsedBits | static_cast<std::uint64_t>(usage.used);
+  const auto minutes = static_cast<std::uint64_t>((usage.end + 59) / 60);
+  const std::uint64_t early = minutes * 60 - static_cast<std::uint64_t>(usage.end);
+  return minutes << kUsedBits | early << kQuickUsedBits | static_cast<std::uint64_t>(usage.used);
 }
 
 // Rounded up and cut to what the state can name.
@@ -80,21 +95,28 @@ constexpr std::int64_t to_minutes(Wall wall) noexcept {
   return std::clamp<std::int64_t>(minutes, 1, kMinutesMax);
 }
 
-constexpr Wall to_wall(std::int64_t minutes) noexcept {
-  return Wall{std::chrono::minutes{minutes}};
+// The end of a window of that quota, as a state has it.
+constexpr std::int64_t to_seconds(const Quota& quota, Wall end) noexcept {
+  if (!quota.is_quick()) return to_minutes(end) * 60;
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(end).time_since_epoch().count();
+  return std::clamp<std::int64_t>(seconds, 1, kSecondsMax);
 }
 
-// When the window of a state ends: from then on the state may be forgotten without loss.
+constexpr Wall to_wall(std::int64_t seconds) noexcept {
+  return Wall{std::chrono::seconds{seconds}};
+}
+
+// When the window of a state ends, rounded up to a minute: from then on the state may be forgotten without loss.
 constexpr Wall end_of(std::uint64_t state) noexcept {
   return to_wall(unpack(state).end);
 }
 
 // The window a charge at `now` goes to, and what is used of it. REQUIRES: now < quota.next_end.
 constexpr Usage usage_at(const Quota& quota, std::uint64_t state, Wall now) noexcept {
-  const Usage usage = unpack(state);
-  const std::int64_t next = to_minutes(quota.next_end);
+  const Usage usage = unpack(state, quota.is_quick());
+  const std::int64_t next = to_seconds(quota, quota.next_end);
   // A store with a clock of its own may have entered the next window since the quota was made.
-  const std::int64_t current = now < quota.window.end ? to_minutes(quota.window.end) : next;
+  const std::int64_t current = now < quota.window.end ? to_seconds(quota, quota.window.end) : next;
   if (usage.end < current) return {current, 0};
   if (usage.end == current || usage.end == next) return usage;
   return {current, usage.used};
@@ -112,7 +134,7 @@ constexpr Decision answer(const Quota& quota, const Usage& usage, bool allowed, 
 constexpr QuotaStep spend(const Quota& quota, std::uint64_t state, Count cost, Wall now) noexcept {
   Usage usage = usage_at(quota, state, now);
   // A set-back: the word's window lies ahead of the one to charge.
-  const std::uint64_t kept = usage.end < unpack(state).end ? pack(usage) : state;
+  const std::uint64_t kept = usage.end < unpack(state, quota.is_quick()).end ? pack(usage) : state;
   if (cost == 0) return {answer(quota, usage, true, Duration::zero(), now), state};
   if (cost > quota.size) return {answer(quota, usage, false, kNever, now), kept};
   if (cost > quota.size - usage.used) {
@@ -139,11 +161,11 @@ constexpr QuotaStep refund(const Quota& quota, std::uint64_t state, Count cost, 
   return {answer(quota, usage, true, Duration::zero(), now), pack(usage)};
 }
 
-// Takes back a spend whose request was denied elsewhere. `window_end` is end_of() the state that the spend returned: if
-// the word has gone to another window since, nothing is given back. REQUIRES: cost >= 0.
-constexpr std::uint64_t undo(std::uint64_t state, Count cost, Wall window_end) noexcept {
-  Usage usage = unpack(state);
-  if (usage.end != to_minutes(window_end)) return state;
+// Takes back a spend whose request was denied elsewhere. `window_end` is the end of the window that was charged: if the
+// word has gone to another window since, nothing is given back. REQUIRES: cost >= 0.
+constexpr std::uint64_t undo(const Quota& quota, std::uint64_t state, Count cost, Wall window_end) noexcept {
+  Usage usage = unpack(state, quota.is_quick());
+  if (usage.end != to_seconds(quota, window_end)) return state;
   usage.used -= std::min(cost, usage.used);
   return pack(usage);
 }

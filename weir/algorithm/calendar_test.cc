@@ -182,9 +182,9 @@ static_assert(quota::refund(hourly(5, kNine + 1h), kSpent.state, 2, kNine + 1h) 
                   QuotaStep{{true, 5, 5, 0ns, 0ns}, kSpent.state},
               "what was used in a window that has ended cannot come back");
 
-static_assert(quota::undo(kSpent.state, 2, kNine + 1h) == quota::spend(kFive, 0, 3, kNine).state);
-static_assert(quota::undo(kSpent.state, 7, kNine + 1h) == quota::pack({quota::to_minutes(kNine + 1h), 0}));
-static_assert(quota::undo(kSpent.state, 2, kNine) == kSpent.state, "another window's spend");
+static_assert(quota::undo(kFive, kSpent.state, 2, kNine + 1h) == quota::spend(kFive, 0, 3, kNine).state);
+static_assert(quota::undo(kFive, kSpent.state, 7, kNine + 1h) == quota::pack({quota::to_minutes(kNine + 1h) * 60, 0}));
+static_assert(quota::undo(kFive, kSpent.state, 2, kNine) == kSpent.state, "another window's spend");
 
 // The largest quota fits its bits.
 constexpr Quota kLargest = hourly(bounds::quota_max, kNine);
@@ -268,7 +268,7 @@ struct History {
     const QuotaStep done = quota::spend(quota, state, cost, now);
     state = done.state;
     if (!done.decision.allowed || cost == 0) return;
-    const std::uint64_t undone = quota::undo(done.state, cost, quota::end_of(done.state));
+    const std::uint64_t undone = quota::undo(quota, done.state, cost, quota::end_of(done.state));
     RC_ASSERT(quota::unpack(undone).used == quota::unpack(done.state).used - cost);
     state = undone;
   }

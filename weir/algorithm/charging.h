@@ -6,6 +6,7 @@
 // it spends in the order of the hashes, so that two requests never abort each other; a lost race undoes what was spent.
 // in_order: charges one limit after another and stops at the first denial; buckets behind it are untouched.
 // A limit's rate and quota are taken together in either order.
+// Alternatives are taken with the limits that enforce, those that have room; if none has, that is a denial too.
 // A shadow limit is charged independently of the others, if all its own buckets allow it; it never denies.
 // The same bucket twice is charged once with the summed cost.
 //
@@ -40,8 +41,9 @@ struct ChargedBucket {
   const Charge* charge = nullptr;  // the first that names it
   Kind kind = Kind::bucket;
   std::uint64_t hash = 0;
-  Count cost = 0;         // summed over the charges that name it
-  bool enforces = false;  // one of them does
+  Count cost = 0;           // summed over the charges that name it
+  Say say = Say::enforces;  // the strictest of theirs
+  bool peeks = false;       // all of them do
 
   Key key() const noexcept { return {is_quota() ? charge->quota->key : charge->rate->key, kind}; }
   bool is_quota() const noexcept { return kind == Kind::quota; }
@@ -104,51 +106,88 @@ class Charging {
 
   // The index of the charge's bucket.
   std::size_t add(const Charge& charge, Kind kind) noexcept {
-    ChargedBucket bucket{&charge, kind, 0, charge.cost, !charge.shadow};
+    ChargedBucket bucket{&charge, kind, 0, charge.cost, charge.say(), charge.peeks};
     bucket.hash = buckets_.hash(bucket.key());
     for (std::size_t i = 0; i < count_; ++i) {
       if (list_[i].hash != bucket.hash) continue;
       list_[i].cost = saturating_sum(list_[i].cost, bucket.cost);
-      list_[i].enforces |= bucket.enforces;
+      list_[i].say = stricter(list_[i].say, bucket.say);
+      list_[i].peeks &= bucket.peeks;
       return i;
     }
     list_[count_] = bucket;
     return count_++;
   }
 
-  // Charges [begin, end). False: one that enforces denied.
+  // Charges [begin, end). False: one that enforces denied, or all alternatives did.
   bool spend_limits(std::size_t begin, std::size_t end) noexcept {
     Chosen enforcing;
+    bool alternatives = false;
     for (std::size_t i = first_[begin]; i < first_[end]; ++i) {
-      if (list_[i].enforces) enforcing.add(i);
+      if (list_[i].say == Say::enforces) enforcing.add(i);
+      alternatives |= list_[i].say == Say::alternative;
     }
     const bool alone = first_[end] - first_[begin] == 1;
-    const bool allowed = spend_all(enforcing.all(), alone);
+    const bool allowed = alternatives ? spend_with_alternatives(begin, end, enforcing) : spend_all(enforcing, alone);
     for (std::size_t limit = begin; limit < end; ++limit) {
       Chosen shadows;
       for (std::size_t i = first_[limit]; i < first_[limit + 1]; ++i) {
-        if (!list_[i].enforces) shadows.add(i);
+        if (list_[i].say == Say::shadow) shadows.add(i);
       }
-      (void)spend_all(shadows.all(), shadows.size == 1);
+      (void)spend_all(shadows, shadows.size == 1);
     }
     return allowed;
   }
 
+  // What enforces and every alternative that has room. One that another request fills meanwhile is left out the next
+  // time, so each turn but the last finds fewer.
+  bool spend_with_alternatives(std::size_t begin, std::size_t end, const Chosen& enforcing) noexcept {
+    for (std::size_t turn = begin; turn <= end; ++turn) {
+      Chosen chosen = enforcing;
+      bool any = false;
+      for (std::size_t limit = begin; limit < end; ++limit) {
+        if (charges_[limit].say() != Say::alternative) continue;
+        Chosen buckets;
+        bool room = true;
+        for (std::size_t i = first_[limit]; i < first_[limit + 1]; ++i) {
+          found_[i] = buckets_.peek(list_[i]);
+          if (list_[i].say != Say::alternative) continue;
+          buckets.add(i);
+          room &= found_[i].allowed;
+        }
+        any |= room;
+        for (std::size_t n = 0; room && n < buckets.size; ++n) chosen.add(buckets.at[n]);
+      }
+      if (!any) {
+        for (const std::size_t i : Chosen(enforcing).all()) found_[i] = buckets_.peek(list_[i]);
+        return false;
+      }
+      if (spend_all(chosen, false)) return true;
+      for (const std::size_t i : Chosen(enforcing).all()) {
+        if (!found_[i].allowed) return false;
+      }
+    }
+    return false;
+  }
+
   // All of them or none; false: none, because one denied. `alone`: there is nothing to look at first, since one that is
   // denied takes nothing.
-  bool spend_all(std::span<std::size_t> chosen, bool alone) noexcept {
+  bool spend_all(Chosen& all, bool alone) noexcept {
+    const std::span<std::size_t> chosen = all.all();
     bool allowed = true;
     for (const std::size_t i : chosen) {
-      if (alone) break;
+      if (alone && !list_[i].peeks) break;
       found_[i] = buckets_.peek(list_[i]);
       allowed &= found_[i].allowed;
     }
     if (!allowed) return false;
     std::ranges::sort(chosen, {}, [this](std::size_t i) { return list_[i].hash; });
     for (std::size_t n = 0; n < chosen.size(); ++n) {
+      if (list_[chosen[n]].peeks) continue;
       found_[chosen[n]] = buckets_.spend(list_[chosen[n]]);
       if (found_[chosen[n]].allowed) continue;
       for (const std::size_t i : chosen.first(n)) {
+        if (list_[i].peeks) continue;
         buckets_.undo(list_[i], found_[i]);
         found_[i] = buckets_.peek(list_[i]);
       }
@@ -170,7 +209,7 @@ class Charging {
         decisions.push_back({found_[halves_[i].quota], Kind::quota});
       }
     }
-    return conclude(decisions, [&](std::size_t i) { return !charges_[i].shadow; });
+    return conclude(decisions, [&](std::size_t i) { return charges_[i].say(); });
   }
 
   Buckets& buckets_;
@@ -189,10 +228,10 @@ Verdict charge(Buckets& buckets, std::span<const Charge> charges, Mode mode, Ord
   // The common case: one charge, so neither order nor agreement matters.
   if (charges.size() == 1 && mode == Mode::spend && charges[0].buckets() == 1) {
     const Charge& only = charges[0];
-    ChargedBucket bucket{&only, only.rate ? Kind::bucket : Kind::quota, 0, only.cost, !only.shadow};
+    ChargedBucket bucket{&only, only.rate ? Kind::bucket : Kind::quota, 0, only.cost, only.say(), only.peeks};
     bucket.hash = buckets.hash(bucket.key());
     Verdict verdict;
-    verdict.all.emplace_back([&] { return buckets.spend(bucket); }, bucket.kind);
+    verdict.all.emplace_back([&] { return bucket.peeks ? buckets.peek(bucket) : buckets.spend(bucket); }, bucket.kind);
     verdict.allowed = only.shadow || verdict.all[0].allowed();
     return verdict;
   }

@@ -6,8 +6,8 @@
 -- and nanoseconds. The clock is Redis's own, read once for all questions.
 --
 -- KEYS   the states of all questions, in order; within a question every state once: a TAT as seconds and nine digits of
---        nanoseconds, or a quota's minutes:used. Anything else found there counts as no state: a spend overwrites it, a
---        reset deletes it.
+--        nanoseconds, or a quota's minutes:used or seconds:used. Anything else found there counts as no state: a spend
+--        overwrites it, a reset deletes it.
 -- ARGV   one or more questions, either
 --        s price window                      about one bucket, in nanoseconds: spend (s), peek (p) or refund (r); price
 --                                            -1: the cost exceeds the burst
@@ -16,10 +16,16 @@
 --        b price window                        a bucket
 --        w cost size start end next            a quota; the window by the server's clock and the end of the one after
 --                                              it, in minutes since 1970
---                                              B and W are shadows. A + before the letter begins a new group: groups
---                                              are charged in order, up to the first that denies; the keys of one
---                                              group together. A = before a shadow's letter: it belongs to the same
---                                              limit as the key before it, and both are taken or neither.
+--        f cost size length end                a quota in windows of so many seconds since 1970; the end, in seconds,
+--                                              is that of the window to undo
+--                                              B, W and F are shadows. Marks before the letter, in this order:
+--                                              +  begins a new group: groups are charged in order, up to the first that
+--                                                 denies; the keys of one group together
+--                                              =  of a shadow or an alternative: belongs to the same limit as the key
+--                                                 before it, and both are taken or neither
+--                                              ?  an alternative: denies if all alternatives of its group do; if any
+--                                                 has room, those that have are taken with the group
+--                                              -  takes nothing
 -- Reply  one question: its answer. Several: an array of their answers; a text is the error of that question alone.
 --        One bucket: its backlog afterwards; denied: -1 - backlog.
 --        Several keys: seconds, microseconds, states forgotten; then for every key of the groups charged the backlog
@@ -202,6 +208,10 @@ local quota = {}
 
 function quota.parse(e, at)
   e.cost, e.size = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  if e.unit == 1 then
+    e.length, e.current = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+    return at + 4
+  end
   e.first, e.current, e.next = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
   return at + 5
 end
@@ -210,20 +220,24 @@ end
 -- was charged, and a reset needs none: what is kept says when it ends.
 function quota.read(e, mode)
   local first, current, following = e.first, e.current, e.next
+  local instant = floor(now_s / e.unit)
+  if e.length then
+    first = now_s - fmod(now_s, e.length)
+    current, following = first + e.length, first + 2 * e.length
+  end
   local state = get(e.key)
   local ends, used = match(state or '', '^(%d+):(%d+)$')
-  e.foreign = state and (not ends or #ends > 8 or #used > 11)
+  e.foreign = state and (not ends or #ends > (e.length and 10 or 8) or #used > 11)
   e.state_end, e.state_used = 0, 0
   if state and not e.foreign then
     e.state_end, e.state_used = tonumber(ends), tonumber(used)
   end
-  local minutes = floor(now_s / 60)
-  if mode ~= 'undo' and mode ~= 'reset' and (minutes >= following or minutes < first - (current - first)) then
+  if mode ~= 'undo' and mode ~= 'reset' and (instant >= following or instant < first - (current - first)) then
     return 'WEIRCLOCK the clocks of the server and of Redis are more than a window of the quota apart'
   end
-  if minutes < first then
+  if instant < first then
     current, following = first, current
-  elseif minutes >= current then
+  elseif instant >= current then
     current = following
   end
   e.used_end, e.used = current, e.state_used
@@ -234,9 +248,9 @@ function quota.read(e, mode)
   end
 end
 
-function quota.write(e, minute, used)
-  call('SET', e.key, format('%.0f:%.0f', minute, used), 'PXAT', minute * 60000)
-  e.state_end, e.state_used = minute, used
+function quota.write(e, ends, used)
+  call('SET', e.key, format('%.0f:%.0f', ends, used), 'PXAT', ends * e.unit * 1000)
+  e.state_end, e.state_used = ends, used
 end
 
 function quota.look(e)
@@ -273,7 +287,7 @@ function quota.reset(e)
   e.used = 0
   if e.foreign then
     call('DEL', e.key)
-  elseif e.state_used ~= 0 and e.state_end * 60 > now_s then
+  elseif e.state_used ~= 0 and e.state_end * e.unit > now_s then
     quota.write(e, e.state_end, 0)
   else
     return 0
@@ -303,38 +317,41 @@ local function parse(k, at)
   local count = tonumber(ARGV[at + 1])
   at = at + 2
   for i = 1, count do
-    local letter = ARGV[at]
-    local e = {key = KEYS[k], begins = i == 1}
-    local mark = sub(letter, 1, 1)
-    if mark == '+' or mark == '=' then
-      letter = sub(letter, 2)
-      e.begins, e.joined = e.begins or mark == '+', mark == '='
-    end
-    e.shadow = letter == 'B' or letter == 'W'
-    e.kind = (letter == 'b' or letter == 'B') and bucket or quota
+    local joint, alternative, peeks, letter = match(ARGV[at], '^([+=]?)(%??)(%-?)(%a)$')
+    local e = {key = KEYS[k], begins = i == 1 or joint == '+', joined = joint == '='}
+    e.alternative, e.peeks, e.shadow = alternative ~= '', peeks ~= '', letter < 'a'
+    letter = string.lower(letter)
+    e.kind, e.unit = letter == 'b' and bucket or quota, letter == 'f' and 1 or 60
     at, k = e.kind.parse(e, at + 1), k + 1
     question[i] = e
   end
   return question, k, at
 end
 
--- The other half of a shadow limit with a rate and a quota, if there is one.
+-- The other half of a shadow or an alternative with a rate and a quota, if there is one.
 local function other_half(entries, i)
   local following = entries[i + 1]
   return entries[i].joined and entries[i - 1] or following and following.joined and following
 end
 
--- All of the group or none; a shadow limit in its own right. True if nothing that enforces denied.
+-- All of the group or none, of its alternatives those that have room; a shadow limit in its own right. True if nothing
+-- that enforces denied.
 local function spend_group(entries, first, last)
-  local allowed = true
+  local allowed, alternatives, room = true, false, false
   for i = first, last do
     local e = entries[i]
     e.kind.look(e)
-    allowed = allowed and (e.allowed or e.shadow)
+    allowed = allowed and (e.allowed or e.shadow or e.alternative)
   end
   for i = first, last do
     local e, other = entries[i], other_half(entries, i)
-    if e.allowed and (allowed or e.shadow) and (not other or other.allowed) then
+    alternatives = alternatives or e.alternative
+    room = room or e.alternative and e.allowed and (not other or other.allowed)
+  end
+  allowed = allowed and (room or not alternatives)
+  for i = first, last do
+    local e, other = entries[i], other_half(entries, i)
+    if e.allowed and (allowed or e.shadow) and (not other or other.allowed) and not e.peeks then
       e.kind.take(e)
     else
       e.kind.settle(e, e.shadow and not other or first == last)

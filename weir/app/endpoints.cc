@@ -14,7 +14,9 @@
 #include "weir/http/choose_session.h"
 #include "weir/http/http_shared.h"
 #include "weir/net/tls.h"
+#include "weir/protocol/grpc/grpc_handler.h"
 #include "weir/protocol/http/check_handler.h"
+#include "weir/protocol/http/http_tokens.h"
 #include "weir/protocol/resp/resp_session.h"
 
 namespace weir::app {
@@ -59,18 +61,26 @@ Sessions resp_sessions(std::size_t index, ServerServices& around, Pipeline& pipe
 }
 
 Sessions check_sessions(std::size_t index, ServerServices& around, Loop& loop, Pipeline& pipeline) {
+  // gRPC in front of the decision API, on the same port.
   struct Parts {
-    Parts(const Health& health, Loop& on) : http(http_shared(on)), handler(health) {}
+    Parts(const Health& health, Loop& on, GrpcCounters& counters)
+        : http(http_shared(on)), handler(health), grpc(handler, counters) {}
     http::HttpShared http;
     CheckHandler handler;
+    GrpcHandler grpc;
   };
-  const auto parts = std::make_shared<Parts>(around.health, loop);
+  const auto parts = std::make_shared<Parts>(around.health, loop, pipeline.metrics().grpc);
   parts->http.log = around.requests;
   parts->handler.log = around.requests;
+  parts->grpc.is_welcome = [tokens = &parts->handler.tokens](const RequestHead& head) {
+    return caller_of(head, *tokens, false) == Caller::welcome;
+  };
+  parts->grpc.is_serving = [&health = around.health] { return health.ready.load(); };
   pipeline.on_configuration([parts, index](const config::Loaded& now) {
     parts->handler.tokens = {now.settings.listen[index].tokens, now.settings.listen[index].write_token};
+    parts->grpc.options = {now.settings.envoy_headers, now.settings.envoy_metadata};
   });
-  return [parts, sessions = http::http_sessions(parts->http, parts->handler)](const NewConnection& connection) {
+  return [parts, sessions = http::http_sessions(parts->http, parts->grpc)](const NewConnection& connection) {
     NewConnection known = connection;
     // A peer on a UNIX socket is on this machine.
     if (known.peer.empty()) known.peer = "127.0.0.1";

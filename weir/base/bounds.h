@@ -17,6 +17,8 @@ inline constexpr Duration time_max = std::chrono::days{16'436};  // 45 years
 
 // A calendar quota's size and what is used of it share one word with the window's end (algorithm/calendar.h).
 inline constexpr std::int64_t quota_max = (std::int64_t{1} << 36) - 1;
+// The same where the word also has the second at which the window ends. More than 10^9, which is the fastest rate.
+inline constexpr std::int64_t quick_quota_max = (std::int64_t{1} << 30) - 1;
 
 // Servers that may share a limit's numbers while the store is unavailable.
 inline constexpr std::int64_t share_max = 10'000;
@@ -92,6 +94,10 @@ inline constexpr std::size_t tiers_max = charges_max - 2;
 
 // Overrides of one Limiter.
 inline constexpr std::size_t overrides_max = 1'000'000;
+
+// Descriptors of one query, and entries of one descriptor: no rule is deeper.
+inline constexpr std::size_t descriptors_max = 64;
+inline constexpr std::size_t descriptor_entries_max = 32;
 
 // A bucket key as stored: limit, ':' and id. Longer ids are hashed before they get here.
 inline constexpr std::size_t key_bytes_max = 1024;
@@ -193,6 +199,9 @@ inline constexpr std::size_t denial_counters_max = 65'536;
 
 // The file with adjustments and access entries.
 inline constexpr std::size_t known_file_bytes_max = 64u << 20;
+
+// Files of envoyproxy/ratelimit that are loaded.
+inline constexpr std::size_t envoy_files_max = 10'000;
 
 // A configuration file and how deep it may nest: yaml-cpp recurses.
 inline constexpr std::size_t config_bytes_max = 256u << 20;
@@ -302,6 +311,11 @@ inline constexpr std::uint64_t http2_library_resets_max = 20'000;
 inline constexpr std::uint64_t http2_library_resets_per_second = 2'000;
 inline constexpr std::size_t http2_settings_max = 32;
 inline constexpr std::size_t http2_unsent_acks_max = 1000;
+
+// gRPC: a message of a call.
+inline constexpr std::size_t grpc_message_bytes_max = 256u << 10;
+// How often a watched health is looked at.
+inline constexpr Duration grpc_watch_every = std::chrono::seconds{1};
 
 // Clients in each of a loop's two sketches, and denials kept per client.
 inline constexpr std::size_t top_keys_max = 1024;

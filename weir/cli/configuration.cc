@@ -29,17 +29,14 @@ config::Environment process_environment() {
   return environment;
 }
 
-// A setting that nothing acts on yet, and that a server must not ignore silently. A service that is off, and a port
-// that also speaks something that is built, are fine.
+// A setting that nothing acts on yet, and that a server must not ignore silently. A service that is off is fine.
 bool is_unbuilt(const config::Setting& setting) {
   const std::string_view path = setting.path;
   const std::string_view value = setting.value;
-  if (path.starts_with("envoy[")) return true;
   if (path == "external.enabled" || (path.starts_with("limits.") && path.ends_with(".external.enabled"))) {
     return value == "true";
   }
-  if (!path.starts_with("listen[")) return false;
-  return path.ends_with(".speak") && (value == "grpc" || value == "[grpc]");
+  return false;
 }
 
 // Problems of one kind that are printed before the rest is counted.

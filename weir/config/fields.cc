@@ -358,7 +358,8 @@ constexpr std::array kRedis = std::to_array<Field>({
 
 constexpr std::array kEnvoy = std::to_array<Field>({
     row("path", text, "A file or a directory.").must(),
-    row("algorithm", choice, "How its limits count.", "token_bucket").of("token_bucket fixed_window"),
+    row("algorithm", choice, "How its limits count; absent: as buckets up to hours, in fixed windows from days on.")
+        .of("token_bucket fixed_window"),
 });
 
 constexpr std::array kProxy = std::to_array<Field>({
@@ -478,6 +479,12 @@ constexpr std::array kFile = std::to_array<Field>({
     row("failure_code", integer, "What failClosed answers.", "429").between(400, 599).into<&Settings::failure_code>(),
     row("external", section, "A service that decides a limit's numbers.").of(kExternal).optional(),
     row("envoy", section, "Files of envoyproxy/ratelimit, loaded as they are.").of(kEnvoy).as(list).or_word("path"),
+    row("merge_domains", flag, "Whether several files of `envoy` may have rules of one domain.", "false")
+        .into<&Settings::merge_domains>(),
+    row("envoy_headers", flag, "Whether the rate limit service adds RateLimit-Limit, -Remaining and -Reset.", "false")
+        .into<&Settings::envoy_headers>(),
+    row("envoy_metadata", flag, "Whether the rate limit service describes the request in dynamic_metadata.", "false")
+        .into<&Settings::envoy_metadata>(),
     row("proxy", section, "The edge proxy.").of(kProxy).opens<&Settings::proxy>(),
     kBackend,
     kBackendTlsRow,

@@ -11,6 +11,7 @@
 #include "weir/config/check.h"
 #include "weir/config/document.h"
 #include "weir/config/environment.h"
+#include "weir/config/envoy.h"
 #include "weir/config/external.h"
 #include "weir/config/fields.h"
 #include "weir/config/forwarding.h"
@@ -160,6 +161,7 @@ Draft check_tree(const Options& options, const std::string& directory, Document&
   check_settings(document, root, settings, complaints);
   check_listeners(document, root, settings.admin, complaints);
   Limits limits = read_limits(document, root, complaints, loaded.warnings);
+  DescriptorTable descriptors = read_envoy(options, directory, document, root, limits, complaints, loaded);
   read_overrides(document, root, settings.access.ipv6_prefix, limits, complaints);
   check_external(document, root, limits, complaints);
   std::vector<Route> routes = read_routes(document, root, limits, complaints, loaded.warnings);
@@ -177,6 +179,7 @@ Draft check_tree(const Options& options, const std::string& directory, Document&
   loaded.origins = list_origins(document, root, settings, limits.made);
   checked.parts =
       make_parts(document, root, settings, std::move(limits), std::move(routes), std::move(*trusted), std::move(jwt));
+  checked.parts.descriptors = std::move(descriptors);
   return checked;
 }
 

@@ -45,6 +45,8 @@ struct Options {
   std::shared_ptr<JwtCounts> jwt_counts;  // of rejected tokens; null: not counted
   // How files are read: `limits: defaults.yaml`, `file:/run/secrets/x`. Empty: from disk.
   std::function<Result<std::string>(const std::string& path)> read;
+  // The names of the files in a directory, in any order; nothing: this is no directory. Empty: from disk.
+  std::function<std::optional<std::vector<std::string>>(const std::string& path)> list;
   // Called with each path before it is read, whether it can be read or not.
   std::function<void(const std::string& path)> reading;
   // Those files that are empty in the configuration in force; absent: none is. At the start an empty file

@@ -1,6 +1,6 @@
 // The part of the configuration that is not limits: plain values, every default filled in. Each struct holds one
 // section of the file; the table in fields.h says which row fills which member. What nothing acts on yet
-// (`cache_redis`, `external`, `envoy`) is checked and fills nothing.
+// (`cache_redis`, `external`) is checked and fills nothing.
 #pragma once
 
 #include <cstdint>
@@ -142,6 +142,9 @@ struct Settings {
   Forwarding forwarding;  // of requests whose route says nothing else
   Duration drain_timeout{};
   Duration drain_delay{};
+  bool merge_domains = false;
+  bool envoy_headers = false;
+  bool envoy_metadata = false;
   Headers headers;
   Jwt jwt;
   Admin admin;

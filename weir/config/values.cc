@@ -127,6 +127,7 @@ Result<QuotaText> parse_quota(std::string_view text) {
 }
 
 std::string print_quota(const QuotaText& quota) {
+  if (quota.every != Duration::zero()) return std::to_string(quota.size) + " per " + print_duration(quota.every);
   return std::to_string(quota.size) + " per " + std::string(kCalendars[static_cast<std::size_t>(quota.calendar)]);
 }
 

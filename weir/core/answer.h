@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "weir/base/bounds.h"
@@ -68,6 +70,37 @@ struct HeaderFamilies {
   bool reset_is_epoch = true;  // X-RateLimit-Reset: seconds since 1970, or from now
 };
 
+// What became of one descriptor of a query.
+struct DescriptorAnswer {
+  enum class Standing : unsigned char {
+    unmatched,  // no rule applies, or one that another replaces
+    unlimited,  // nothing limits it
+    decided,    // by a bucket
+    blocked,    // always denied
+  };
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  Standing standing = Standing::unmatched;
+  std::size_t decision = kNone;  // of `decided`: index into the verdict's
+  std::string_view name;         // the rule's, as written
+  Count count = 0;               // its numbers
+  Duration unit{};
+  std::uint32_t multiplier = 1;
+  bool shadow = false;
+  bool alternative = false;
+  std::string_view metadata;  // the rule's, a JSON object; empty: none
+};
+
+// Another limit that counts an entry of a descriptor and was charged with it.
+struct DescriptorJoin {
+  std::size_t descriptor = 0;  // the first that has the entry
+  std::size_t decision = 0;    // index into the verdict's
+  std::string_view name;       // the limit's
+  Count count = 0;             // its numbers
+  Duration period{};
+  bool shadow = false;
+};
+
 struct Answer {
   Verdict verdict;
   Access access = Access::limited;
@@ -75,9 +108,11 @@ struct Answer {
   std::size_t labelled = 0;   // labels that mean something
   std::string_view route;     // that the request took; empty: none, or limits were named
   std::string_view hash_key;  // of handles of API keys
-  std::string_view backend_url;  // where the proxy sends this request; empty: where its route says
-  Now now;                       // the reading the decisions used
-  HeaderFamilies headers{};      // as the policy says that decided
+  std::string_view backend_url;                     // where the proxy sends this request; empty: where its route says
+  Now now;                                          // the reading the decisions used
+  HeaderFamilies headers{};                         // as the policy says that decided
+  std::span<const DescriptorAnswer> descriptors{};  // of a query of descriptors: one for each
+  std::span<const DescriptorJoin> joins{};
 };
 
 }  // namespace weir

@@ -9,6 +9,7 @@
 #include "weir/core/key.h"
 #include "weir/core/limit.h"
 #include "weir/core/quota.h"
+#include "weir/core/verdict.h"
 
 namespace weir {
 
@@ -93,9 +94,16 @@ struct Charge {
   std::optional<QuotaCharge> quota{};  //   a quota, or both
   Count cost = 1;
   bool shadow = false;  // decided and charged in its own right, but never denies
+  // Denies only if all alternatives of the question do; with those that have room the request passes and is charged.
+  bool alternative = false;
+  bool peeks = false;  // decided for its cost, and takes nothing
   FailurePolicy on_failure = FailurePolicy::pass_through;
   int failure_code = 0;  // what fail_closed answers where the protocol has such codes; 0: the server's
 
+  constexpr Say say() const noexcept {
+    if (shadow) return Say::shadow;
+    return alternative ? Say::alternative : Say::enforces;
+  }
   constexpr std::size_t buckets() const noexcept { return (rate ? 1u : 0u) + (quota ? 1u : 0u); }
 };
 

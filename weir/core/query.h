@@ -66,6 +66,26 @@ struct RequestFacts {
   std::span<const Applies> applies{};  // by the policy's limits; empty: all always
 };
 
+// Numbers that a caller brings along for one descriptor.
+struct OwnNumbers {
+  Count count = 0;
+  Duration period{};
+};
+
+// A list of keys and values whose limit the policy looks up (policy/descriptors.h).
+struct Descriptor {
+  std::span<const Attribute> entries;
+  Count cost = 1;
+  bool peeks = false;                   // decided for its cost, and takes nothing
+  std::optional<OwnNumbers> numbers{};  // instead of the policy's
+};
+
+// Descriptors of one domain: all that apply are charged together.
+struct Descriptors {
+  std::string_view domain;
+  std::span<const Descriptor> list;
+};
+
 // A bucket of the caller's own, with numbers that it brings along.
 struct OwnBucket {
   std::string_view key;
@@ -85,7 +105,7 @@ struct ExactBucket {
 struct StoreProbe {};
 
 struct Query {
-  std::variant<NamedCharges, RequestFacts, OwnBucket, ExactBucket, StoreProbe> subject;
+  std::variant<NamedCharges, RequestFacts, Descriptors, OwnBucket, ExactBucket, StoreProbe> subject;
   Mode mode = Mode::spend;
 };
 

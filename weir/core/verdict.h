@@ -64,15 +64,28 @@ struct Verdict {
   const Decision& speaker() const noexcept { return all[strictest].strictest(); }
 };
 
-// The verdict of the decisions: the strictest of those that enforce speaks, or of all if none does. `enforces(i)` tells
-// whether the i-th may deny. Every store answers with this.
-template <class Enforces>
-Verdict conclude(const Decisions& decisions, Enforces enforces) noexcept {
+// What one charge may do to a verdict.
+enum class Say : unsigned char { enforces, alternative, shadow };
+
+// Of two charges of one bucket: what the bucket may do.
+constexpr Say stricter(Say a, Say b) noexcept {
+  return a < b ? a : b;
+}
+
+// The verdict of the decisions: the strictest of those that enforce speaks, or of all if none does. `say_of(i)` tells
+// what the i-th may do: alternatives deny if all of them do. Every store answers with this.
+template <class SayOf>
+Verdict conclude(const Decisions& decisions, SayOf say_of) noexcept {
   Verdict verdict;
   verdict.all = decisions;
   bool enforced = false;
+  bool has_alternative = false;  // with room
   for (std::size_t i = 0; i < decisions.size(); ++i) {
-    const bool may_deny = enforces(i);
+    has_alternative |= say_of(i) == Say::alternative && decisions[i].allowed();
+  }
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    const Say say = say_of(i);
+    const bool may_deny = say == Say::enforces || (say == Say::alternative && !has_alternative);
     if (may_deny && !decisions[i].allowed()) verdict.allowed = false;
     const bool better = may_deny == enforced ? stricter(decisions[i].strictest(), verdict.speaker()) : may_deny;
     if (i == 0 || better) verdict.strictest = i;

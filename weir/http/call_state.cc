@@ -11,7 +11,7 @@ namespace weir::http {
 namespace {
 
 // Memory of a call that is kept for the next one.
-constexpr std::size_t kKeptBytes = 4096;
+constexpr std::size_t kKeptTextBytes = 4096;
 
 // Decided by whoever writes the head, or told in CallHead.
 bool is_decided_by_client(std::string_view name) noexcept {
@@ -20,7 +20,7 @@ bool is_decided_by_client(std::string_view name) noexcept {
 
 void trim_text(std::string& text) {
   text.clear();
-  if (text.capacity() > kKeptBytes) text.shrink_to_fit();
+  if (text.capacity() > kKeptTextBytes) text.shrink_to_fit();
 }
 
 std::string milliseconds(Duration duration) {

@@ -138,20 +138,51 @@ void write_active(std::string& out, const std::vector<ActiveClients>& limits) {
   }
 }
 
-void write_histogram(std::string& out, const std::vector<const LoopMetrics*>& loops, const std::string& store) {
-  head(out, "weir_decision_seconds", "histogram", "From the end of reading a question to its answer.");
+// `label`: one or none.
+void write_histogram(std::string& out, std::string_view name, const std::string& label,
+                     const std::vector<const Histogram*>& loops) {
   std::uint64_t total = 0;
   std::uint64_t sum = 0;
+  const std::string series(name);
   for (std::size_t i = 0; i < Histogram::kBuckets; ++i) {
-    for (const LoopMetrics* loop : loops) total += loop->decision_seconds.count(i);
+    for (const Histogram* loop : loops) total += loop->count(i);
     const bool last = i + 1 == Histogram::kBuckets;
     const std::string bound = last ? "+Inf" : print_seconds(Histogram::upper_bound(i));
-    line(out, "weir_decision_seconds_bucket", "{store=\"" + store + "\",le=\"" + bound + "\"}", std::to_string(total));
+    line(out, series + "_bucket", "{" + label + (label.empty() ? "" : ",") + "le=\"" + bound + "\"}",
+         std::to_string(total));
   }
-  for (const LoopMetrics* loop : loops) sum += loop->decision_seconds.sum_ns();
-  line(out, "weir_decision_seconds_sum", "{store=\"" + store + "\"}",
-       print_seconds(Duration{static_cast<std::int64_t>(sum)}));
-  line(out, "weir_decision_seconds_count", "{store=\"" + store + "\"}", std::to_string(total));
+  for (const Histogram* loop : loops) sum += loop->sum_ns();
+  const std::string labels = label.empty() ? "" : "{" + label + "}";
+  line(out, series + "_sum", labels, print_seconds(Duration{static_cast<std::int64_t>(sum)}));
+  line(out, series + "_count", labels, std::to_string(total));
+}
+
+void write_decisions(std::string& out, const std::vector<const LoopMetrics*>& loops, const std::string& store) {
+  head(out, "weir_decision_seconds", "histogram", "From the end of reading a question to its answer.");
+  std::vector<const Histogram*> histograms;
+  for (const LoopMetrics* loop : loops) histograms.push_back(&loop->decision_seconds);
+  write_histogram(out, "weir_decision_seconds", "store=\"" + store + "\"", histograms);
+}
+
+// Series of statuses that never occurred are left out, but for those that are always of interest.
+void write_grpc(std::string& out, const std::vector<const LoopMetrics*>& loops) {
+  head(out, "weir_grpc_requests_total", "counter", "Calls of gRPC by method and status.");
+  for (std::size_t method = 0; method < GrpcCounters::kMethods.size(); ++method) {
+    for (std::size_t status = 0; status < grpc::kStatuses; ++status) {
+      std::uint64_t total = 0;
+      for (const LoopMetrics* loop : loops) total += loop->grpc.calls[method][status].value();
+      const bool always =
+          method == 0 && (status == 0 || static_cast<grpc::Status>(status) == grpc::Status::unavailable);
+      if (total == 0 && !always) continue;
+      const std::string labels = "{method=\"" + std::string(GrpcCounters::kMethods[method]) + "\",code=\"" +
+                                 std::string(grpc::print(static_cast<grpc::Status>(status))) + "\"}";
+      line(out, "weir_grpc_requests_total", labels, std::to_string(total));
+    }
+  }
+  head(out, "weir_grpc_seconds", "histogram", "From the head of a ShouldRateLimit call to its response.");
+  std::vector<const Histogram*> histograms;
+  for (const LoopMetrics* loop : loops) histograms.push_back(&loop->grpc.seconds);
+  write_histogram(out, "weir_grpc_seconds", "", histograms);
 }
 
 void write_one(std::string& out, std::string_view name, std::string_view type, std::string_view help,
@@ -254,7 +285,8 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
   std::string out;
   write_limits(out, limits);
   write_active(out, gauges.active);
-  write_histogram(out, loops, gauges.store);
+  write_decisions(out, loops, gauges.store);
+  write_grpc(out, loops);
   const auto gauge = [&](std::string_view name, std::string_view help, std::uint64_t value) {
     head(out, name, "gauge", help);
     line(out, name, "", std::to_string(value));

@@ -25,6 +25,7 @@
 #include "weir/observe/events.h"
 #include "weir/observe/process.h"
 #include "weir/observe/proxy_metrics.h"
+#include "weir/wire/grpc.h"
 
 namespace weir {
 
@@ -37,6 +38,19 @@ struct LimitCounters {
   Counter allow_listed;
   Counter deny_listed;
   Counter tier_unknown;
+};
+
+// Calls of gRPC.
+struct GrpcCounters {
+  enum class Method : unsigned char { should_rate_limit, health, other };
+  static constexpr std::array<std::string_view, 3> kMethods = {"ShouldRateLimit", "Health", "other"};
+
+  std::array<std::array<Counter, grpc::kStatuses>, kMethods.size()> calls;  // by method and status
+  Histogram seconds;                                                        // of ShouldRateLimit
+
+  void record(Method method, grpc::Status status) noexcept {
+    calls[static_cast<std::size_t>(method)][static_cast<std::size_t>(status)].add();
+  }
 };
 
 class LoopMetrics {
@@ -60,6 +74,7 @@ class LoopMetrics {
   Histogram decision_seconds;
   std::array<Counter, 5> connections;  // by Protocol
   ProxyMetrics proxy;
+  GrpcCounters grpc;
   LoopClients clients;
 
   // Used by /metrics.

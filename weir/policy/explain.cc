@@ -99,6 +99,8 @@ Label describe(const Part& part, std::string_view route) {
 void explain(const Policy& policy, const Resolved& resolved, Mode mode, Answer& answer) {
   const std::span<const Charge> charges = resolved.charges();
   answer.hash_key = policy.hash_key();
+  answer.descriptors = resolved.descriptors();
+  answer.joins = resolved.joins();
   if (resolved.route() != nullptr) answer.route = resolved.route()->name;
   for (const Part& part : resolved.parts()) {
     if (part.charge == kNoCharge || part.charge >= charges.size()) continue;

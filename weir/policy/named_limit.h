@@ -58,6 +58,8 @@ struct NamedLimit {
   IdShape id{IdFormat::text};
   std::optional<Limit> numbers;  // absent: unlimited, or only ids with an override are limited
   bool unlimited = false;        // `average: 0`
+  bool blocked = false;          // denies always
+  bool alternative = false;      // denies only if all alternatives of the query do (Charge::alternative)
   std::optional<QuotaText> quota;
   Zone zone;  // of quotas
   Schedule schedule;

@@ -14,10 +14,15 @@
 
 namespace weir {
 
-// A quota as configured: so many tokens in each window of the calendar.
+// A quota as configured: so many tokens in each window of the calendar, or in each window of a fixed length.
 struct QuotaText {
   Count size = 0;
   Calendar calendar = Calendar::day;
+  Duration every{};  // not zero: the length, and the calendar means nothing
+
+  Quota at(const Zone& zone, Wall wall) const noexcept {
+    return every == Duration::zero() ? quota_at(size, calendar, zone, wall) : quota_at(size, every, wall);
+  }
 
   friend constexpr bool operator==(const QuotaText&, const QuotaText&) = default;
 };

@@ -17,6 +17,10 @@ namespace {
 
 constexpr std::string_view kMarked = "weir hash mark";
 
+bool counts_entries(const KeySource& source) noexcept {
+  return source.kind == KeySource::Kind::attribute && source.name.starts_with("descriptor:");
+}
+
 }  // namespace
 
 std::string_view print(Enforcement mode) noexcept {
@@ -54,6 +58,7 @@ Policy::Policy(Parts parts) : parts_(std::move(parts)), routes_(std::exchange(pa
   if (!parts_.hash_key.empty()) hash_mark_ = hashed_id(parts_.hash_key, kMarked).substr(0, bounds::hash_mark_bytes);
   for (std::size_t i = 0; i < parts_.limits.size(); ++i) {
     if (!parts_.limits[i].sources.empty()) keyed_.push_back(static_cast<std::uint32_t>(i));
+    if (std::ranges::any_of(parts_.limits[i].sources, counts_entries)) joined_.push_back(static_cast<std::uint32_t>(i));
     by_name_.emplace(parts_.limits[i].name, i);
     override_count_ += parts_.limits[i].overrides.size();
     blocks_ |= parts_.limits[i].block.any();
@@ -156,7 +161,9 @@ Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, c
     chosen.quota_source = Source::override;
     if (!chosen.bucket) chosen.source = Source::override;
   }
-  if (!chosen.bucket && chosen.quota == nullptr) chosen.standing = Standing::unlimited;
+  if (!chosen.bucket && chosen.quota == nullptr) {
+    chosen.standing = limit.blocked ? Standing::blocked : Standing::unlimited;
+  }
   if (found != nullptr && (found->kind == Override::Kind::blocked || found->kind == Override::Kind::unlimited)) {
     chosen.standing = found->kind == Override::Kind::blocked ? Standing::blocked : Standing::unlimited;
     chosen.source = Source::override;

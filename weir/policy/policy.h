@@ -28,6 +28,7 @@
 #include "weir/known/known.h"
 #include "weir/policy/block_rule.h"
 #include "weir/policy/bucket_id.h"
+#include "weir/policy/descriptors.h"
 #include "weir/policy/match.h"
 #include "weir/policy/named_limit.h"
 
@@ -98,6 +99,10 @@ class Resolved {
   // The route a request took; null: none, or limits were named.
   const Route* route() const noexcept { return route_; }
 
+  // Of a query of descriptors: one for each, and other limits that count their entries.
+  std::span<const DescriptorAnswer> descriptors() const noexcept { return {descriptors_.data(), descriptors_size_}; }
+  std::span<const DescriptorJoin> joins() const noexcept { return {joins_.data(), joins_.size()}; }
+
   // Who asks, of a request.
   const std::optional<IpAddress>& client_ip() const noexcept { return request_.client(); }
   std::string_view apikey() const noexcept { return request_.apikey(); }
@@ -125,6 +130,12 @@ class Resolved {
   bool impossible_ = false;
   const Route* route_ = nullptr;
   Request request_;
+  std::vector<DescriptorAnswer> descriptors_;  // grows like parts_
+  std::size_t descriptors_size_ = 0;
+  std::vector<DescriptorJoin> joins_;
+  std::vector<const DescriptorRule*> rules_;  // of descriptors_, while they are resolved
+  std::vector<std::string> ids_;
+  std::vector<Attribute> entries_;
   std::string text_;  // the keys, one after another
 };
 
@@ -140,6 +151,7 @@ class Policy {
     int ipv6_prefix = 64;
     FailurePolicy failure_policy = FailurePolicy::pass_through;
     int failure_code = 0;                      // of limits that have none; 0: the protocol's own
+    DescriptorTable descriptors;               // rules of descriptors, over `limits`
     HeaderFamilies headers;                    // of HTTP answers
     Duration window_max = bounds::window_max;  // from empty to full, that the store can hold
     std::string overrides_file;                // where overrides were written, for people
@@ -160,7 +172,7 @@ class Policy {
   // that breaks its format, a negative cost, a key that a limit insists on and the request lacks), too_large (more than
   // bounds::charges_max limits), internal (a hashed limit and no key). The same bucket twice is charged once, with the
   // summed cost. `published`: when this policy came in force; not known: it may have been just now. REQUIRES: the
-  // query's subject is NamedCharges or RequestFacts.
+  // query's subject is NamedCharges, RequestFacts or Descriptors.
   Result<void> resolve(const Query& query, const Known& known, Now now, Resolved& out,
                        Time published = Time::max()) const;
 
@@ -242,6 +254,14 @@ class Policy {
   Result<void> resolve_request(const RequestFacts& facts, const Asking& asking, Resolved& out) const;
   Result<void> resolve_limit(const NamedLimit& limit, const RequestFacts& facts, Count cost, const Asking& asking,
                              Resolved& out) const;
+  // resolve_descriptors.cc
+  Result<void> resolve_descriptors(const Descriptors& descriptors, const Asking& asking, Resolved& out) const;
+  static void match_descriptors(const Descriptors& descriptors, const DescriptorTable::Domain* domain, Resolved& out);
+  Result<void> add_descriptor(const Descriptor& descriptor, const DescriptorTable::Domain& domain, std::size_t index,
+                              const Asking& asking, Resolved& out) const;
+  Result<void> charge_own(const Descriptor& descriptor, const DescriptorTable::Domain& domain, std::size_t index,
+                          const Asking& asking, Resolved& out) const;
+  Result<void> join_limits(const Descriptors& descriptors, const Asking& asking, Resolved& out) const;
   bool has_handles(const Known& known) const noexcept;
   bool ask_lists(const Asking& asking, Resolved& out) const;
   Standing ask_lists(const Identity& identity, const Part& part, const Asking& asking, Resolved& out) const;
@@ -249,14 +269,15 @@ class Policy {
   Result<std::string_view> write_key(const NamedLimit& limit, const Identity& identity, const Route* route,
                                      std::string& text) const;
   std::string tier_of(const NamedLimit& limit, std::string_view from, const Request& request) const;
-  Result<void> charge(const Numbers& numbers, std::string_view key, Count cost, const Asking& asking, Part& part,
-                      Resolved& out) const;
+  Result<void> charge(const Numbers& numbers, std::string_view key, const Wanted& wanted, const Asking& asking,
+                      Part& part, Resolved& out) const;
   Result<void> forget_tiers(const NamedLimit& limit, std::string_view key, Wall wall, Resolved& out) const;
 
   Parts parts_;
   RouteTable routes_;
   std::string hash_mark_;
-  std::vector<std::uint32_t> keyed_;  // limits that have a key
+  std::vector<std::uint32_t> keyed_;   // limits that have a key
+  std::vector<std::uint32_t> joined_;  // limits whose key has an entry of descriptors
   std::map<std::string, std::size_t, std::less<>> by_name_;
   std::size_t override_count_ = 0;
   bool blocks_ = false;

@@ -9,6 +9,7 @@
 #include "weir/identify/digest.h"
 #include "weir/identify/handle.h"
 #include "weir/identify/quote.h"
+#include "weir/policy/asking.h"
 #include "weir/policy/policy.h"
 
 namespace weir {
@@ -99,8 +100,12 @@ Resolved::Resolved() = default;
 
 std::size_t Resolved::add(const Charge& charge) {
   for (std::size_t i = 0; i < charges_size_; ++i) {
-    if (!same_buckets(charges_[i], charge)) continue;
-    charges_[i].cost = saturating_sum(charges_[i].cost, charge.cost);
+    Charge& same = charges_[i];
+    if (!same_buckets(same, charge)) continue;
+    // One that peeks adds nothing to one that spends.
+    if (same.peeks && !charge.peeks) same.cost = 0;
+    if (!charge.peeks || same.peeks) same.cost = saturating_sum(same.cost, charge.cost);
+    same.peeks &= charge.peeks;
     return i;
   }
   if (charges_size_ == bounds::charges_max) return kNoCharge;
@@ -121,6 +126,8 @@ void Resolved::clear() {
   impossible_ = false;
   route_ = nullptr;
   request_.clear();
+  descriptors_size_ = 0;
+  joins_.clear();
   text_.clear();
 }
 
@@ -143,29 +150,14 @@ void Resolved::make_room(std::size_t keys) {
   text_.swap(larger);
 }
 
-struct Policy::Asking {
-  Mode mode;
-  const Known& known;
-  Now now;
-  Time published;
-
-  bool decides() const noexcept { return mode == Mode::spend || mode == Mode::peek; }
-};
-
-struct Policy::Wanted {
-  const NamedLimit& limit;
-  const Identity& identity;
-  Enforcement mode;
-  Count cost;
-  const Route* route;
-  std::string_view tier;  // empty: none
-};
-
 Result<void> Policy::resolve(const Query& query, const Known& known, Now now, Resolved& out, Time published) const {
   out.clear();
   const Asking asking{query.mode, known, now, published};
   const auto* const facts = std::get_if<RequestFacts>(&query.subject);
   const auto* const named = std::get_if<NamedCharges>(&query.subject);
+  if (const auto* const descriptors = std::get_if<Descriptors>(&query.subject)) {
+    return resolve_descriptors(*descriptors, asking, out);
+  }
   WEIR_ASSERT(facts != nullptr || named != nullptr);
   Result<void> done = facts != nullptr ? resolve_request(*facts, asking, out) : resolve_named(*named, asking, out);
   if (!done) return done;
@@ -411,8 +403,9 @@ Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolv
   if (reset && numbers.standing != Standing::off) {
     if (Result<void> added = forget_tiers(limit, *key, wall, out); !added) return added;
   }
-  if (numbers.standing != Standing::charged || stopped) return {};
-  return charge(numbers, *key, wanted.cost, asking, part, out);
+  // Of descriptors all are looked at.
+  if (numbers.standing != Standing::charged || (stopped && out.descriptors_size_ == 0)) return {};
+  return charge(numbers, *key, wanted, asking, part, out);
 }
 
 // "6:12345678", or "session@signin:…" of a limit that has one bucket per route.
@@ -471,19 +464,21 @@ Result<void> Policy::forget_tiers(const NamedLimit& limit, std::string_view key,
     charge.rate = RateCharge{*tier_key};
     charge.quota.reset();
     if (tier.quota) {
-      charge.quota = QuotaCharge{key, quota_at(tier.quota->size, tier.quota->calendar, limit.zone, wall)};
+      charge.quota = QuotaCharge{key, tier.quota->at(limit.zone, wall)};
     }
     if (out.add(charge) == kNoCharge) return too_many_charges();
   }
   return {};
 }
 
-Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count cost, const Asking& asking, Part& part,
-                            Resolved& out) const {
+Result<void> Policy::charge(const Numbers& numbers, std::string_view key, const Wanted& wanted, const Asking& asking,
+                            Part& part, Resolved& out) const {
   const NamedLimit& limit = *part.limit;
   Charge charge;
   charge.limit_name = limit.name;
-  charge.cost = cost;
+  charge.cost = wanted.cost;
+  charge.peeks = wanted.peeks;
+  charge.alternative = limit.alternative;
   charge.shadow = part.mode == Enforcement::shadow;
   charge.on_failure = limit.failure_policy.value_or(parts_.failure_policy);
   charge.failure_code = limit.failure_code.value_or(parts_.failure_code);
@@ -501,7 +496,7 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, Count 
     rate.source = numbers.source;
   }
   if (numbers.quota != nullptr) {
-    const Quota quota = quota_at(numbers.quota->size, numbers.quota->calendar, limit.zone, asking.now.wall);
+    const Quota quota = numbers.quota->at(limit.zone, asking.now.wall);
     charge.quota = QuotaCharge{key, quota, numbers.quota_source};
   }
   part.charge = out.add(charge);

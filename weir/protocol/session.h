@@ -66,6 +66,13 @@ class Queries {
     return {std::uninitialized_copy(charges.begin(), charges.end(), static_cast<NamedCharge*>(to)) - charges.size(),
             charges.size()};
   }
+  std::span<const Descriptor> copy(std::span<const Descriptor> descriptors) {
+    if (descriptors.empty()) return {};
+    void* const to = copies_.allocate(descriptors.size_bytes(), alignof(Descriptor));
+    return {std::uninitialized_copy(descriptors.begin(), descriptors.end(), static_cast<Descriptor*>(to)) -
+                descriptors.size(),
+            descriptors.size()};
+  }
   std::span<const Attribute> copy(std::span<const Attribute> attributes) {
     if (attributes.empty()) return {};
     void* const to = copies_.allocate(attributes.size_bytes(), alignof(Attribute));

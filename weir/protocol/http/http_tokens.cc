@@ -16,7 +16,7 @@ std::string_view shown_by(const RequestHead& head) noexcept {
 
 // Paths that tokens protect, whether there is something at them or not.
 bool is_protected(std::string_view path) noexcept {
-  return path.starts_with("/v1/") || path == "/json";
+  return path.starts_with("/v1/") || path == "/json" || path.starts_with("/envoy.service.ratelimit.");
 }
 
 }  // namespace

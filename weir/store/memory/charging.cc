@@ -38,7 +38,7 @@ bool TableBuckets::reset(const ChargedBucket& bucket) const noexcept {
 
 void TableBuckets::undo(const ChargedBucket& bucket, const Decision& spent) const noexcept {
   if (bucket.is_quota()) {
-    table_.undo(bucket.hash, bucket.cost, now_.wall + spent.reset_after);
+    table_.undo(bucket.hash, bucket.quota(), bucket.cost, now_.wall + spent.reset_after);
   } else {
     table_.undo(bucket.hash, bucket.rate().limit, bucket.cost, now_.time, clock_);
   }

@@ -314,9 +314,9 @@ void Table::undo(std::uint64_t h, const Limit& limit, Count cost, Time spent_at,
   });
 }
 
-void Table::undo(std::uint64_t h, Count cost, Wall window_end) noexcept {
+void Table::undo(std::uint64_t h, const Quota& quota, Count cost, Wall window_end) noexcept {
   change(h, home_of(h), Now{}, [&](State state, Now) {
-    const State undone = quota::undo(state, cost, window_end);
+    const State undone = quota::undo(quota, state, cost, window_end);
     return Change{undone, undone != state};
   });
 }

@@ -127,7 +127,7 @@ class Table {
   // Takes back a spend whose request was denied elsewhere: at most what the refill has not given back since.
   void undo(std::uint64_t h, const Limit& limit, Count cost, Time spent_at, const Clock& clock) noexcept;
   // Of a quota: only while its bucket is still in the window that was charged.
-  void undo(std::uint64_t h, Count cost, Wall window_end) noexcept;
+  void undo(std::uint64_t h, const Quota& quota, Count cost, Wall window_end) noexcept;
 
   // One spend of a batch, from a limit's bucket. `h` is filled in by hash(): it must be done before spend_batch(), and
   // the limit may be chosen by it.

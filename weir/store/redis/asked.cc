@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 
 #include "weir/algorithm/calendar.h"
 #include "weir/algorithm/gcra.h"
+#include "weir/base/ascii.h"
 #include "weir/base/assert.h"
 #include "weir/base/text.h"
 
@@ -56,7 +58,7 @@ Result<void> Asked::begin(const Question& question, const Keys& keys) {
   WEIR_ASSERT(question.charges.size() <= bounds::charges_max);
   mode_ = question.mode;
   entries_size_ = parts_size_ = charges_size_ = first_part_ = end_part_ = forgotten_ = 0;
-  denied_ = false;
+  denied_ = has_alternatives_ = false;
   keys_.clear();
   const std::size_t buckets = std::max(list_.size(), 2 * question.charges.size());
   list_.resize(buckets);
@@ -73,10 +75,12 @@ Result<void> Asked::begin(const Question& question, const Keys& keys) {
 
 Result<void> Asked::add(const Charge& charge, std::size_t group, const Keys& keys) {
   Asking& asking = charges_[charges_size_];
-  asking = {kNone, kNone, group, charge.shadow};
+  asking = {kNone, kNone, group, charge.say()};
+  has_alternatives_ |= charge.say() == Say::alternative;
   Entry fresh;
   fresh.cost = charge.cost;
-  fresh.enforces = !charge.shadow;
+  fresh.say = charge.say();
+  fresh.peeks = charge.peeks;
   fresh.charge = charges_size_++;
   fresh.group = group;
   if (charge.rate) {
@@ -100,7 +104,8 @@ std::size_t Asked::add(Key key, const Entry& fresh, const Keys& keys) {
     if (this->key(i) != written) continue;
     keys_.resize(at);
     list_[i].cost = saturating_sum(list_[i].cost, fresh.cost);
-    list_[i].enforces |= fresh.enforces;
+    list_[i].say = stricter(list_[i].say, fresh.say);
+    list_[i].peeks &= fresh.peeks;
     return i;
   }
   Entry& entry = list_[entries_size_];
@@ -146,7 +151,8 @@ void Asked::identify(Order order) {
   for (std::size_t i = 0; i < entries_size_; ++i) {
     const Entry& entry = list_[i];
     if (i > 0 && entry.group != list_[i - 1].group) identity_ += '+';
-    identity_.append(key(i)).append(entry.enforces ? " " : "\t");
+    identity_.append(key(i)).append(entry.enforces() ? " " : "\t");
+    if (entry.peeks) identity_ += '-';
     const bool quota = entry.kind == Kind::quota;
     for (const std::int64_t number :
          {entry.cost, quota ? entry.quota.size : entry.limit.interval().count(),
@@ -213,14 +219,26 @@ void Asked::push_price(const Entry& entry, Mode mode, std::vector<std::string_vi
 }
 
 void Asked::push_entry(const Entry& entry, Mode mode, Joint joint, std::vector<std::string_view>& words) {
-  constexpr std::string_view kLetters[] = {"b", "w", "B", "W", "+b", "+w", "+B", "+W"};
-  const bool quota = entry.kind == Kind::quota;
-  const bool begins = joint == Joint::next_group;
-  const std::string_view letter = kLetters[(quota ? 1u : 0u) + (entry.enforces ? 0u : 2u) + (begins ? 4u : 0u)];
-  words.push_back(joint == Joint::same_shadow ? std::string_view("=W") : letter);
-  if (!quota) return push_price(entry, mode, words);
+  // Behind its marks. An alternative whose fellows lie elsewhere is taken on its own, and undone if they all deny.
+  const bool fixed = entry.kind == Kind::quota && entry.quota.every != Duration::zero();
+  const bool together = end_part_ - first_part_ == 1;
+  const bool alternative = entry.say == Say::alternative && together;
+  const std::size_t at = numbers_.size();
+  WEIR_ASSERT(numbers_.capacity() - at >= kNumberBytes);
+  if (joint != Joint::same_group) numbers_ += joint == Joint::next_group ? '+' : '=';
+  if (alternative) numbers_ += '?';
+  if (entry.peeks) numbers_ += '-';
+  const char letter = entry.kind == Kind::bucket ? 'b' : fixed ? 'f' : 'w';
+  numbers_ += entry.enforces() || alternative ? letter : to_upper(letter);
+  words.push_back(std::string_view(numbers_).substr(at));
+  if (entry.kind == Kind::bucket) return push_price(entry, mode, words);
   push_number(std::min<Count>(entry.cost, bounds::quota_max + 1), words);
   push_number(entry.quota.size, words);
+  if (fixed) {
+    push_number(entry.quota.every / std::chrono::seconds{1}, words);
+    push_number(std::chrono::ceil<std::chrono::seconds>(entry.quota.window.end).time_since_epoch().count(), words);
+    return;
+  }
   push_number(quota::to_minutes(entry.quota.window.start), words);
   push_number(quota::to_minutes(entry.quota.window.end), words);
   push_number(quota::to_minutes(entry.quota.next_end), words);
@@ -246,16 +264,19 @@ void Asked::append_arguments(std::size_t part, std::vector<std::string_view>& wo
 
 void Asked::push_arguments(std::size_t part, std::vector<std::string_view>& words) {
   const bool one_bucket = is_one_bucket(part);
-  words.push_back(one_bucket ? print(mode_).substr(0, 1) : print(mode_));
+  if (!one_bucket) words.push_back(print(mode_));
   if (!one_bucket) push_number(static_cast<std::int64_t>(keys(part)), words);
   const Entry* before = nullptr;
   for (std::size_t i = 0; i < entries_size_; ++i) {
     const Entry& entry = list_[i];
     if (entry.part != part) continue;
-    if (one_bucket) return push_price(entry, mode_, words);
+    if (one_bucket) {
+      words.push_back(print(entry.peeks && mode_ == Mode::spend ? Mode::peek : mode_).substr(0, 1));
+      return push_price(entry, mode_, words);
+    }
     Joint joint = before != nullptr && entry.group != before->group ? Joint::next_group : Joint::same_group;
-    const bool shadows = before != nullptr && !entry.enforces && !before->enforces;
-    if (shadows && entry.charge == before->charge) joint = Joint::same_shadow;
+    const bool own = before != nullptr && !entry.enforces() && !before->enforces();
+    if (own && entry.charge == before->charge) joint = Joint::same_limit;
     push_entry(entry, mode_, joint, words);
     before = &entry;
   }
@@ -301,7 +322,7 @@ bool Asked::absorb_bucket(Entry& entry, std::int64_t backlog) noexcept {
   const Duration owed{allowed ? backlog : -1 - backlog};
   if (owed > entry.limit.window()) return false;
   // Of several, one that would pass is not charged if another denies.
-  const bool charged = allowed && mode_ == Mode::spend && is_one_bucket(entry.part);
+  const bool charged = allowed && mode_ == Mode::spend && is_one_bucket(entry.part) && !entry.peeks;
   if (charged && owed < entry.limit.price(entry.cost)) return false;
   entry.decision = gcra::spend(entry.limit, Time{owed}, allowed ? 0 : entry.cost, Time{}).decision;
   return entry.decision.allowed == allowed;
@@ -309,9 +330,11 @@ bool Asked::absorb_bucket(Entry& entry, std::int64_t backlog) noexcept {
 
 bool Asked::absorb_quota(Entry& entry, std::int64_t used, std::int64_t end, Wall now) noexcept {
   const bool allowed = used >= 0;
-  const quota::Usage usage{end, allowed ? used : -1 - used};
-  if (usage.used > bounds::quota_max || end < 0 || end > quota::kMinutesMax) return false;
-  const Duration wait = std::max(quota::to_wall(end) - now, Duration::zero());
+  const bool fixed = entry.quota.every != Duration::zero();
+  if (end < 0 || end > (fixed ? quota::kSecondsMax : quota::kMinutesMax)) return false;
+  const quota::Usage usage{fixed ? end : end * 60, allowed ? used : -1 - used};
+  if (usage.used > bounds::quota_max) return false;
+  const Duration wait = std::max(quota::to_wall(usage.end) - now, Duration::zero());
   const Duration never_or_wait = entry.cost > entry.quota.size ? kNever : wait;
   entry.decision = quota::answer(entry.quota, usage, allowed, allowed ? Duration::zero() : never_or_wait, now);
   return true;
@@ -343,7 +366,7 @@ Result<void> Asked::absorb(std::size_t part, std::span<const resp::Reply::Value>
                                                     : absorb_bucket(entry, values[0].integer);
     if (!possible) return Error{Fault::unavailable, "Redis reported an impossible bucket state"};
     entry.answered = true;
-    if (!entry.decision.allowed && entry.enforces && mode_ == Mode::spend) denied_ = true;
+    if (!entry.decision.allowed && entry.enforces() && mode_ == Mode::spend) denied_ = true;
     values = values.subspan(size);
   }
   if (values.empty()) return {};
@@ -351,16 +374,26 @@ Result<void> Asked::absorb(std::size_t part, std::span<const resp::Reply::Value>
 }
 
 bool Asked::denies(std::size_t entry) const noexcept {
-  return list_[entry].answered && list_[entry].enforces && !list_[entry].decision.allowed;
+  return list_[entry].answered && list_[entry].enforces() && !list_[entry].decision.allowed;
 }
 
 void Asked::abandon() noexcept {
   denied_ = true;
 }
 
+bool Asked::lacks_alternative() const noexcept {
+  const auto is_out = [this](const Asking& charge) {
+    const auto has_room = [this](std::size_t i) { return i == kNone || list_[i].decision.allowed; };
+    return charge.say != Say::alternative || !has_room(charge.rate) || !has_room(charge.quota);
+  };
+  return has_alternatives_ && std::ranges::all_of(std::span(charges_.data(), charges_size_), is_out);
+}
+
 bool Asked::advance() noexcept {
+  if (mode_ == Mode::spend && lacks_alternative()) denied_ = true;
   if (mode_ == Mode::spend && end_part_ - first_part_ > 1) {
     if (denied_) undo_enforcing();
+    if (denied_) undo_alternatives();
     undo_shadows();
   }
   if (denied_ || end_part_ == parts_size_) return false;
@@ -376,7 +409,17 @@ void Asked::undo_enforcing() noexcept {
     bool denied = false;
     for (std::size_t i = 0; i < entries_size_; ++i) denied |= list_[i].part == part && denies(i);
     if (denied) continue;
-    for (Entry& entry : entries) entry.must_undo |= entry.part == part && entry.enforces && entry.answered;
+    for (Entry& entry : entries) {
+      entry.must_undo |= entry.part == part && entry.enforces() && entry.answered && !entry.peeks;
+    }
+  }
+}
+
+// Those that had room were taken, whatever their part said.
+void Asked::undo_alternatives() noexcept {
+  for (Entry& entry : std::span(list_.data(), entries_size_)) {
+    const bool spent = entry.answered && entry.decision.allowed && !entry.peeks;
+    entry.must_undo |= entry.say == Say::alternative && spent;
   }
 }
 
@@ -387,10 +430,10 @@ void Asked::undo_shadows() noexcept {
     Entry& rate = list_[charge.rate];
     Entry& quota = list_[charge.quota];
     const bool in_stage = rate.part >= first_part_ && rate.part < end_part_ && rate.charge == quota.charge;
-    if (rate.enforces || quota.enforces || rate.part == quota.part || !in_stage) continue;
-    const auto spent = [](const Entry& entry) { return entry.answered && entry.decision.allowed; };
-    rate.must_undo = spent(rate) && !spent(quota);
-    quota.must_undo = spent(quota) && !spent(rate);
+    if (rate.enforces() || quota.enforces() || rate.part == quota.part || !in_stage) continue;
+    const auto spent = [](const Entry& entry) { return entry.answered && entry.decision.allowed && !entry.peeks; };
+    rate.must_undo |= spent(rate) && !spent(quota);
+    quota.must_undo |= spent(quota) && !spent(rate);
   }
 }
 
@@ -435,7 +478,7 @@ Verdict Asked::verdict() const noexcept {
       decisions.push_back({decision(charge.quota), Kind::quota});
     }
   }
-  Verdict verdict = conclude(decisions, [&](std::size_t i) { return !charges_[i].shadow; });
+  Verdict verdict = conclude(decisions, [&](std::size_t i) { return charges_[i].say; });
   verdict.forgotten = forgotten_;
   return verdict;
 }
@@ -443,7 +486,7 @@ Verdict Asked::verdict() const noexcept {
 bool Asked::is_denied_for_all() const noexcept {
   if (mode_ != Mode::spend || !denied_) return false;
   for (std::size_t i = 0; i < entries_size_; ++i) {
-    if (!list_[i].enforces) return false;
+    if (!list_[i].enforces() || list_[i].peeks) return false;
     if (list_[i].answered && list_[i].group != 0) return false;
   }
   return true;

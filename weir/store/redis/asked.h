@@ -94,7 +94,9 @@ class Asked {
     Limit limit = Limit::per_second(1);
     Quota quota;
     Count cost = 0;
-    bool enforces = false;
+    Say say = Say::enforces;
+    bool peeks = false;  // takes nothing
+    bool enforces() const noexcept { return say == Say::enforces; }
     std::size_t charge = 0;  // the first that names it
     std::size_t group = 0;
     std::size_t part = 0;
@@ -113,7 +115,7 @@ class Asked {
     std::size_t rate = kNone;  // its entries
     std::size_t quota = kNone;
     std::size_t group = 0;
-    bool shadow = false;
+    Say say = Say::enforces;
   };
 
   Result<void> add(const Charge& charge, std::size_t group, const Keys& keys);
@@ -127,7 +129,7 @@ class Asked {
   void push_number(std::int64_t number, std::vector<std::string_view>& words);
   void push_price(const Entry& entry, Mode mode, std::vector<std::string_view>& words);
   // How an entry stands to the one before it in its part.
-  enum class Joint : unsigned char { same_group, next_group, same_shadow };
+  enum class Joint : unsigned char { same_group, next_group, same_limit };
   void push_entry(const Entry& entry, Mode mode, Joint joint, std::vector<std::string_view>& words);
   void push_arguments(std::size_t part, std::vector<std::string_view>& words);
   void push_head(std::size_t keys, const Script& script);
@@ -135,6 +137,8 @@ class Asked {
   bool absorb_bucket(Entry& entry, std::int64_t backlog) noexcept;
   bool absorb_quota(Entry& entry, std::int64_t used, std::int64_t end, Wall now) noexcept;
   void undo_enforcing() noexcept;
+  bool lacks_alternative() const noexcept;
+  void undo_alternatives() noexcept;
   void undo_shadows() noexcept;
   static Decision as_it_stands(const Entry& entry) noexcept;
 
@@ -150,6 +154,7 @@ class Asked {
   std::size_t end_part_ = 0;
   std::size_t forgotten_ = 0;
   bool denied_ = false;
+  bool has_alternatives_ = false;
   std::string keys_;
   std::string identity_;
   std::string numbers_;

@@ -62,7 +62,8 @@ std::string hexadecimal(std::uint64_t value) {
   return std::string(text, end);
 }
 
-// "1700000000123456789": a TAT. "28333334:5": a quota's window and what is used of it.
+// "1700000000123456789": a TAT. "28333334:5": the minute that a quota's window ends with, and what is used of it;
+// "1700000040:5": the same with the second, of windows of a fixed length.
 std::optional<StoredBucket> bucket_of(Key key, std::string_view state, Wall now) {
   StoredBucket bucket{key, Duration::zero(), 0};
   if (key.kind == Kind::bucket) {
@@ -75,8 +76,10 @@ std::optional<StoredBucket> bucket_of(Key key, std::string_view state, Wall now)
   if (colon == std::string_view::npos) return {};
   const Result<std::int64_t> end = parse_integer(state.substr(0, colon));
   const Result<std::int64_t> used = parse_integer(state.substr(colon + 1));
-  if (!end || !used || *end < 0 || *end > quota::kMinutesMax || *used < 0 || *used > bounds::quota_max) return {};
-  bucket.quota_state = quota::pack({*end, *used});
+  if (!end || !used || *end < 0 || *end > quota::kSecondsMax || *used < 0 || *used > bounds::quota_max) return {};
+  const std::int64_t seconds = *end <= quota::kMinutesMax ? *end * 60 : *end;
+  if (seconds % 60 != 0 && *used > bounds::quick_quota_max) return {};
+  bucket.quota_state = quota::pack({seconds, *used});
   return bucket;
 }
 

@@ -339,4 +339,67 @@ TEST_P(StoreConformance, TakesAsManyChargesAndBucketsAsTheBounds) {
   EXPECT_EQ(verdict.all[15].half(Kind::quota)->remaining, 4);
 }
 
+TEST_P(StoreConformance, AWindowOfAFixedLengthBeginsAnewOnItsSecond) {
+  using namespace conformance;
+  const auto every = [&](Duration length, Count cost) {
+    Charge charge = quota("a", 3, cost);
+    const Wall start{subject_->wall().time_since_epoch() / length * length};
+    charge.quota->quota = {3, {start, start + length}, start + 2 * length, length};
+    return charge;
+  };
+  for (const Duration length : {Duration{7s}, Duration{90s}, Duration{120s}}) {
+    EXPECT_TRUE(ask({every(length, 2)}).allowed);
+    const Verdict denied = ask({every(length, 2)});
+    EXPECT_FALSE(denied.allowed);
+    const Duration wait = denied.all[0].strictest().retry_after;
+    EXPECT_LE(wait, length);
+    EXPECT_EQ((subject_->wall() + wait).time_since_epoch() % length, 0ns) << "the end of the window";
+    EXPECT_TRUE(ask({every(length, 1), of("b", kFive, 0)}).allowed) << "a denial took nothing";
+    EXPECT_EQ(ask({every(length, 1)}, Order::together, Mode::refund).all[0].strictest().remaining, 1);
+    EXPECT_EQ(ask({every(length, 1)}, Order::together, Mode::reset).forgotten, 1u);
+    EXPECT_EQ(ask({every(length, 3)}).all[0].strictest().remaining, 0);
+    subject_->advance(std::max(every(length, 1).quota->quota.window.end - subject_->wall(), Duration{1ms}));
+    EXPECT_EQ(ask({every(length, 3)}).all[0].strictest().remaining, 0) << "the next window";
+    subject_->advance(2h);
+  }
+}
+
+TEST_P(StoreConformance, AlternativesDenyOnlyIfAllOfThemDo) {
+  using namespace conformance;
+  const auto either = [](Charge charge) {
+    charge.alternative = true;
+    return charge;
+  };
+  const std::vector<Charge> asked = {either(of("small", kTwo)), of("enforced", Limit::per_hour(6)),
+                                     either(of("large", kFive))};
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(ask(asked).allowed);
+  for (int i = 0; i < 3; ++i) {
+    const Verdict verdict = ask(asked);
+    EXPECT_TRUE(verdict.allowed);
+    EXPECT_FALSE(verdict.all[0].allowed());
+    EXPECT_TRUE(verdict.all[2].allowed());
+  }
+  const Verdict out = ask(asked);
+  EXPECT_FALSE(out.allowed) << "both alternatives are out";
+  EXPECT_TRUE(out.all[1].allowed());
+  EXPECT_EQ(left("enforced", Limit::per_hour(6)), 1) << "nothing is taken then";
+
+  EXPECT_TRUE(ask({either(of("fresh", kFive)), of("full", kTwo, 2)}).allowed);
+  EXPECT_FALSE(ask({either(of("fresh", kFive)), of("full", kTwo)}).allowed);
+  EXPECT_EQ(left("fresh", kFive), 4) << "an enforced denial takes nothing of them";
+}
+
+TEST_P(StoreConformance, AChargeThatPeeksDeniesForItsCostAndTakesNothing) {
+  using namespace conformance;
+  Charge peek = of("a", kTwo);
+  peek.peeks = true;
+  EXPECT_EQ(ask({peek}).all[0].strictest().remaining, 2);
+  EXPECT_TRUE(ask({peek, of("b", kFive)}).allowed);
+  EXPECT_EQ(left("a", kTwo), 2);
+  ask({of("a", kTwo, 2)});
+  EXPECT_FALSE(ask({peek}).allowed);
+  EXPECT_FALSE(ask({peek, of("b", kFive)}).allowed);
+  EXPECT_EQ(left("b", kFive), 4);
+}
+
 }  // namespace weir

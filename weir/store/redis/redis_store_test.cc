@@ -424,10 +424,10 @@ TEST_F(RedisStoreTest, RefusesAWindowBeyondItsArithmeticWithASentence) {
   const auto refused = ask(store, of("b", Limit::per(1, std::chrono::days{104} + 1ns)));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().fault, Fault::invalid);
-  EXPECT_TRUE(refused.error().detail.starts_with("limit \"b\": from empty to full")) << refused.error().detail;
+  EXPECT_TRUE(refused.error().detail.starts_with("limit \"b\": refilling from empty")) << refused.error().detail;
   Charge own = of("*:mine", Limit::per(1, std::chrono::days{105}));
   own.limit_name = "";
-  EXPECT_TRUE(ask(store, own).error().detail.starts_with("from empty to full")) << "a caller's own has no name";
+  EXPECT_TRUE(ask(store, own).error().detail.starts_with("refilling from empty")) << "a caller's own has no name";
 }
 
 TEST_F(RedisStoreTest, TwoServersOnOneRedisShareTheBucket) {

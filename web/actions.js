@@ -13,7 +13,12 @@ export function confirm({ title, text, ok, danger = false, fields = [], run }) {
   $('confirm-text').textContent = text;
   $('confirm-fields').replaceChildren(
     ...fields.map(({ name, label, value = '', placeholder = '', type = 'text' }) =>
-      element('label', {}, label, element('input', { name, value, placeholder, type, autocomplete: 'off', spellcheck: 'false' })),
+      element(
+        'label',
+        {},
+        label,
+        element('input', { name, value, placeholder, type, autocomplete: 'off', spellcheck: 'false' }),
+      ),
     ),
   );
   error.hidden = true;
@@ -37,7 +42,10 @@ export function confirm({ title, text, ok, danger = false, fields = [], run }) {
         await run(Object.fromEntries(new FormData(form)));
         close(true);
       } catch (problem) {
-        error.textContent = problem.status === 403 ? `${problem.message} Enter the write token with the Token button.` : problem.message;
+        error.textContent =
+          problem.status === 403
+            ? `${problem.message} Enter the write token with the Token button.`
+            : problem.message;
         error.hidden = false;
       } finally {
         button.disabled = false;

@@ -62,7 +62,10 @@ export async function stream(path, receive, signal) {
     text += value;
     let end;
     while ((end = text.indexOf('\n\n')) >= 0) {
-      const lines = text.slice(0, end).split('\n').filter((line) => line.startsWith('data: '));
+      const lines = text
+        .slice(0, end)
+        .split('\n')
+        .filter((line) => line.startsWith('data: '));
       text = text.slice(end + 2);
       if (lines.length > 0) receive(JSON.parse(lines.map((line) => line.slice(6)).join('\n')));
     }

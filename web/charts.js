@@ -65,14 +65,24 @@ export class Plots {
       series('Denied', history.rates(pick('denied')), color('--denied')),
       series('Allowed', history.rates(pick('allowed')), color('--allowed'), { fill: '-1' }),
       // A request that a shadow limit would deny was allowed: it is drawn over the others, not on top of them.
-      series('Would be denied (shadow)', history.rates(pick('shadow_denied')), color('--shadow'), { stack: 'shadow', fill: false }),
+      series('Would be denied (shadow)', history.rates(pick('shadow_denied')), color('--shadow'), {
+        stack: 'shadow',
+        fill: false,
+      }),
     ]);
     const rows = history.latest()?.limits ?? [];
-    const busiest = [...rows].sort((a, b) => b.denied - a.denied).slice(0, kLimitsShown).filter((row) => row.denied > 0);
+    const busiest = [...rows]
+      .sort((a, b) => b.denied - a.denied)
+      .slice(0, kLimitsShown)
+      .filter((row) => row.denied > 0);
     this.show(
       this.denials,
       history,
-      busiest.map((row, i) => series(row.limit, history.rates(limitOf(row.limit, 'denied')), kPalette[i], { fill: i === 0 ? 'origin' : '-1' })),
+      busiest.map((row, i) =>
+        series(row.limit, history.rates(limitOf(row.limit, 'denied')), kPalette[i], {
+          fill: i === 0 ? 'origin' : '-1',
+        }),
+      ),
     );
   }
 

@@ -6,12 +6,13 @@ import { $, element, svg } from './dom.js';
 import { clock, count, seconds } from './format.js';
 
 const kEvery = 1000;
-const kWidth = 1000;  // of the drawing; the page scales it
+const kWidth = 1000; // of the drawing; the page scales it
 
 const periodSeconds = (text) => {
   const units = { ms: 1e-3, s: 1, m: 60, h: 3600, d: 86400 };
   let total = 0;
-  for (const [, number, unit] of String(text).matchAll(/([\d.]+)(ms|s|m|h|d)/g)) total += Number(number) * units[unit];
+  for (const [, number, unit] of String(text).matchAll(/([\d.]+)(ms|s|m|h|d)/g))
+    total += Number(number) * units[unit];
   return total;
 };
 
@@ -38,7 +39,12 @@ class Bucket {
       element('h3', {}, kind === 'rate' ? 'Rate' : 'Quota', this.left),
       svg(
         'svg',
-        { viewBox: `0 0 ${kWidth} 30`, preserveAspectRatio: 'none', role: 'img', 'aria-label': `${kind}: share that is left` },
+        {
+          viewBox: `0 0 ${kWidth} 30`,
+          preserveAspectRatio: 'none',
+          role: 'img',
+          'aria-label': `${kind}: share that is left`,
+        },
         svg('rect', { class: 'trough', x: 0, y: 0, width: kWidth, height: 30, rx: 5 }),
         this.fill,
         this.ticks,
@@ -53,9 +59,12 @@ class Bucket {
     const unlimited = numbers.remaining < 0;
     this.left.textContent = unlimited ? 'unlimited' : `${numbers.remaining} of ${numbers.burst} left`;
     const full = numbers.reset_after > 0 ? `full in ${seconds(numbers.reset_after)}` : 'full';
-    const renewed = numbers.reset_after > 0 ? `renewed in ${seconds(numbers.reset_after)}` : 'not used in this window';
+    const renewed =
+      numbers.reset_after > 0 ? `renewed in ${seconds(numbers.reset_after)}` : 'not used in this window';
     this.note.textContent =
-      this.kind === 'rate' ? `${numbers.count} per ${numbers.period}, burst ${numbers.burst}; ${full}` : `${numbers.count} per ${numbers.period}; ${renewed}`;
+      this.kind === 'rate'
+        ? `${numbers.count} per ${numbers.period}, burst ${numbers.burst}; ${full}`
+        : `${numbers.count} per ${numbers.period}; ${renewed}`;
     const marks = numbers.burst > 1 && numbers.burst <= 50 ? numbers.burst - 1 : 0;
     if (this.ticks.childElementCount !== marks) {
       this.ticks.replaceChildren(
@@ -71,7 +80,12 @@ class Bucket {
   move() {
     const elapsed = (performance.now() - this.at) / 1000;
     // A quota does not trickle back: it is renewed at once when its window ends.
-    const share = this.kind === 'quota' ? (this.numbers.burst > 0 ? this.numbers.remaining / this.numbers.burst : 0) : level(this.numbers, elapsed);
+    const share =
+      this.kind === 'quota'
+        ? this.numbers.burst > 0
+          ? this.numbers.remaining / this.numbers.burst
+          : 0
+        : level(this.numbers, elapsed);
     this.fill.setAttribute('width', (share * kWidth).toFixed(1));
   }
 }
@@ -135,10 +149,13 @@ export class ClientView {
       this.buckets = {};
       this.facts.replaceChildren();
       this.blocked.hidden = true;
-      this.note.textContent = 'This bucket is full. A full bucket is not kept, so there is nothing to show until the next request.';
+      this.note.textContent =
+        'This bucket is full. A full bucket is not kept, so there is nothing to show until the next request.';
       this.showButtons({});
     } else {
-      this.note.textContent = problem.status ? problem.message : 'The server does not answer. The numbers shown are old.';
+      this.note.textContent = problem.status
+        ? problem.message
+        : 'The server does not answer. The numbers shown are old.';
     }
     this.note.hidden = false;
   }
@@ -160,17 +177,29 @@ export class ClientView {
     }
     this.blocked.hidden = !client.block;
     if (client.block) {
-      const until = client.block.expires ? `until ${new Date(client.block.expires).toLocaleString()}` : 'until removed';
+      const until = client.block.expires
+        ? `until ${new Date(client.block.expires).toLocaleString()}`
+        : 'until removed';
       this.blocked.textContent = `Blocked ${until} by ${client.block.added_by}: ${client.block.reason || 'no reason given'}`;
     }
     const rows = [
       ['Numbers from', client.tier ? `${client.source} ${client.tier}` : client.source],
-      ['Allowed, denied', client.allowed === null ? 'not tracked' : `${count(client.allowed)}, ${count(client.denied)}`],
+      [
+        'Allowed, denied',
+        client.allowed === null ? 'not tracked' : `${count(client.allowed)}, ${count(client.denied)}`,
+      ],
       ['Shadow denied', client.shadow_denied === null ? 'not tracked' : count(client.shadow_denied)],
-      ['First, last seen', client.first_seen ? `${new Date(client.first_seen).toLocaleString()}, ${clock(client.last_seen)}` : 'not tracked'],
+      [
+        'First, last seen',
+        client.first_seen
+          ? `${new Date(client.first_seen).toLocaleString()}, ${clock(client.last_seen)}`
+          : 'not tracked',
+      ],
       ['Last denials', (client.last_denials ?? []).map((one) => clock(one.time ?? one)).join(', ') || 'none'],
     ];
-    this.facts.replaceChildren(...rows.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]));
+    this.facts.replaceChildren(
+      ...rows.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]),
+    );
     this.showButtons(client);
   }
 
@@ -180,7 +209,15 @@ export class ClientView {
     if (this.buttons.dataset.signature === signature) return;
     this.buttons.dataset.signature = signature;
     const button = (text, act, kind = '') =>
-      element('button', { type: 'button', class: kind, onclick: async () => (await act(this.limit, this.id, this.entry)) && this.read() }, text);
+      element(
+        'button',
+        {
+          type: 'button',
+          class: kind,
+          onclick: async () => (await act(this.limit, this.id, this.entry)) && this.read(),
+        },
+        text,
+      );
     this.buttons.replaceChildren(
       ...[
         button('Reset', reset),

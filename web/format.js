@@ -2,7 +2,12 @@
 export function count(value) {
   if (value === null || value === undefined) return '–';
   if (value < 10_000) return value.toLocaleString('en-US');
-  const units = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
+  const units = [
+    [1e12, 'T'],
+    [1e9, 'G'],
+    [1e6, 'M'],
+    [1e3, 'k'],
+  ];
   const [size, unit] = units.find(([bound]) => value >= bound);
   return `${(value / size).toFixed(value / size < 100 ? 1 : 0)} ${unit}`;
 }
@@ -23,7 +28,12 @@ export function seconds(value) {
   if (value < 1) return `${Math.ceil(value * 1e3)} ms`;
   if (value < 60) return `${(Math.ceil(value * 10) / 10).toFixed(1)} s`;
   const whole = Math.ceil(value);
-  const parts = [[86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
+  const parts = [
+    [86400, 'd'],
+    [3600, 'h'],
+    [60, 'min'],
+    [1, 's'],
+  ];
   const first = parts.findIndex(([size]) => whole >= size);
   const [size, unit] = parts[first];
   const left = whole % size;

@@ -9,7 +9,7 @@ import { History, limitOf } from './history.js';
 
 const kRetryFirst = 1000;
 const kRetryMax = 10_000;
-const kSilence = 5000;  // the stream sends a sample a second: without one for so long the server is gone
+const kSilence = 5000; // the stream sends a sample a second: without one for so long the server is gone
 
 const history = new History();
 const plots = new Plots($('traffic'), $('denials'));
@@ -27,7 +27,8 @@ function applyTheme(theme) {
   plots.restyle();
   draw();
 }
-const preferred = () => localStorage.getItem('weir-theme') ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
+const preferred = () =>
+  localStorage.getItem('weir-theme') ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
 $('theme').addEventListener('click', () => {
   const next = document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark';
   localStorage.setItem('weir-theme', next);
@@ -67,8 +68,14 @@ function fillSelect(id, names) {
 }
 
 function drawLimits(numbers) {
-  fillSelect('traffic-limit', numbers.limits.map((row) => row.limit));
-  fillSelect('search-limit', numbers.limits.map((row) => row.limit));
+  fillSelect(
+    'traffic-limit',
+    numbers.limits.map((row) => row.limit),
+  );
+  fillSelect(
+    'search-limit',
+    numbers.limits.map((row) => row.limit),
+  );
   $('limits-empty').hidden = numbers.limits.length > 0;
   const rows = numbers.limits.map((row) => ({
     ...row,
@@ -86,7 +93,14 @@ function drawLimits(numbers) {
         element(
           'tr',
           {},
-          cell('Limit', element('button', { type: 'button', class: 'link', 'data-key': row.limit, onclick: pick(row.limit) }, row.limit || 'caller’s own')),
+          cell(
+            'Limit',
+            element(
+              'button',
+              { type: 'button', class: 'link', 'data-key': row.limit, onclick: pick(row.limit) },
+              row.limit || 'caller’s own',
+            ),
+          ),
           cell('Allowed/s', row.allowedRate, 'n'),
           cell('Denied/s', row.deniedRate, row.deniedRate === '0' || row.deniedRate === '–' ? 'n' : 'n hot'),
           cell('Denied', count(row.denied), 'n'),
@@ -110,7 +124,11 @@ function drawTop(numbers) {
           {},
           cell('Client', clientButton(row.limit, row.id)),
           cell('Limit', row.limit),
-          cell('Count', row.error > 0 ? `${count(row.count)} (at most ${count(row.error)} too high)` : count(row.count), 'n'),
+          cell(
+            'Count',
+            row.error > 0 ? `${count(row.count)} (at most ${count(row.error)} too high)` : count(row.count),
+            'n',
+          ),
         ),
       ),
     topBy + JSON.stringify(rows),
@@ -120,16 +138,28 @@ function drawTop(numbers) {
 function drawStore(numbers) {
   const facts = [
     ['Store', numbers.store.kind, numbers.store.up ? 'up' : 'down'],
-    ['Decision time', `half within ${seconds(numbers.latency_seconds.p50)}, 99 % within ${seconds(numbers.latency_seconds.p99)}, 99.9 % within ${seconds(numbers.latency_seconds.p999)}`, ''],
+    [
+      'Decision time',
+      `half within ${seconds(numbers.latency_seconds.p50)}, 99 % within ${seconds(numbers.latency_seconds.p99)}, 99.9 % within ${seconds(numbers.latency_seconds.p999)}`,
+      '',
+    ],
     ['Buckets', count(numbers.buckets), ''],
-    ['Lists', `${count(numbers.totals.allow_listed)} passed by the allow list, ${count(numbers.totals.deny_listed)} refused by the deny list`, ''],
+    [
+      'Lists',
+      `${count(numbers.totals.allow_listed)} passed by the allow list, ${count(numbers.totals.deny_listed)} refused by the deny list`,
+      '',
+    ],
     ['Running for', seconds(Math.floor(numbers.uptime_seconds)), ''],
     ['Policy version', String(numbers.policy_version), ''],
     ...(numbers.backends ?? []).map((one) => ['Backend', one.backend, one.up ? 'up' : 'down']),
   ];
   refresh(
     $('store'),
-    () => facts.flatMap(([name, value, state]) => [element('dt', {}, name), element('dd', { class: state }, state === 'down' ? `${value} (unavailable)` : value)]),
+    () =>
+      facts.flatMap(([name, value, state]) => [
+        element('dt', {}, name),
+        element('dd', { class: state }, state === 'down' ? `${value} (unavailable)` : value),
+      ]),
     JSON.stringify(facts),
   );
 }
@@ -155,7 +185,11 @@ function draw() {
 }
 
 const clientButton = (limit, id) =>
-  element('button', { type: 'button', class: 'link id', 'data-key': `${limit} ${id}`, onclick: () => view.open(limit, id) }, id || '(everyone)');
+  element(
+    'button',
+    { type: 'button', class: 'link id', 'data-key': `${limit} ${id}`, onclick: () => view.open(limit, id) },
+    id || '(everyone)',
+  );
 
 // --- the stream ---
 
@@ -164,7 +198,13 @@ function receive(numbers) {
   history.add(numbers);
   showState('live', 'Live');
   showProblem('connection', '');
-  showProblem('store', numbers.store.up ? '' : `The ${numbers.store.kind} store is unavailable. Requests are answered by the failure policy; bucket lists are not available.`, 'bad');
+  showProblem(
+    'store',
+    numbers.store.up
+      ? ''
+      : `The ${numbers.store.kind} store is unavailable. Requests are answered by the failure policy; bucket lists are not available.`,
+    'bad',
+  );
   if (numbers.policy_version !== policyVersion) readPolicy(numbers.policy_version);
   draw();
 }
@@ -198,7 +238,11 @@ async function connect() {
 function refused(problem) {
   showState('denied', problem.status === 401 ? 'Token needed' : 'Refused');
   if (problem.status === 403) return showProblem('connection', problem.message, 'bad');
-  showProblem('connection', token.get() ? 'The server does not accept this token.' : 'This server needs a token.', 'bad');
+  showProblem(
+    'connection',
+    token.get() ? 'The server does not accept this token.' : 'This server needs a token.',
+    'bad',
+  );
   askToken();
 }
 
@@ -232,7 +276,8 @@ $('token-button').addEventListener('click', askToken);
 for (const button of document.querySelectorAll('[data-top]')) {
   button.addEventListener('click', () => {
     topBy = button.dataset.top;
-    for (const other of document.querySelectorAll('[data-top]')) other.setAttribute('aria-pressed', String(other === button));
+    for (const other of document.querySelectorAll('[data-top]'))
+      other.setAttribute('aria-pressed', String(other === button));
     draw();
   });
 }
@@ -252,7 +297,15 @@ $('search').addEventListener('submit', async (event) => {
           {},
           cell('Client', clientButton(row.limit, row.id)),
           cell('Limit', row.tier ? `${row.limit} (${row.tier})` : row.limit),
-          cell('Left', row.burst === null ? '–' : row.remaining < 0 ? 'unlimited' : `${count(row.remaining)} of ${count(row.burst)}`, 'n'),
+          cell(
+            'Left',
+            row.burst === null
+              ? '–'
+              : row.remaining < 0
+                ? 'unlimited'
+                : `${count(row.remaining)} of ${count(row.burst)}`,
+            'n',
+          ),
           cell('Denied', count(row.denied), 'n'),
         ),
       ),
@@ -263,9 +316,12 @@ $('search').addEventListener('submit', async (event) => {
     note.replaceChildren();
     if (clients.length === 0) {
       note.append('No bucket that is not full matches. ');
-      if (exact) note.append(clientButton($('search-limit').value, $('search-text').value), ' opens it by its exact id.');
+      if (exact)
+        note.append(clientButton($('search-limit').value, $('search-text').value), ' opens it by its exact id.');
     } else {
-      note.append(clients.length === 50 ? 'The first 50 matches. Type more to narrow them down.' : `${clients.length} found.`);
+      note.append(
+        clients.length === 50 ? 'The first 50 matches. Type more to narrow them down.' : `${clients.length} found.`,
+      );
     }
   } catch (problem) {
     $('found').replaceChildren();
@@ -291,7 +347,13 @@ function drawPolicy() {
   const text = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
   $('policy').replaceChildren(
     ...rows.map((row) =>
-      element('tr', {}, cell('Setting', row.path, 'value'), cell('Value', text(row.value), 'value'), cell('Source', row.source, 'source')),
+      element(
+        'tr',
+        {},
+        cell('Setting', row.path, 'value'),
+        cell('Value', text(row.value), 'value'),
+        cell('Source', row.source, 'source'),
+      ),
     ),
   );
 }

@@ -109,11 +109,17 @@ test('reset, adjust and block act', async (t) => {
   await page.locator('.actions').getByRole('button', { name: 'Lift block' }).click();
   await dialog.getByRole('button', { name: 'Lift' }).click();
   await page.locator('.blocked').waitFor({ state: 'hidden' });
-  assert.ok(page.complaints.every((text) => text.includes('400')), page.complaints.join());
+  assert.ok(
+    page.complaints.every((text) => text.includes('400')),
+    page.complaints.join(),
+  );
 });
 
 test('a token is needed where one is set, and is in no URL', async (t) => {
-  const server = await Server.start(t, `${LIMITS}admin: {read_token: reading-is-fine-here, write_token: writing-is-fine-here}\n`);
+  const server = await Server.start(
+    t,
+    `${LIMITS}admin: {read_token: reading-is-fine-here, write_token: writing-is-fine-here}\n`,
+  );
   const page = await open(t, server);
   await shows(page, '#state', 'Token needed');
   const dialog = page.locator('#confirm');
@@ -156,7 +162,9 @@ test('the page says when the server is gone, and goes on when it is back', async
 });
 
 async function redis(t, port) {
-  const process_ = spawn('redis-server', ['--port', String(port), '--save', '', '--appendonly', 'no'], { stdio: 'ignore' });
+  const process_ = spawn('redis-server', ['--port', String(port), '--save', '', '--appendonly', 'no'], {
+    stdio: 'ignore',
+  });
   const ended = new Promise((resolve) => process_.once('exit', resolve));
   const end = async () => {
     process_.kill('SIGKILL');
@@ -239,7 +247,10 @@ test('looks right at every width and in both themes, without scrolling sideways'
       await shows(page, '#limits tr:has-text("plan") td:nth-child(2)', /\d/);
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
       await page.evaluate(() => scrollTo(0, 0));
-      await page.screenshot({ path: path.join(process.env.SCREENSHOTS, `dashboard-${colorScheme}-${width}.png`), fullPage: true });
+      await page.screenshot({
+        path: path.join(process.env.SCREENSHOTS, `dashboard-${colorScheme}-${width}.png`),
+        fullPage: true,
+      });
       assert.deepEqual(page.complaints, []);
       await page.close();
     }

@@ -8,8 +8,15 @@ const path = require('node:path');
 const readline = require('node:readline');
 const { chromium } = require('playwright-core');
 
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-  '--disable-component-update', '--disable-sync'];
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
 
 class Server {
   static async start(t, policy) {
@@ -28,12 +35,16 @@ class Server {
   // Again on the same ports.
   async begin() {
     const config = path.join(this.directory, 'weir.yaml');
-    const listen = Object.entries(this.ports).map(([speak, port]) => `  - {address: "127.0.0.1:${port}", speak: ${speak}}\n`);
+    const listen = Object.entries(this.ports).map(
+      ([speak, port]) => `  - {address: "127.0.0.1:${port}", speak: ${speak}}\n`,
+    );
     fs.writeFileSync(config, `listen:\n${listen.join('')}${this.policy}`);
     this.process = spawn(process.env.WEIR, ['serve', '--config', config], { stdio: ['ignore', 'inherit', 'pipe'] });
     this.ended = new Promise((resolve) => this.process.once('exit', resolve));
     const ready = new Promise((resolve) => {
-      readline.createInterface({ input: this.process.stderr }).on('line', (line) => line.includes('ready:') && resolve(line));
+      readline
+        .createInterface({ input: this.process.stderr })
+        .on('line', (line) => line.includes('ready:') && resolve(line));
     });
     const line = await Promise.race([ready, this.ended]);
     if (typeof line !== 'string') throw new Error('the server ended before it was ready');
@@ -49,7 +60,9 @@ class Server {
     const answers = [];
     for (let i = 0; i < times; ++i) {
       const answer = await fetch(`http://127.0.0.1:${this.ports.http}/v1/check`, {
-        method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ limit, id }),
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ limit, id }),
       });
       answers.push((await answer.json()).allowed);
     }
@@ -74,7 +87,10 @@ async function open(t, server, options = {}) {
   page.setDefaultTimeout(60_000);
   page.complaints = [];
   page.urls = [];
-  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && page.complaints.push(message.text()));
+  page.on(
+    'console',
+    (message) => ['error', 'warning'].includes(message.type()) && page.complaints.push(message.text()),
+  );
   page.on('pageerror', (error) => page.complaints.push(error.message));
   page.on('request', (request) => page.urls.push(request.url()));
   await page.goto(server.address());

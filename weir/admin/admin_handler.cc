@@ -95,8 +95,8 @@ void AdminHandler::finish(http::Exchange& exchange, Outcome outcome) {
     }
     return start(exchange, std::make_unique<EventStream>(std::move(stream->queue)));
   }
-  start(exchange, std::make_unique<WorkReceiver>(*this, shared_.clock,
-                                                 std::move(std::get<std::unique_ptr<Work>>(outcome))));
+  start(exchange,
+        std::make_unique<WorkReceiver>(*this, shared_.clock, std::move(std::get<std::unique_ptr<Work>>(outcome))));
 }
 
 }  // namespace weir::admin

@@ -1,6 +1,6 @@
-// One stream of numbers for all viewers of the dashboard (GET /ratelimit/live): one sample a second while anybody watches,
-// however many do, and none otherwise. The viewers' own streams take the samples: each asks once a second, and the one
-// that gets the turn scans, then publishes to all.
+// One stream of numbers for all viewers of the dashboard (GET /ratelimit/live): one sample a second while anybody
+// watches, however many do, and none otherwise. The viewers' own streams take the samples: each asks once a second, and
+// the one that gets the turn scans, then publishes to all.
 //
 // Thread-safe.
 #pragma once

@@ -1,5 +1,5 @@
-// Totals per limit and overall: GET /ratelimit/stats, GET /metrics and the samples of GET /ratelimit/live. All report the active buckets of each limit,
-// counted in the whole store or estimated from a part of it.
+// Totals per limit and overall: GET /ratelimit/stats, GET /metrics and the samples of GET /ratelimit/live. All report
+// the active buckets of each limit, counted in the whole store or estimated from a part of it.
 #include <algorithm>
 #include <map>
 

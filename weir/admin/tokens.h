@@ -13,8 +13,8 @@
 namespace weir::admin {
 
 enum class Permission : unsigned char {
-  none,   // probes
-  page,   // the dashboard's files: no token, but without tokens a loopback Host
+  none,  // probes
+  page,  // the dashboard's files: no token, but without tokens a loopback Host
   read,
   write,
 };

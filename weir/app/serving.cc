@@ -359,13 +359,11 @@ static std::string host_name() {
 
 std::shared_ptr<admin::AdminShared> Serving::admin_shared(Loop& loop) {
   if (redis_admin_ != nullptr) bucket_scans_.push_back(redis_admin_->bucket_scan(loop));
-  return std::make_shared<admin::AdminShared>(
-      admin::AdminShared{*reloader_, *keeper_, *bucket_scans_.back(), events_, live_, *background_tasks_, health_, *clock_,
-                         [this] { return server_->metrics(); }, [this] { return gauges(); },
-                         [this](const AuditEntry& entry) {
-                           log_.always(LogLevel::info, audit_line(entry), "audit", audit_fields(entry));
-                         },
-                         host_name()});
+  return std::make_shared<admin::AdminShared>(admin::AdminShared{
+      *reloader_, *keeper_, *bucket_scans_.back(), events_, live_, *background_tasks_, health_, *clock_,
+      [this] { return server_->metrics(); }, [this] { return gauges(); },
+      [this](const AuditEntry& entry) { log_.always(LogLevel::info, audit_line(entry), "audit", audit_fields(entry)); },
+      host_name()});
 }
 
 Gauges Serving::gauges() const {

@@ -180,7 +180,8 @@ export class ClientView {
       const until = client.block.expires
         ? `until ${new Date(client.block.expires).toLocaleString()}`
         : 'until removed';
-      this.blocked.textContent = `Blocked ${until} by ${client.block.added_by}: ${client.block.reason || 'no reason given'}`;
+      const reason = client.block.reason || 'no reason given';
+      this.blocked.textContent = `Blocked ${until} by ${client.block.added_by}: ${reason}`;
     }
     const rows = [
       ['Numbers from', client.tier ? `${client.source} ${client.tier}` : client.source],

@@ -1,4 +1,5 @@
-// The last five minutes as rates: the server sends counters, one sample a second; the difference of two samples is a rate.
+// The last five minutes as rates: the server sends counters, one sample a second, and the difference of two samples is
+// a rate.
 export const kSeconds = 300;
 
 export class History {

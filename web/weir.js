@@ -136,17 +136,19 @@ function drawTop(numbers) {
 }
 
 function drawStore(numbers) {
+  const { p50, p99, p999 } = numbers.latency_seconds;
+  const { allow_listed, deny_listed } = numbers.totals;
   const facts = [
     ['Store', numbers.store.kind, numbers.store.up ? 'up' : 'down'],
     [
       'Decision time',
-      `half within ${seconds(numbers.latency_seconds.p50)}, 99 % within ${seconds(numbers.latency_seconds.p99)}, 99.9 % within ${seconds(numbers.latency_seconds.p999)}`,
+      `half within ${seconds(p50)}, 99 % within ${seconds(p99)}, 99.9 % within ${seconds(p999)}`,
       '',
     ],
     ['Buckets', count(numbers.buckets), ''],
     [
       'Lists',
-      `${count(numbers.totals.allow_listed)} passed by the allow list, ${count(numbers.totals.deny_listed)} refused by the deny list`,
+      `${count(allow_listed)} passed by the allow list, ${count(deny_listed)} refused by the deny list`,
       '',
     ],
     ['Running for', seconds(Math.floor(numbers.uptime_seconds)), ''],
@@ -202,7 +204,7 @@ function receive(numbers) {
     'store',
     numbers.store.up
       ? ''
-      : `The ${numbers.store.kind} store is unavailable. Requests are answered by the failure policy; bucket lists are not available.`,
+      : `The ${numbers.store.kind} store is unavailable. The failure policy answers requests; buckets cannot be listed.`,
     'bad',
   );
   if (numbers.policy_version !== policyVersion) readPolicy(numbers.policy_version);

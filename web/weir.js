@@ -204,7 +204,7 @@ function receive(numbers) {
     'store',
     numbers.store.up
       ? ''
-      : `The ${numbers.store.kind} store is unavailable. The failure policy answers requests; buckets cannot be listed.`,
+      : `The ${numbers.store.kind} store is unavailable. The failure policy answers; buckets cannot be listed.`,
     'bad',
   );
   if (numbers.policy_version !== policyVersion) readPolicy(numbers.policy_version);

@@ -26,7 +26,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, "build", "bench")
 WEIR = os.environ.get("WEIR") or os.path.join(BUILD, "weir", "app", "weir")  # another binary, to compare two
 OPEN_LOOP = os.path.join(BUILD, "bench", "open_loop")
-TOOLS = ("redis-server", "redis-benchmark", "redis-cli", "nginx", "wrk", "taskset")
+TOOLS = ("redis-server", "redis-benchmark", "redis-cli", "nginx", "wrk", "h2load", "taskset")
 
 # The same decision in Lua, as a program on Redis would make it: read the TAT, decide, write.
 LUA = """
@@ -87,20 +87,18 @@ class Running:
         self.process.wait(timeout=30)
 
 
-class Servers:
-    """Weir, redis-server and nginx, each with one thread, until the `with` ends."""
+class WeirServer:
+    """Weir with one thread, until the `with` ends."""
+
+    def __init__(self, binary):
+        self.binary = binary
 
     def __enter__(self):
         self.directory = tempfile.mkdtemp()
-        self.ports = {name: free_port() for name in ("http", "resp", "admin", "redis", "nginx")}
+        self.ports = {name: free_port() for name in ("http", "resp", "admin", "redis", "nginx", "nginx_h2c")}
         self.running = {}
-        self.running["weir"] = Running([WEIR, "serve", "--config", self._file("weir.yaml", self._weir())], self.ports["http"])
-        self.running["redis"] = Running(["redis-server", "--port", str(self.ports["redis"]), "--save", "", "--appendonly", "no"],
-                                        self.ports["redis"])
-        nginx = shutil.which("nginx") or "/usr/sbin/nginx"
-        self.running["nginx"] = Running([nginx, "-c", self._file("nginx.conf", self._nginx()), "-p", self.directory], self.ports["nginx"])
-        self.sha = subprocess.run(["redis-cli", "-p", str(self.ports["redis"]), "SCRIPT", "LOAD", LUA], capture_output=True, text=True,
-                                  check=True).stdout.strip()
+        self.running["weir"] = Running([self.binary, "serve", "--config", self._file("weir.yaml", self._weir())], self.ports["http"])
+        self.body = self._file("body.json", '{"limit":"bench","id":"user:12345"}')
         self.scripts = {target: self._file(f"{target[4:]}.lua", WRK.replace("BODY", body)) for target, body in BODIES.items()}
         return self
 
@@ -124,7 +122,7 @@ class Servers:
         return f"""daemon off; worker_processes 1; pid {self.directory}/pid; error_log /dev/null;
 events {{ worker_connections 1024; }}
 http {{ access_log off; keepalive_requests 100000000; {temporary}
-server {{ listen 127.0.0.1:{self.ports['nginx']}; location / {{ default_type application/json; return 200 '{{"allowed":true}}'; }} }} }}"""
+server {{ listen 127.0.0.1:{self.ports['nginx']}; listen 127.0.0.1:{self.ports['nginx_h2c']} http2; location / {{ default_type application/json; return 200 '{{"allowed":true}}'; }} }} }}"""
 
     def redis_benchmark(self, name, port, depth, requests, command):
         before = self.running[name].cpu_seconds()
@@ -143,6 +141,17 @@ server {{ listen 127.0.0.1:{self.ports['nginx']}; location / {{ default_type app
             sys.exit("bench: the server denied or failed:\n" + done.stdout)
         return float(re.search(r"Requests/sec:\s+([\d.]+)", done.stdout)[1]), used / requests * 1e6
 
+    def h2load(self, name, port, requests, target):
+        """HTTP/2 without TLS: 10 connections with 10 streams each."""
+        before = self.running[name].cpu_seconds()
+        done = subprocess.run(["taskset", "-c", "1", "h2load", "-n", str(requests), "-c", "10", "-m", "10", "-d", self.body, "-H",
+                               "content-type: application/json", f"http://127.0.0.1:{self.ports[port]}{target}"],
+                              capture_output=True, text=True, check=True)
+        used = self.running[name].cpu_seconds() - before
+        if f"status codes: {requests} 2xx" not in done.stdout:
+            sys.exit("bench: the server denied or failed:\n" + done.stdout)
+        return float(re.search(r"([\d.]+) req/s", done.stdout)[1]), used / requests * 1e6
+
     def open_loop(self, port, what, rate, seconds):
         done = subprocess.run(["taskset", "-c", "1", OPEN_LOOP, str(self.ports[port]), what, str(int(rate)), str(seconds)],
                               capture_output=True, text=True, check=False)
@@ -160,6 +169,20 @@ server {{ listen 127.0.0.1:{self.ports['nginx']}; location / {{ default_type app
         return counts.get("allowed", 0) / total if total else 1.0
 
 
+class Servers(WeirServer):
+    """Weir, redis-server and nginx, each with one thread, until the `with` ends."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.running["redis"] = Running(["redis-server", "--port", str(self.ports["redis"]), "--save", "", "--appendonly", "no"],
+                                        self.ports["redis"])
+        nginx = shutil.which("nginx") or "/usr/sbin/nginx"
+        self.running["nginx"] = Running([nginx, "-c", self._file("nginx.conf", self._nginx()), "-p", self.directory], self.ports["nginx"])
+        self.sha = subprocess.run(["redis-cli", "-p", str(self.ports["redis"]), "SCRIPT", "LOAD", LUA], capture_output=True, text=True,
+                                  check=True).stdout.strip()
+        return self
+
+
 def measure(servers, scale, rows):
     """One round of everything: adds one (rate, CPU) to each row."""
     throttle = ["CL.THROTTLE", "key:__rand_int__", "999999", "1000000", "1"]
@@ -174,6 +197,8 @@ def measure(servers, scale, rows):
                                      ("nginx return 200", "nginx", "nginx", "/v1/check"),
                                      ("weir POST /v1/throttle", "weir", "http", "/v1/throttle")):
         rows.setdefault(what, []).append(servers.wrk(name, port, 3 * scale, target))
+    for what, name, port in (("weir POST /v1/check, HTTP/2", "weir", "http"), ("nginx return 200, HTTP/2", "nginx", "nginx_h2c")):
+        rows.setdefault(what, []).append(servers.h2load(name, port, 200_000 * scale, "/v1/check"))
 
 
 def measure_latency(servers, seconds, rows):
@@ -184,6 +209,30 @@ def measure_latency(servers, seconds, rows):
             "redis GET": servers.open_loop("redis", "get", half["resp"], seconds),
             "weir POST /v1/throttle": servers.open_loop("http", "http", half["http"], seconds),
             "nginx return 200": servers.open_loop("nginx", "http", half["http"], seconds)}
+
+
+def compare(other, rounds, scale):
+    """Both binaries in one run, in turns: prints the CPU per request of each, and the median of the rounds' ratios."""
+    cases = (("RESP CL.THROTTLE, depth 1", "resp", 1), ("RESP CL.THROTTLE, depth 50", "resp", 50),
+             ("POST /v1/check", "http", "/v1/check"), ("POST /v1/throttle", "http", "/v1/throttle"))
+    throttle = ["CL.THROTTLE", "key:__rand_int__", "999999", "1000000", "1"]
+    rows = {what: [] for what, _, _ in cases}
+    with WeirServer(WEIR) as ours, WeirServer(other) as theirs:
+        for turn in range(rounds):
+            print(f"round {turn + 1} of {rounds}", file=sys.stderr)
+            for what, port, how in cases:
+                cpu = {}
+                # Which one goes first alternates: the machine may get slower or faster meanwhile.
+                for server in ((ours, theirs) if turn % 2 == 0 else (theirs, ours)):
+                    if port == "resp":
+                        cpu[server] = server.redis_benchmark("weir", port, how, (100_000 if how == 1 else 1_000_000) * scale, throttle)[1]
+                    else:
+                        cpu[server] = server.wrk("weir", port, 2 * scale, how)[1]
+                rows[what].append((cpu[ours], cpu[theirs]))
+    print(f"{machine()}\n\n| what | CPU µs per request | of {other} | ratio, median of {rounds} rounds |\n|---|---|---|---|")
+    for what, pairs in rows.items():
+        mine, peers = (statistics.median(column) for column in zip(*pairs))
+        print(f"| {what} | {mine:.3f} | {peers:.3f} | {statistics.median(a / b for a, b in pairs):.3f} |")
 
 
 def ratio(rows, peer, ours):
@@ -198,6 +247,8 @@ def goals(rows, latency):
              lambda v: v >= 12),
             ("HTTP check: CPU of nginx return 200, at least 1.0 times ours", ratio(rows, "nginx return 200", "weir POST /v1/check"),
              lambda v: v >= 1),
+            ("HTTP/2 check: CPU of nginx return 200, at least 1.0 times ours",
+             ratio(rows, "nginx return 200, HTTP/2", "weir POST /v1/check, HTTP/2"), lambda v: v >= 1),
             ("p99.9 at half load, at most 1 ms", worst, lambda v: v <= 1)]
 
 
@@ -226,13 +277,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="about two minutes instead of ten")
     parser.add_argument("--json", action="store_true", help="the rows as JSON")
+    parser.add_argument("--against", metavar="BINARY", help="only compare the CPU per request with that of another weir")
     arguments = parser.parse_args()
     rounds, scale, seconds = (7, 1, 5) if arguments.quick else (11, 2, 20)
     for tool in TOOLS:
         if not shutil.which(tool) and not os.path.exists(f"/usr/sbin/{tool}"):
             sys.exit(f"bench: {tool} is not installed: run script/bootstrap bench")
+    if arguments.against:
+        return compare(arguments.against, rounds, scale)
     rows = {}
-    with Servers() as servers:
+    with Servers(WEIR) as servers:
         for turn in range(rounds):
             print(f"round {turn + 1} of {rounds}", file=sys.stderr)
             measure(servers, scale, rows)

@@ -8,8 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "weir/admin/admin_session.h"
+#include "weir/admin/admin_handler.h"
 #include "weir/admin/admin_shared_test.h"
+#include "weir/http/testing/http1_peer.h"
 #include "weir/protocol/testing/http_texts.h"
 #include "weir/server/pipeline.h"
 #include "weir/store/memory/memory_bucket_scan.h"
@@ -36,10 +37,8 @@ class AdminClient final : public Asker {
   // Sends one request. `fields` are more header fields, each with its CRLF.
   HttpReply call(std::string_view method, std::string_view target, std::string_view content = {},
                  std::string_view fields = "Content-Type: application/json\r\n") {
-    AdminSession session(fixture.shared(), peer);
-    std::string out;
-    talk(session, request(method, target, content, fields), out);
-    return read(out, method == "HEAD");
+    http::Http1Peer caller(handler, peer);
+    return read(talk(caller, request(method, target, content, fields)), method == "HEAD");
   }
   HttpReply get(std::string_view target) { return call("GET", target, {}, {}); }
 
@@ -51,19 +50,30 @@ class AdminClient final : public Asker {
     return text.append("\r\n").append(content);
   }
 
-  // Runs until the session has no more work of its own.
-  void talk(AdminSession& session, std::string_view bytes, std::string& out) {
-    Queries queries;
-    const auto taken = session.receive(bytes, queries, out);
-    ASSERT_TRUE(taken);
-    session_ = &session;
-    out_ = &out;
-    answer(queries);
-    while (session.working()) {
-      session.wake(now().time, queries, out);
-      answer(queries);
+  // Sends a request and returns the first bytes of the response, as soon as there are any.
+  std::string talk(http::Http1Peer& caller, std::string_view bytes) {
+    begin(caller, bytes);
+    return wait(caller);
+  }
+  void begin(http::Http1Peer& caller, std::string_view bytes) {
+    caller.now = now();
+    caller.on_asked = [this, &caller](const Asked& asked) {
+      session_ = caller.session.get();
+      pipeline_.refresh();
+      pipeline_.ask(asked.token, asked.query, *this, now());
+      pipeline_.flush(now());
+      session_ = nullptr;
+    };
+    written_ = caller.send(bytes);
+    EXPECT_FALSE(caller.lost);
+  }
+  std::string wait(http::Http1Peer& caller) {
+    std::string out = std::exchange(written_, {});
+    while ((out += caller.turn()).empty()) {
+      caller.wait_for_posted();
+      caller.run_posted();
     }
-    session_ = nullptr;
+    return out;
   }
 
   // Returns the answer that a client gets.
@@ -82,21 +92,14 @@ class AdminClient final : public Asker {
     return answer && answer->verdict.allowed;
   }
 
-  void answered(std::uint64_t sequence, const Result<Answer>& answer) override {
-    if (session_ != nullptr) return session_->reply(sequence, answer, *out_);
+  void answered(std::uint64_t token, const Result<Answer>& answer) override {
+    if (session_ != nullptr) return session_->reply(token, answer);
     last_ = answer;
   }
 
   Now now() { return fixture.clock().now(); }
 
  private:
-  void answer(Queries& queries) {
-    pipeline_.refresh();
-    for (const Asked& asked : queries.all()) pipeline_.ask(asked.sequence, asked.query, *this, now());
-    queries.clear();
-    pipeline_.flush(now());
-  }
-
   static HttpReply read(const std::string& out, bool head) {
     ResponseReader reader(head);
     HttpReply reply;
@@ -116,13 +119,14 @@ class AdminClient final : public Asker {
  public:
   std::string peer = "127.0.0.1";
   AdminFixture fixture;
+  AdminHandler handler{fixture.shared()};
 
  private:
   MemoryStore store_{*table_, fixture.clock()};
   Pipeline pipeline_{fixture.reloader().published(), fixture.keeper().known(), store_, fixture.metrics,
                      fixture.clock()};
-  AdminSession* session_ = nullptr;
-  std::string* out_ = nullptr;
+  Session* session_ = nullptr;
+  std::string written_;  // by begin()
   Result<Answer> last_ = Error{Fault::internal, {}};
 };
 

@@ -2,8 +2,10 @@
 #include <string>
 #include <string_view>
 
-#include "weir/admin/admin_session.h"
+#include "weir/admin/admin_handler.h"
 #include "weir/admin/admin_shared_test.h"
+#include "weir/http/http1_session.h"
+#include "weir/http/http_shared.h"
 #include "weir/protocol/testing/http_texts.h"
 #include "weir/protocol/testing/session_conformance.h"
 #include "weir/store/memory/memory_bucket_scan.h"
@@ -21,6 +23,27 @@ admin::AdminFixture& fixture() {
   return fixture;
 }
 
+// A session with a handler of its own, on the fixture's time.
+class Alone final : public Session {
+ public:
+  explicit Alone(Output& output) : session_(shared_, handler_, {output, "127.0.0.1", {}, {}, false}) {}
+  Result<std::size_t> receive(std::string_view bytes, Queries& queries, Now) override {
+    return session_.receive(bytes, queries, fixture().clock().now());
+  }
+  bool has_more() const noexcept override { return session_.has_more(); }
+  void resume(Queries& queries, Now) override { session_.resume(queries, fixture().clock().now()); }
+  void reply(std::uint64_t token, const Result<Answer>& answer) override { session_.reply(token, answer); }
+  bool reading() const noexcept override { return session_.reading(); }
+  void fill(std::size_t unsent) override { session_.fill(unsent); }
+  bool finished() const noexcept override { return session_.finished(); }
+  void drain(Time now) override { session_.drain(now); }
+
+ private:
+  http::HttpShared shared_;
+  admin::AdminHandler handler_{fixture().shared()};
+  http::Http1Session session_;
+};
+
 std::string get(std::string_view path) {
   return "GET " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
 }
@@ -37,7 +60,7 @@ constexpr std::string_view kDateAndEnd = "Date: Tue, 14 Nov 2023 22:13:20 GMT\r\
 Conversation admin_conversation() {
   Conversation talk;
   talk.name = "Admin";
-  talk.open = [] { return std::make_unique<AdminSession>(fixture().shared(), "127.0.0.1"); };
+  talk.open = [](Output& output) { return std::make_unique<Alone>(output); };
   talk.input = get("/healthz") + reset("/ratelimit/reset/per-ip:203.0.113.9") + get("/ratelimit/top") +
                get("/ratelimit/clients") + reset("/ratelimit/reset/12345678?limit=orders", "Expect: 100-continue\r\n");
   const std::string before = response("200 OK", kDate, R"({"status":"alive"})") +

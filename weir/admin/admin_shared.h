@@ -1,5 +1,4 @@
-// The objects that the admin API reads and changes. One per loop, shared by its sessions; filled where the server is
-// built.
+// The objects that the admin API reads and changes. One per loop; filled where the server is built.
 #pragma once
 
 #include <functional>
@@ -12,15 +11,14 @@
 #include "weir/observe/audit.h"
 #include "weir/observe/events.h"
 #include "weir/observe/metrics.h"
-#include "weir/protocol/http/http_session.h"
+#include "weir/protocol/http/health.h"
 #include "weir/server/reload.h"
 #include "weir/store/bucket_scan.h"
-#include "weir/wire/http1.h"
 #include "weir/wire/json.h"
 
 namespace weir::admin {
 
-// Must outlive the sessions.
+// Must outlive the handler.
 struct AdminShared {
   Reloader& reloader;       // the policy and all settings in force, including tokens
   KnownKeeper& keeper;      // adjustments and access lists
@@ -34,9 +32,7 @@ struct AdminShared {
   std::function<void(const AuditEntry&)> log;  // written at every log level
   bool loopback = true;                        // the listener is reachable from this machine only
 
-  // Scratch objects of the sessions. Nothing in them outlives a call.
-  RequestHead head{};
-  JsonReader json{};
+  JsonReader json{};  // scratch: nothing in it outlives a call
 };
 
 }  // namespace weir::admin

@@ -68,7 +68,7 @@ class ClientView final : public Work {
     }
   }
 
-  std::optional<Outcome> step(Now now) override {
+  std::optional<Outcome> advance(Now now, const Wake&) override {
     if (error_) return refuse(*error_);
     std::size_t strictest = 0;
     bool touched = false;
@@ -188,10 +188,10 @@ class BlockRemoval {
     };
     change_ = std::make_unique<KnownChange>(background_tasks, std::move(change), finish);
   }
-  // Returns true if it is done or was never started. `refused` is the reply if it failed.
-  bool done(Now now, std::optional<Reply>& refused) {
+  // Returns true if it is done or was never requested; starts it if it was. `refused` is the reply if it failed.
+  bool done(Now now, const Wake& wake, std::optional<Reply>& refused) {
     if (change_ == nullptr) return true;
-    std::optional<Outcome> outcome = change_->step(now);
+    std::optional<Outcome> outcome = change_->advance(now, wake);
     if (!outcome) return false;
     change_.reset();
     Reply& reply = std::get<Reply>(*outcome);
@@ -211,7 +211,6 @@ class BlockRemoval {
     json.end_object();
     return reply;
   }
-  Duration pause() const noexcept { return change_ == nullptr ? Duration::zero() : change_->pause(); }
 
  private:
   std::unique_ptr<KnownChange> change_;
@@ -255,9 +254,9 @@ class BucketReset final : public Work {
                           now](const KnownKeeper::Done& done) { keeper.unblock(selectors, now, done); });
   }
 
-  std::optional<Outcome> step(Now now) override {
+  std::optional<Outcome> advance(Now now, const Wake& wake) override {
     std::optional<Reply> refused;
-    if (!block_removal_.done(now, refused)) return {};
+    if (!block_removal_.done(now, wake, refused)) return {};
     if (error_) return refuse(*error_);
     if (refused) return refused;
     std::string names;
@@ -268,7 +267,6 @@ class BucketReset final : public Work {
     audit(shared_, who_, now.wall, "reset", names, before, R"({"buckets":0})");
     return reply;
   }
-  Duration pause() const noexcept override { return block_removal_.pause(); }
 
  private:
   void forget(std::string key, Kind kind) {
@@ -299,35 +297,22 @@ class ResetAll final : public Work {
                          });
   }
 
-  std::optional<Outcome> step(Now now) override {
+  std::optional<Outcome> advance(Now now, const Wake& wake) override {
     std::optional<Reply> refused;
-    if (!block_removal_.done(now, refused)) return {};
+    if (!block_removal_.done(now, wake, refused)) return {};
     if (refused) return refused;
-    if (progress_->waiting) return {};
-    if (!progress_->over && !progress_->error) {
-      progress_->waiting = true;
-      shared_.bucket_scan.forget(progress_->cursor, now, [progress = progress_](const Result<BucketScan::Step>& step) {
-        progress->waiting = false;
-        if (!step) {
-          progress->error = step.error();
-          return;
-        }
-        progress->forgotten += step->forgotten;
-        progress->cursor = step->cursor;
-        progress->over = step->cursor.empty();
-      });
-    }
+    if (!progress_->waiting && !progress_->over && !progress_->error) forget_more(now, wake);
     if (progress_->waiting) return {};
     if (progress_->error) return refuse(*progress_->error);
-    if (!progress_->over) return {};
+    if (!progress_->over) {
+      wake();  // after other connections had their turn
+      return {};
+    }
     const auto forgotten = static_cast<std::int64_t>(progress_->forgotten);
     std::string before;
     JsonWriter(before).begin_object().key("buckets").number(forgotten).end_object();
     audit(shared_, who_, now.wall, "reset", "all", before, R"({"buckets":0})");
     return block_removal_.reply(progress_->forgotten);
-  }
-  Duration pause() const noexcept override {
-    return progress_->waiting ? std::chrono::milliseconds{1} : block_removal_.pause();
   }
 
  private:
@@ -336,8 +321,26 @@ class ResetAll final : public Work {
     std::uint64_t forgotten = 0;
     std::optional<Error> error;
     bool waiting = false;
+    bool calling = false;  // inside forget(): the answer wakes nobody
     bool over = false;
   };
+
+  void forget_more(Now now, const Wake& wake) {
+    progress_->waiting = progress_->calling = true;
+    const auto forgot = [progress = progress_, wake](const Result<BucketScan::Step>& step) {
+      progress->waiting = false;
+      if (!progress->calling) wake();
+      if (!step) {
+        progress->error = step.error();
+        return;
+      }
+      progress->forgotten += step->forgotten;
+      progress->cursor = step->cursor;
+      progress->over = step->cursor.empty();
+    };
+    shared_.bucket_scan.forget(progress_->cursor, now, forgot);
+    progress_->calling = false;
+  }
 
   AdminShared& shared_;
   std::string who_;

@@ -83,11 +83,11 @@ TEST(Stats, DoNotWaitForAStoreThatHangs) {
   for (const auto call : {stats, metrics}) {
     const Outcome outcome = call(fixture.shared(), Request{});
     Work& work = *std::get<std::unique_ptr<Work>>(outcome);
-    EXPECT_FALSE(work.step(fixture.clock().now()));
+    EXPECT_FALSE(work.advance(fixture.clock().now(), [] {}));
     fixture.clock().advance(std::chrono::milliseconds{499});
-    EXPECT_FALSE(work.step(fixture.clock().now()));
+    EXPECT_FALSE(work.advance(fixture.clock().now(), [] {}));
     fixture.clock().advance(std::chrono::milliseconds{1});
-    const std::optional<Outcome> done = work.step(fixture.clock().now());
+    const std::optional<Outcome> done = work.advance(fixture.clock().now(), [] {});
     ASSERT_TRUE(done);
     const Reply* const reply = &std::get<Reply>(*done);
     EXPECT_EQ(reply->status, 200);

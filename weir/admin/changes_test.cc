@@ -330,28 +330,20 @@ TEST(Changes, DoNotBlockTheLoopOnTheDisk) {
   SlowDisk disk;
   AdminClient api({}, &disk);
   std::unique_lock held(disk.gate);
-  AdminSession adjusting(api.fixture.shared(), "127.0.0.1");
-  AdminSession denying(api.fixture.shared(), "127.0.0.1");
-  AdminSession listing(api.fixture.shared(), "127.0.0.1");
-  std::string adjusted;
-  std::string denied;
-  std::string listed;
+  http::Http1Peer adjusting(api.handler, "127.0.0.1");
+  http::Http1Peer denying(api.handler, "127.0.0.1");
+  http::Http1Peer listing(api.handler, "127.0.0.1");
   const std::string type = "Content-Type: application/json\r\n";
-  Queries queries;
-  ASSERT_TRUE(adjusting.receive(AdminClient::request("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50})", type),
-                                queries, adjusted));
-  ASSERT_TRUE(denying.receive(AdminClient::request("POST", "/ratelimit/access/deny", R"({"ip":"10.9.9.9"})", type),
-                              queries, denied));
-  ASSERT_TRUE(listing.receive(AdminClient::request("GET", "/ratelimit/access/deny"), queries, listed));
+  api.begin(adjusting, AdminClient::request("PUT", "/ratelimit/adjust/orders/1", R"({"burst":50})", type));
+  api.begin(denying, AdminClient::request("POST", "/ratelimit/access/deny", R"({"ip":"10.9.9.9"})", type));
+  api.begin(listing, AdminClient::request("GET", "/ratelimit/access/deny"));
   EXPECT_TRUE(api.allowed("orders", "2")) << "requests continue";
-  EXPECT_EQ(adjusted + denied, "") << "the reply waits for the disk";
-  EXPECT_TRUE(adjusting.working());
+  EXPECT_EQ(adjusting.turn() + denying.turn(), "") << "the reply waits for the disk";
+  EXPECT_TRUE(adjusting.session->busy());
   held.unlock();
-  while (adjusting.working() || denying.working() || listing.working()) {
-    adjusting.wake(api.now().time, queries, adjusted);
-    denying.wake(api.now().time, queries, denied);
-    listing.wake(api.now().time, queries, listed);
-  }
+  const std::string adjusted = api.wait(adjusting);
+  const std::string denied = api.wait(denying);
+  const std::string listed = api.wait(listing);
   EXPECT_TRUE(adjusted.starts_with("HTTP/1.1 200 ")) << adjusted;
   EXPECT_TRUE(denied.starts_with("HTTP/1.1 200 ")) << denied;
   EXPECT_TRUE(listed.starts_with("HTTP/1.1 200 ")) << listed;

@@ -8,6 +8,7 @@
 #include "weir/base/text.h"
 #include "weir/config/describe.h"
 #include "weir/config/diff.h"
+#include "weir/wire/http.h"
 
 namespace weir::admin {
 namespace {
@@ -41,18 +42,14 @@ class ConfigChange final : public Work {
   using Attempt = std::function<Reloader::Report(Reloader&)>;
 
   ConfigChange(AdminShared& shared, const Request& request, std::string action, Attempt attempt)
-      : shared_(shared), who_(caller(request)), action_(std::move(action)), progress_(std::make_shared<Progress>()) {
-    accepted_ =
-        shared.background_tasks.run([progress = progress_, &reloader = shared.reloader, attempt = std::move(attempt)] {
-          progress->before = reloader.version();
-          progress->report = attempt(reloader);
-          progress->after = reloader.version();
-          progress->done.store(true, std::memory_order_release);
-        });
-  }
+      : shared_(shared),
+        who_(caller(request)),
+        action_(std::move(action)),
+        attempt_(std::move(attempt)),
+        progress_(std::make_shared<Progress>()) {}
 
-  std::optional<Outcome> step(Now now) override {
-    if (!accepted_) return refuse(503, "unavailable", "too many reloads are waiting; try again later");
+  std::optional<Outcome> advance(Now now, const Wake& wake) override {
+    if (attempt_ && !start(wake)) return refuse(503, "unavailable", "too many reloads are waiting; try again later");
     if (!progress_->done.load(std::memory_order_acquire)) return {};
     if (!progress_->report.ok()) return refuse(400, "bad_value", problems_text(progress_->report.problems));
     audit(shared_, who_, now.wall, action_, {}, version_text(progress_->before, {}),
@@ -67,8 +64,6 @@ class ConfigChange final : public Work {
     return reply;
   }
 
-  Duration pause() const noexcept override { return std::chrono::milliseconds{2}; }
-
  private:
   struct Progress {
     Reloader::Report report;
@@ -77,11 +72,22 @@ class ConfigChange final : public Work {
     std::atomic<bool> done{false};  // set after all other members are written
   };
 
+  bool start(const Wake& wake) {
+    const auto run = [progress = progress_, &reloader = shared_.reloader, attempt = std::exchange(attempt_, {}), wake] {
+      progress->before = reloader.version();
+      progress->report = attempt(reloader);
+      progress->after = reloader.version();
+      progress->done.store(true, std::memory_order_release);
+      wake();
+    };
+    return shared_.background_tasks.run(run);
+  }
+
   AdminShared& shared_;
   std::string who_;
   std::string action_;
+  Attempt attempt_;  // until it has started
   std::shared_ptr<Progress> progress_;
-  bool accepted_ = false;
 };
 
 Reply write_config(const Reloader& reloader) {

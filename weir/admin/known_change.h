@@ -19,17 +19,10 @@ class KnownChange final : public Work {
   // says whether it had an effect.
   KnownChange(BackgroundTasks& background_tasks, std::function<void(const KnownKeeper::Done& done)> change,
               std::function<Reply(bool changed, Now now)> finish)
-      : finish_(std::move(finish)) {
-    accepted_ = background_tasks.run([change = std::move(change), progress = progress_] {
-      change([progress](const Result<bool>& changed) {
-        const std::lock_guard lock(progress->mutex);
-        progress->changed = changed;
-      });
-    });
-  }
+      : background_tasks_(background_tasks), change_(std::move(change)), finish_(std::move(finish)) {}
 
-  std::optional<Outcome> step(Now now) override {
-    if (!accepted_) return refuse(503, "unavailable", "too many changes are waiting; try again later");
+  std::optional<Outcome> advance(Now now, const Wake& wake) override {
+    if (change_ && !start(wake)) return refuse(503, "unavailable", "too many changes are waiting; try again later");
     std::optional<Result<bool>> changed;
     {
       const std::lock_guard lock(progress_->mutex);
@@ -42,7 +35,6 @@ class KnownChange final : public Work {
     if (away) return refuse(error);
     return refuse(400, error.fault == Fault::too_large ? "too_large" : "bad_value", error.detail);
   }
-  Duration pause() const noexcept override { return std::chrono::milliseconds{1}; }
 
  private:
   // Shared with the callback, which may run after the connection has ended.
@@ -51,9 +43,22 @@ class KnownChange final : public Work {
     std::optional<Result<bool>> changed;
   };
 
+  bool start(const Wake& wake) {
+    return background_tasks_.run([change = std::exchange(change_, {}), progress = progress_, wake] {
+      change([progress, wake](const Result<bool>& changed) {
+        {
+          const std::lock_guard lock(progress->mutex);
+          progress->changed = changed;
+        }
+        wake();
+      });
+    });
+  }
+
+  BackgroundTasks& background_tasks_;
+  std::function<void(const KnownKeeper::Done& done)> change_;  // until it has started
   std::function<Reply(bool changed, Now now)> finish_;
   std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
-  bool accepted_ = false;
 };
 
 }  // namespace weir::admin

@@ -19,15 +19,14 @@ Scan::Scan(BucketScan& bucket_scan, BucketScan::Look look, std::unique_ptr<Colle
   progress_->cursor = std::move(cursor);
 }
 
-// A remote store is polled until it has answered.
-Duration Scan::pause() const noexcept {
-  return progress_->waiting ? std::chrono::milliseconds{1} : Duration::zero();
+Time Scan::wake_at() const noexcept {
+  return progress_->waiting ? progress_->asked + kStepTimeout : Time::max();
 }
 
 // Visits more buckets.
-void Scan::visit(Now now) {
+void Scan::visit(Now now, const Wake& wake) {
   if (progress_->over || progress_->error) return;
-  progress_->waiting = true;
+  progress_->waiting = progress_->visiting = true;
   progress_->asked = now.time;
   const std::shared_ptr<Progress> progress = progress_;
   const auto filled = std::make_shared<bool>(false);
@@ -37,8 +36,9 @@ void Scan::visit(Now now) {
         *filled = !progress->collector->take(bucket, now) || *filled;
         return !*filled;
       },
-      [progress, filled](const Result<BucketScan::Step>& step) {
+      [progress, filled, wake](const Result<BucketScan::Step>& step) {
         progress->waiting = false;
+        if (!progress->visiting) wake();
         if (!step) {
           progress->error = step.error();
           return;
@@ -46,9 +46,10 @@ void Scan::visit(Now now) {
         progress->cursor = step->cursor;
         progress->over = *filled || step->cursor.empty() || progress->collector->enough(step->millionths);
       });
+  progress_->visiting = false;
 }
 
-std::optional<Outcome> Scan::step(Now now) {
+std::optional<Outcome> Scan::advance(Now now, const Wake& wake) {
   if (progress_->waiting) {
     // A collector that can reply without the store does not wait for a store that hangs.
     if (now.time - progress_->asked < kStepTimeout) return {};
@@ -57,7 +58,7 @@ std::optional<Outcome> Scan::step(Now now) {
   using Steady = std::chrono::steady_clock;
   const Steady::time_point began = Steady::now();
   do {
-    visit(now);
+    visit(now, wake);
   } while (!progress_->waiting && !progress_->over && !progress_->error && Steady::now() - began < kStepTime);
   if (progress_->waiting) return {};
   if (progress_->error) {
@@ -67,7 +68,10 @@ std::optional<Outcome> Scan::step(Now now) {
     }
     return bad ? refuse(400, "bad_value", progress_->error->detail) : refuse(*progress_->error);
   }
-  if (!progress_->over) return {};
+  if (!progress_->over) {
+    wake();  // after other connections had their turn
+    return {};
+  }
   return progress_->collector->reply(progress_->cursor);
 }
 

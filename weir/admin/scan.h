@@ -31,8 +31,8 @@ class Scan final : public Work {
  public:
   // `bucket_scan` must outlive it.
   Scan(BucketScan& bucket_scan, BucketScan::Look look, std::unique_ptr<Collector> collector, std::string cursor);
-  std::optional<Outcome> step(Now now) override;
-  Duration pause() const noexcept override;
+  std::optional<Outcome> advance(Now now, const Wake& wake) override;
+  Time wake_at() const noexcept override;
 
  private:
   // Shared with the store's callback, which may run after the connection has ended.
@@ -41,11 +41,12 @@ class Scan final : public Work {
     std::string cursor;
     std::optional<Error> error;
     bool waiting = false;
-    Time asked{};  // when the wait started
+    bool visiting = false;  // inside visit(): the answer wakes nobody
+    Time asked{};           // when the wait started
     bool over = false;
   };
 
-  void visit(Now now);
+  void visit(Now now, const Wake& wake);
 
   BucketScan& bucket_scan_;
   BucketScan::Look look_;

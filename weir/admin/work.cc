@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "weir/base/text.h"
-#include "weir/protocol/http/answer_json.h"
+#include "weir/http/error_reply.h"
 #include "weir/protocol/http/fault_status.h"
 
 namespace weir::admin {
@@ -11,7 +11,7 @@ namespace weir::admin {
 Reply refuse(int status, std::string_view code, std::string_view message) {
   Reply reply;
   reply.status = status;
-  write_error(code, message, reply.content);
+  http::write_error(code, message, reply.content);
   return reply;
 }
 

@@ -1,6 +1,7 @@
 // The outcome of a call: a reply, at once or after work that must not block the loop.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,12 +40,15 @@ struct Stream {
 class Work;
 using Outcome = std::variant<Reply, std::unique_ptr<Work>, Stream>;
 
-// A call that takes more than one step. Destroyed when its connection ends.
+// Makes work continue: advance() is called in a later turn. Any thread may call it, at any time, any number of times.
+using Wake = std::function<void()>;
+
+// A call that cannot be answered at once. Destroyed when its exchange ends.
 class Work {
  public:
   virtual ~Work() = default;
 
-  // Queries for the pipeline before the first step(); at most bounds::queries_per_turn_max.
+  // Queries for the pipeline before the first advance(); at most bounds::queries_per_turn_max.
   virtual std::span<const Query> questions() const { return {}; }
   // Receives the answer to the query with that index, in any order.
   virtual void answered(std::size_t index, const Result<Answer>& answer) {
@@ -52,11 +56,12 @@ class Work {
     (void)answer;
   }
 
-  // Runs for well under a millisecond. Returns the outcome once it is known: a reply or further work. Work with queries
-  // must not return further work.
-  virtual std::optional<Outcome> step(Now now) = 0;
-  // Returns how long to wait before the next step.
-  virtual Duration pause() const noexcept { return Duration::zero(); }
+  // Runs for well under a millisecond. Returns the outcome once it is known: a reply or further work. Before that, it
+  // is called again after `wake`, and must arrange for somebody to call that. Work with queries must not return further
+  // work.
+  virtual std::optional<Outcome> advance(Now now, const Wake& wake) = 0;
+  // When to call advance() at the latest.
+  virtual Time wake_at() const noexcept { return Time::max(); }
 };
 
 }  // namespace weir::admin

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
-#include "weir/admin/admin_session.h"
+#include "weir/admin/admin_handler.h"
 #include "weir/app/systemd.h"
+#include "weir/http/choose_session.h"
+#include "weir/http/http_shared.h"
 #include "weir/net/tls.h"
+#include "weir/protocol/http/check_handler.h"
 #include "weir/protocol/resp/resp_session.h"
 
 namespace weir::app {
@@ -20,10 +25,24 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
 
 // Each of these makes, for one loop, what its sessions share, and then the sessions.
 
+http::HttpShared http_shared(Loop& loop) {
+  return http::HttpShared([&loop](std::function<void()> work) { loop.post(std::move(work)); },
+                          [&loop] { return loop.reading(); });
+}
+
 Sessions admin_sessions(bool loopback, ServerServices& around, Loop& loop) {
-  const std::shared_ptr<admin::AdminShared> shared = around.admin(loop);
-  shared->loopback = loopback;
-  return [shared](std::string_view peer) { return std::make_unique<AdminSession>(*shared, peer); };
+  struct Parts {
+    Parts(std::shared_ptr<admin::AdminShared> with, Loop& on) : admin(std::move(with)), http(http_shared(on)) {}
+    std::shared_ptr<admin::AdminShared> admin;
+    http::HttpShared http;
+    admin::AdminHandler handler{*admin};
+  };
+  const auto parts = std::make_shared<Parts>(around.admin(loop), loop);
+  parts->admin->loopback = loopback;
+  parts->http.log = around.requests;
+  return [parts, sessions = http::http_sessions(parts->http, parts->handler)](const NewConnection& connection) {
+    return sessions(connection);
+  };
 }
 
 Sessions resp_sessions(std::size_t index, ServerServices& around, Pipeline& pipeline) {
@@ -33,20 +52,28 @@ Sessions resp_sessions(std::size_t index, ServerServices& around, Pipeline& pipe
     options->password = now.settings.listen[index].password;
     options->write_password = now.settings.listen[index].write_password;
   });
-  return [options, &around](std::string_view peer) {
-    return std::make_unique<RespSession>(*options, around.next_client.fetch_add(1), peer);
+  return [options, &around](const NewConnection& connection) {
+    return std::make_unique<RespSession>(connection.output, *options, around.next_client.fetch_add(1), connection.peer);
   };
 }
 
-Sessions http_sessions(std::size_t index, ServerServices& around, Pipeline& pipeline) {
-  auto shared = std::make_shared<HttpShared>(around.health);
-  shared->log = around.requests;
-  pipeline.on_configuration([shared, index](const config::Loaded& now) {
-    shared->tokens = {now.settings.listen[index].tokens, now.settings.listen[index].write_token};
+Sessions check_sessions(std::size_t index, ServerServices& around, Loop& loop, Pipeline& pipeline) {
+  struct Parts {
+    Parts(const Health& health, Loop& on) : http(http_shared(on)), handler(health) {}
+    http::HttpShared http;
+    CheckHandler handler;
+  };
+  const auto parts = std::make_shared<Parts>(around.health, loop);
+  parts->http.log = around.requests;
+  parts->handler.log = around.requests;
+  pipeline.on_configuration([parts, index](const config::Loaded& now) {
+    parts->handler.tokens = {now.settings.listen[index].tokens, now.settings.listen[index].write_token};
   });
-  // A peer on a UNIX socket is on this machine.
-  return [shared](std::string_view peer) {
-    return std::make_unique<HttpSession>(*shared, peer.empty() ? "127.0.0.1" : peer);
+  return [parts, sessions = http::http_sessions(parts->http, parts->handler)](const NewConnection& connection) {
+    NewConnection known = connection;
+    // A peer on a UNIX socket is on this machine.
+    if (known.peer.empty()) known.peer = "127.0.0.1";
+    return sessions(known);
   };
 }
 
@@ -54,7 +81,9 @@ Result<std::unique_ptr<TlsServer>> listener_tls(const config::Listener& listener
   const auto beside = [&](const std::string& file) { return (std::filesystem::path(around.folder) / file).string(); };
   TlsServer::Options options;
   for (const config::Tls& files : listener.tls) options.certificates.push_back({beside(files.cert), beside(files.key)});
-  if (!has(listener.speak, "resp")) options.protocols = {"http/1.1"};
+  if (!has(listener.speak, "resp")) {
+    options.protocols = {std::string(http::kHttp2Alpn), std::string(http::kHttp1Alpn)};
+  }
   const config::Tls& first = listener.tls.front();
   if (!first.client_ca.empty()) options.client_ca = beside(first.client_ca);
   options.require_client = first.require_client;
@@ -83,7 +112,9 @@ Result<Endpoint> make_endpoint(const config::Listener& listener, std::size_t ind
     endpoint.sessions = [&around, index](Loop&, Pipeline& pipeline) { return resp_sessions(index, around, pipeline); };
   } else {
     endpoint.protocol = Protocol::http;
-    endpoint.sessions = [&around, index](Loop&, Pipeline& pipeline) { return http_sessions(index, around, pipeline); };
+    endpoint.sessions = [&around, index](Loop& loop, Pipeline& pipeline) {
+      return check_sessions(index, around, loop, pipeline);
+    };
   }
   return endpoint;
 }

@@ -14,7 +14,7 @@
 #include "weir/base/result.h"
 #include "weir/config/parse.h"
 #include "weir/config/settings.h"
-#include "weir/protocol/http/http_session.h"
+#include "weir/protocol/http/health.h"
 #include "weir/server/server.h"
 
 namespace weir::app {

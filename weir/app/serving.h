@@ -28,7 +28,7 @@
 #include "weir/net/socket.h"
 #include "weir/net/watched_files.h"
 #include "weir/observe/metrics.h"
-#include "weir/protocol/http/http_session.h"
+#include "weir/protocol/http/health.h"
 #include "weir/server/denial_watch.h"
 #include "weir/server/reload.h"
 #include "weir/server/server.h"

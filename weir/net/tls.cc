@@ -156,12 +156,6 @@ Settings make_settings(const SSL_METHOD* method) {
   return settings;
 }
 
-// HTTP/2 over TLS 1.2 needs an ephemeral key exchange and an AEAD cipher (RFC 9113 §9.2.2); a client that has neither
-// is refused, also for HTTP/1.1.
-void require_modern_ciphers(SSL_CTX* settings) {
-  WEIR_ASSERT(SSL_CTX_set_cipher_list(settings, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1);
-}
-
 // Identifies a version of a file: changes when the file is written or replaced. Follows symbolic links.
 using Stamp = std::tuple<dev_t, ino_t, off_t, long, long, long, long>;
 
@@ -180,6 +174,13 @@ std::vector<Stamp> stamps_of(const TlsServer::Options& options) {
   }
   if (!options.client_ca.empty()) all.push_back(stamp_of(options.client_ca));
   return all;
+}
+
+// HTTP/2 over TLS 1.2 needs an ephemeral key exchange and an AEAD cipher (RFC 9113 §9.2.2). TLS 1.3 has no others.
+bool suits_http2(SSL* ssl) {
+  if (SSL_version(ssl) >= TLS1_3_VERSION) return true;
+  const SSL_CIPHER* const cipher = SSL_get_pending_cipher(ssl);
+  return cipher != nullptr && SSL_CIPHER_get_kx_nid(cipher) == NID_kx_ecdhe && SSL_CIPHER_is_aead(cipher) == 1;
 }
 
 void trust(SSL_CTX* settings, const Chain& authorities) {
@@ -213,6 +214,7 @@ struct TlsServer::Loaded {
   };
   std::vector<NamedCertificate> certificates;
   std::string protocols;
+  std::string protocols_without_http2;
 
   // Picks the certificate by server name: exact matches before wildcards, then in the order of the list.
   static int choose(SSL* ssl, int*, void* argument) {
@@ -229,9 +231,10 @@ struct TlsServer::Loaded {
     return SSL_TLSEXT_ERR_NOACK;
   }
 
-  static int select_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* theirs,
+  static int select_protocol(SSL* ssl, const unsigned char** out, unsigned char* size, const unsigned char* theirs,
                              unsigned count, void* argument) {
-    const auto& ours = static_cast<const Loaded*>(argument)->protocols;
+    const auto& loaded = *static_cast<const Loaded*>(argument);
+    const std::string& ours = suits_http2(ssl) ? loaded.protocols : loaded.protocols_without_http2;
     const int found = SSL_select_next_proto(const_cast<unsigned char**>(out), size,
                                             reinterpret_cast<const unsigned char*>(ours.data()),
                                             static_cast<unsigned>(ours.size()), theirs, count);
@@ -269,6 +272,9 @@ Result<std::unique_ptr<TlsServer>> TlsServer::make(Options options) {
 Result<std::shared_ptr<const TlsServer::Loaded>> TlsServer::load() const {
   auto loaded = std::make_shared<Loaded>();
   loaded->protocols = alpn_list(state_->options.protocols);
+  std::vector<std::string> others = state_->options.protocols;
+  std::erase(others, "h2");
+  loaded->protocols_without_http2 = alpn_list(others);
   Chain authorities;
   if (!state_->options.client_ca.empty()) {
     auto read = read_certificates(state_->options.client_ca);
@@ -281,8 +287,6 @@ Result<std::shared_ptr<const TlsServer::Loaded>> TlsServer::load() const {
     Settings settings = make_settings(TLS_server_method());
     if (auto used = use_pair(settings.get(), *pair, files); !used) return used.error();
     admit_clients(settings.get(), state_->options, authorities);
-    if (std::ranges::find(state_->options.protocols, "h2") != state_->options.protocols.end())
-      require_modern_ciphers(settings.get());
     // Tickets contain what resumption needs, so the server keeps no session cache.
     SSL_CTX_set_session_cache_mode(settings.get(), SSL_SESS_CACHE_OFF);
     SSL_CTX_set_tlsext_servername_callback(settings.get(), Loaded::choose);

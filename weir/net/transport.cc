@@ -326,9 +326,15 @@ void Transport::write() {
     }
   }
   if (write_broken_) out_.clear();
+  // Below the low water, and again when all is sent, so that the owner learns of bytes that left late.
   if (unsent() >= low_water_) {
     above_ = true;
   } else if (std::exchange(above_, false)) {
+    writable_due_ = !finishing_;
+  }
+  if (write_blocked_) {
+    was_blocked_ = true;
+  } else if (std::exchange(was_blocked_, false)) {
     writable_due_ = !finishing_;
   }
   free_if_large(out_);

@@ -43,7 +43,8 @@ class Transport final : public Retired, private Loop::Handler, private Settler {
     // The peer sends nothing more: FIN or, with TLS, close_notify. (A bare FIN under TLS is failed().) Bytes that the
     // owner has not consumed can still be asked for with resume().
     virtual void ended() = 0;
-    // unsent() fell below Options::low_water after it was above.
+    // unsent() fell below Options::low_water after it was above, or everything is sent after the kernel had to be
+    // waited for.
     virtual void writable() = 0;
     // The last call, unless finished() or close() was. The fault is `timeout` if opening took too long or the peer does
     // not read, `unknown` if the name does not exist, `too_large` if the owner left more than
@@ -115,6 +116,7 @@ class Transport final : public Retired, private Loop::Handler, private Settler {
   bool is_quiet() const noexcept;
   // Frees the memory that is kept for the next bytes. For a connection that is idle.
   void trim() noexcept;
+  bool is_secure() const noexcept { return secure_ != nullptr; }
   // Negotiated by ALPN; empty: none.
   std::string_view application_protocol() const noexcept;
 
@@ -209,6 +211,7 @@ class Transport final : public Retired, private Loop::Handler, private Settler {
   bool finishing_ = false;      // finish() was called, or a TLS alert is on its way
   bool finished_due_ = false;   // finished() is to be called although it is closed
   bool write_blocked_ = false;  // the kernel takes no more now
+  bool was_blocked_ = false;    // and unsent() has not been zero since
   bool write_broken_ = false;   // nothing can be sent any more
   bool in_callback_ = false;
   std::uint32_t watching_ = 0;

@@ -37,13 +37,29 @@ bool EventQueue::wants(std::string_view limit, bool allowed) noexcept {
 }
 
 void EventQueue::push(const std::string& event) {
-  const std::lock_guard lock(mutex_);
-  if (bytes_ + event.size() > bounds::event_queue_bytes_max) {
-    ++dropped_;
-    return;
+  std::function<void()> wake;
+  {
+    const std::lock_guard lock(mutex_);
+    if (bytes_ + event.size() > bounds::event_queue_bytes_max) {
+      ++dropped_;
+    } else {
+      bytes_ += event.size();
+      events_.push_back(event);
+    }
+    wake.swap(wake_);
   }
-  bytes_ += event.size();
-  events_.push_back(event);
+  if (wake) wake();
+}
+
+void EventQueue::wake_once(std::function<void()> wake) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (events_.empty() && dropped_ == 0) {
+      wake_ = std::move(wake);
+      return;
+    }
+  }
+  wake();
 }
 
 EventQueue::Taken EventQueue::take(std::size_t bytes_max) {

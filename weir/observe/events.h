@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,6 +40,8 @@ class EventQueue {
     std::uint64_t dropped = 0;
   };
   Taken take(std::size_t bytes_max);
+  // Calls `wake` once: as soon as there is something to take, on the thread that adds it, or at once.
+  void wake_once(std::function<void()> wake);
 
  private:
   const EventFilter filter_;
@@ -47,6 +50,7 @@ class EventQueue {
   std::deque<std::string> events_;
   std::size_t bytes_ = 0;
   std::uint64_t dropped_ = 0;
+  std::function<void()> wake_;
 };
 
 class Events {

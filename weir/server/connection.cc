@@ -1,10 +1,6 @@
 #include "weir/server/connection.h"
 
-#include <sys/epoll.h>
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "weir/base/bounds.h"
@@ -12,312 +8,256 @@
 namespace weir {
 namespace {
 
-// Bytes read from one connection in one turn, so that others get their turn.
-constexpr std::size_t kReadBytes = 64 << 10;
-// Empty buffers larger than this are freed.
-constexpr std::size_t kKeptBytes = 4 << 10;
-// A peer that reads none of its replies for this long is disconnected.
-constexpr Duration kWriteTimeout = std::chrono::seconds{30};
-
-// Edge-triggered: the kernel reports each arrival once and does not recheck every socket in the next turn. unread_
-// makes watch() re-arm the socket when reported bytes may be left.
-constexpr std::uint32_t kAlways = EPOLLET;
-constexpr std::uint32_t kToRead = EPOLLIN | EPOLLRDHUP;
-constexpr std::uint32_t kEnds = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
-
-// How long a peer may keep sending after we have closed our side.
-constexpr Duration kLingerTimeout = std::chrono::seconds{2};
-
-void free_if_large(std::string& buffer) {
-  if (buffer.empty() && buffer.capacity() > kKeptBytes) std::string().swap(buffer);
-}
+// Session::fill() is called while less is unsent.
+constexpr std::size_t kFillBytes = 64 << 10;
+// Calls of fill() in one turn, so that other connections get theirs.
+constexpr int kFillsMax = 16;
+// Deadlines are checked about once a second. A nearer one gets a timer of its own.
+constexpr Duration kNear = std::chrono::seconds{1};
+// A connection that is idle for this long gives its buffers back.
+constexpr Duration kTrimAfter = std::chrono::seconds{1};
 
 }  // namespace
 
-Connection::Connection(std::uint64_t id, ConnectionShared& shared, Socket socket, std::unique_ptr<TlsChannel> channel,
-                       std::unique_ptr<Session> session, Protocol protocol)
-    : id_(id),
-      shared_(shared),
-      socket_(std::move(socket)),
-      session_(std::move(session)),
-      protocol_(protocol),
+Connection::Connection(ConnectionShared& shared, ConnectionGroup& group, Accepted accepted,
+                       std::unique_ptr<TlsChannel> channel)
+    : shared_(shared),
+      group_(group),
+      transport_(shared.loop, *this, std::move(accepted.socket), std::move(channel), group.transport),
+      peer_(std::move(accepted.peer)),
       last_active_(shared.loop.reading().time) {
-  if (channel != nullptr) {
-    const Time deadline = shared_.loop.now().time + bounds::tls_handshake_time_max;
-    tls_ = std::make_unique<TlsState>(TlsState{std::move(channel), {}, deadline});
-  }
-  shared_.metrics.connections[static_cast<std::size_t>(protocol_)].add();
-  watching_ = kAlways | kToRead;
-  dead_ = !shared_.loop.watch(socket_.fd(), watching_, *this);
-  if (dead_) mark_dirty();
+  shared_.metrics.connections[static_cast<std::size_t>(group_.protocol)].add();
+  transport_.start();
 }
 
 Connection::~Connection() {
+  unlink();
+  Loop::forget(static_cast<Settler&>(*this));
   shared_.loop.cancel(alarm_);
-  shared_.loop.forget(socket_.fd(), *this);
-  shared_.pipeline.forget(*this);
-  shared_.metrics.connections[static_cast<std::size_t>(protocol_)].subtract();
+  if (owed_ > 0) shared_.pipeline.forget(*this);
+  shared_.metrics.connections[static_cast<std::size_t>(group_.protocol)].subtract();
 }
 
-void Connection::mark_dirty() {
-  if (dirty_) return;
-  dirty_ = true;
-  shared_.dirty.push_back(id_);
+std::size_t Connection::received(std::string_view bytes) {
+  output_.touch();
+  if (over_ || closing_) return bytes.size();
+  if (session_ == nullptr && !choose_session(bytes)) return 0;
+  return decode(bytes);
 }
 
-bool Connection::paused() const noexcept {
-  const std::size_t encrypted = tls_ ? tls_->encrypted.size() : 0;
-  return out_.size() + encrypted > bounds::unsent_bytes_max || owed_ > bounds::owed_max || must_wait();
-}
-
-bool Connection::may_read() const noexcept {
-  if (eof_) return false;
-  return lingering_ || (!paused() && !closing_ && draining_ == drained_);
-}
-
-void Connection::ready(std::uint32_t events) {
-  mark_dirty();
-  if ((events & (EPOLLIN | kEnds)) == 0) return;
-  if (may_read()) {
-    read();
-    // EOF is reported together with the last bytes, but is read separately.
-    unread_ = unread_ || (events & kEnds) != 0;
-    return;
+bool Connection::choose_session(std::string_view bytes) {
+  shared_.pipeline.refresh();  // a new session starts with the configuration in force
+  session_ = group_.sessions({output_, peer_, transport_.application_protocol(), bytes, transport_.is_secure()});
+  if (session_ == nullptr) {
+    if (choose_by_ == Time::max()) choose_by_ = shared_.loop.reading().time + bounds::http_head_time_max;
+    return false;
   }
-  unread_ = true;
-  // The peer cannot receive anything any more, so owed answers are dropped.
-  if ((events & (EPOLLHUP | EPOLLERR)) != 0) dead_ = true;
+  choose_by_ = Time::max();
+  std::string().swap(peer_);
+  return true;
 }
 
-void Connection::read() {
-  std::string& scratch = shared_.scratch;
-  scratch.resize(kReadBytes);
-  const ssize_t got = socket_.receive(scratch);
-  unread_ = got == static_cast<ssize_t>(scratch.size()) || (got < 0 && errno == EINTR);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got < 0) {
-    dead_ = true;
-    return;
-  }
-  if (got == 0) {
-    eof_ = true;
-    return;
-  }
-  if (lingering_) return;  // discarded
-  std::string_view fresh(scratch.data(), static_cast<std::size_t>(got));
-  if (tls_) fresh = decrypt(fresh);
-  if (in_.empty()) {
-    const std::size_t used = decode(fresh);
-    if (used < fresh.size()) in_.assign(fresh.substr(used));
-  } else {
-    in_.append(fresh);
-    decode_held();
-  }
-}
-
-std::string_view Connection::decrypt(std::string_view bytes) {
-  shared_.plain.clear();
-  if (!tls_->channel->receive(bytes, shared_.plain, tls_->encrypted)) {
-    // Bytes decrypted before the damage are dropped too; the peer gets a TLS alert.
-    shared_.plain.clear();
-    closing_ = true;
-  }
-  eof_ = eof_ || tls_->channel->peer_closed();
-  return shared_.plain;
-}
-
-// Does not copy the held bytes while none can be decoded: a request may arrive in a million pieces.
-void Connection::decode_held() {
-  std::string held = std::exchange(in_, {});
-  const std::size_t used = decode(held);
-  if (used != 0) held.erase(0, used);
-  in_ = std::move(held);
+// Passes the questions that the session has just added to the pipeline. Returns how many there were.
+std::size_t Connection::ask_all(Now now) {
+  Queries& queries = shared_.queries;
+  const std::size_t count = queries.all().size();
+  owed_ += count;
+  for (const Asked& asked : queries.all()) shared_.pipeline.ask(asked.token, asked.query, *this, now);
+  queries.clear();
+  return count;
 }
 
 // Decodes `bytes` and returns how many were consumed.
 std::size_t Connection::decode(std::string_view bytes) {
   const std::size_t size = bytes.size();
   Now now = shared_.loop.reading();
-  while (!bytes.empty() && !paused() && !session_->finished()) {
-    Queries& queries = shared_.queries;
-    queries.clear();
+  blocked_ = false;
+  while (!bytes.empty() && !session_->finished()) {
+    if (must_stop()) {
+      blocked_ = true;
+      break;
+    }
     shared_.pipeline.refresh();
-    session_->at(now);
-    const auto taken = session_->receive(bytes, queries, out_);
-    owed_ += queries.all().size();
-    for (const Asked& asked : queries.all()) shared_.pipeline.ask(asked.sequence, asked.query, *this, now);
-    const bool more = queries.full();
-    queries.clear();
+    const std::size_t written = transport_.out().size();
+    const auto taken = session_->receive(bytes, shared_.queries, now);
+    const std::size_t asked = ask_all(now);
     if (!taken) {
       closing_ = true;
       return size;
     }
     bytes.remove_prefix(*taken);
-    if (*taken == 0 && !more) break;
+    if (*taken == 0 && asked == 0 && transport_.out().size() == written) break;
     // More queries than a batch: answer these first, so that the number of owed answers stays bounded.
-    if (more) shared_.pipeline.flush(now);
+    if (asked >= bounds::queries_per_turn_max) shared_.pipeline.flush(now);
+    if (session_->has_more()) resume_session(now);
     if (!bytes.empty()) now = shared_.loop.now();
   }
   return session_->finished() ? size : size - bytes.size();
 }
 
-void Connection::answered(std::uint64_t sequence, const Result<Answer>& answer) {
+// Lets the session ask what found no room in the last batch.
+void Connection::resume_session(Now now) {
+  while (!over_bounds() && session_->has_more()) {
+    shared_.pipeline.flush(now);
+    shared_.pipeline.refresh();
+    session_->resume(shared_.queries, now);
+    if (ask_all(now) == 0) return;
+  }
+}
+
+void Connection::answered(std::uint64_t token, const Result<Answer>& answer) {
   --owed_;
-  session_->reply(sequence, answer, out_);
-  mark_dirty();
+  session_->reply(token, answer);
+  output_.touch();
 }
 
-// Encrypts out_ once the previous bytes are written, so that neither buffer grows large. Returns false if the
-// connection is lost.
-bool Connection::encrypt() {
-  if (!tls_->encrypted.empty() || out_.empty() || !tls_->channel->established()) return true;
-  const bool sent = tls_->channel->send(out_, tls_->encrypted).has_value();
-  out_.clear();
-  return sent;
+bool Connection::over_bounds() const noexcept {
+  // Once stopped because of a slow reader, go on when most of it is read.
+  const std::size_t unsent_max = transport_.paused() ? kFillBytes : bounds::unsent_bytes_max;
+  return transport_.unsent() > unsent_max || owed_ > bounds::owed_max || must_wait();
 }
 
-// Writes as much as the kernel accepts. Returns false if the connection is lost.
-bool Connection::write() {
-  std::string& bytes = tls_ ? tls_->encrypted : out_;
-  for (;;) {
-    if (tls_ && !encrypt()) return false;
-    if (bytes.empty()) return true;
-    const ssize_t sent = socket_.send(bytes);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno != EAGAIN) return false;
-    if (sent < 0) {
-      // The write timeout starts when the peer has something to read.
-      if ((watching_ & EPOLLOUT) == 0) last_progress_ = shared_.loop.now().time;
-      return true;
-    }
-    last_progress_ = shared_.loop.reading().time;
-    if (static_cast<std::size_t>(sent) == bytes.size()) {
-      bytes.clear();
-    } else {
-      bytes.erase(0, static_cast<std::size_t>(sent));
-    }
+bool Connection::must_stop() const noexcept {
+  return over_bounds() || (session_ != nullptr && !session_->reading());
+}
+
+void Connection::settle() {
+  output_.settled();
+  if (over_) return;
+  last_active_ = shared_.loop.reading().time;
+  move_before(group_.by_activity);
+  if (session_ != nullptr) settle_session();
+  transport_.flush();
+  if (std::exchange(output_.half_close, false)) transport_.half_close();
+  if (is_done()) {
+    abandon();
+    return transport_.finish();
+  }
+  control_reading();
+  if (session_ != nullptr) arm_deadline();
+}
+
+void Connection::settle_session() {
+  const Now now = shared_.loop.reading();
+  if (session_->has_more()) resume_session(now);
+  // Input that waits is decoded first, unless it waits for a response without an end.
+  if (draining_ && !drained_ && (!blocked_ || (owed_ == 0 && !session_->reading()))) {
+    drained_ = true;
+    session_->drain(now.time);
+  }
+  if (eof_ && !end_reported_ && !blocked_) {
+    end_reported_ = true;
+    session_->end_of_input(now);
+  }
+  if (output_.wants_fill) fill();
+}
+
+// Fills and writes by turns: the session also learns from fill() what has left.
+void Connection::fill() {
+  for (int i = 0; i < kFillsMax; ++i) {
+    const std::size_t unsent = transport_.unsent();
+    if (!output_.wants_fill || unsent >= kFillBytes) return;
+    const std::uint64_t taken = transport_.taken();
+    output_.wants_fill = false;
+    session_->fill(unsent);
+    transport_.flush();
+    if (transport_.taken() == taken && transport_.unsent() == unsent) return;
+  }
+  if (output_.wants_fill) output_.touch();
+}
+
+// True if the connection is to be closed once its output is written.
+bool Connection::is_done() const noexcept {
+  if (session_ == nullptr) return closing_ || eof_ || draining_;
+  if (session_->finished()) return !output_.wants_fill || transport_.unsent() < kFillBytes;
+  return (closing_ || (end_reported_ && !session_->busy())) && owed_ == 0;
+}
+
+void Connection::control_reading() {
+  if (closing_ || must_stop()) {
+    transport_.pause();
+  } else if (blocked_ || transport_.paused()) {
+    blocked_ = false;
+    transport_.resume();
+  }
+}
+
+void Connection::arm_deadline() {
+  const Time due = session_->deadline();
+  if (due >= alarm_at_ || due - last_active_ >= kNear) return;
+  shared_.loop.cancel(alarm_);
+  alarm_at_ = due;
+  alarm_ = shared_.loop.at(due, [this] {
+    alarm_ = 0;
+    alarm_at_ = Time::max();
+    expire(shared_.loop.now().time);
+  });
+}
+
+void Connection::expire(Time now) {
+  if (over_ || session_->deadline() > now) return;
+  session_->expire(now);
+  output_.touch();
+}
+
+void Connection::check_deadline(Time now) {
+  if (over_) return;
+  if (now - last_active_ > kTrimAfter) transport_.trim();
+  if (session_ != nullptr) expire(now);
+  const bool idle_too_long =
+      group_.idle_timeout > Duration::zero() && idle() && now - last_active_ > group_.idle_timeout;
+  if (session_ != nullptr && idle_too_long && !drained_) {
+    // HTTP/2 says goodbye first; the others are finished at once.
+    drained_ = true;
+    session_->drain(now);
+    output_.touch();
+  } else if (idle_too_long || now >= choose_by_) {
+    closing_ = true;
+    output_.touch();
   }
 }
 
 bool Connection::idle() const noexcept {
-  const bool waits = owed_ == 0 && out_.empty() && unsent().empty() && !dirty_;
-  return waits && !session_->working() && session_->wake_at() == Time::max();
-}
-
-bool Connection::finish_turn() {
-  dirty_ = false;
-  last_active_ = shared_.loop.reading().time;
-  if (dead_ || !write()) return false;
-  // Input that was held back while answers were owed or unsent can be decoded now.
-  if (!in_.empty() && !paused() && out_.empty() && unsent().empty() && !closing_) {
-    const std::size_t before = in_.size();
-    decode_held();
-    if (in_.size() != before || closing_ || !out_.empty()) mark_dirty();
-  }
-  if (draining_ && !drained_) drain_session();
-  const bool over = closing_ || eof_ || session_->finished();
-  const bool idle = !dirty_ && owed_ == 0 && unsent().empty() && !session_->working();
-  if (idle && eof_ && !closing_ && !std::exchange(eof_reported_, true)) {
-    session_->hang_up(out_);
-    if (!out_.empty()) mark_dirty();
-  }
-  if (idle && over && !dirty_) {
-    if (tls_) {
-      out_.clear();  // not empty only if the handshake never finished
-      tls_->channel->close(tls_->encrypted);
-      if (!write()) return false;
-    }
-    if (unsent().empty() && !linger()) return false;
-  }
-  free_if_large(in_);
-  free_if_large(out_);
-  if (tls_) free_if_large(tls_->encrypted);
-  watch();
-  set_alarm();
-  return true;
-}
-
-// Calls Session::drain() once everything decodable has been passed to the pipeline.
-void Connection::drain_session() {
-  const bool stuck = owed_ == 0 && out_.empty() && unsent().empty() && !dirty_;
-  if (!in_.empty() && !stuck && !closing_) return;
-  drained_ = true;
-  session_->drain(out_);
-  mark_dirty();
-}
-
-// Closing a socket with unread input makes the kernel drop bytes the peer has not received, including our last reply.
-// So this closes our side only, then reads and discards input until the peer closes. Returns false if it has.
-bool Connection::linger() {
-  if (eof_) return false;
-  if (!lingering_) {
-    lingering_ = true;
-    last_progress_ = shared_.loop.now().time;
-    if (shutdown(socket_.fd(), SHUT_WR) != 0) return false;
-  }
-  in_.clear();
-  return true;
-}
-
-void Connection::watch() {
-  std::uint32_t wanted = kAlways;
-  if (may_read()) wanted |= kToRead;
-  if (!unsent().empty()) wanted |= EPOLLOUT;
-  if (wanted == watching_ && !unread_) return;
-  unread_ = false;
-  watching_ = wanted;
-  shared_.loop.change(socket_.fd(), watching_, *this);
-}
-
-void Connection::set_alarm() {
-  if (alarm_ != 0 || lingering_) return;
-  const Time when = session_->wake_at();
-  if (when == Time::max()) return;
-  alarm_ = shared_.loop.at(when, [this] {
-    alarm_ = 0;
-    wake();
-  });
-}
-
-void Connection::wake() {
-  const Now now = shared_.loop.now();
-  Queries& queries = shared_.queries;
-  queries.clear();
-  shared_.pipeline.refresh();
-  session_->wake(now.time, queries, out_);
-  owed_ += queries.all().size();
-  for (const Asked& asked : queries.all()) shared_.pipeline.ask(asked.sequence, asked.query, *this, now);
-  queries.clear();
-  mark_dirty();
-}
-
-void Connection::check_deadline(Time now, Duration idle_timeout) {
-  if (lingering_) {
-    dead_ = now - last_progress_ > kLingerTimeout;
-    if (dead_) mark_dirty();
-    return;
-  }
-  // Bytes written in this turn have not reached the peer yet; finish_turn() finds out whether they are accepted.
-  const bool slow = (watching_ & EPOLLOUT) != 0 && now - last_progress_ > kWriteTimeout;
-  if (slow || (tls_ && !tls_->channel->established() && now > tls_->deadline)) {
-    dead_ = true;
-    mark_dirty();
-    return;
-  }
-  if (session_->deadline() <= now) {
-    session_->expire(now, out_);
-    mark_dirty();
-  } else if (idle_timeout > Duration::zero() && idle() && now - last_active_ > idle_timeout) {
-    closing_ = true;
-    mark_dirty();
-  }
+  if (over_) return true;
+  return owed_ == 0 && transport_.unsent() == 0 && !output_.touched() && (session_ == nullptr || !session_->busy());
 }
 
 void Connection::drain() {
-  // Read what the peer sent before the drain started.
-  if (may_read()) read();
+  if (over_) return;
   draining_ = true;
-  mark_dirty();
+  // Reads what the peer sent before the drain started; this connection settles after that.
+  Loop::forget(static_cast<Settler&>(*this));
+  output_.settled();
+  transport_.poll();
+  output_.touch();
+}
+
+void Connection::ended() {
+  eof_ = true;
+  output_.touch();
+}
+
+// The session gets no more calls.
+void Connection::abandon() {
+  over_ = true;
+  if (owed_ > 0) shared_.pipeline.forget(*this);
+  owed_ = 0;
+  if (session_ != nullptr && !session_->finished()) session_->lost();
+}
+
+void Connection::failed(const Error&) {
+  if (!over_) abandon();
+  shared_.ended(*this);
+}
+
+void Connection::finished() {
+  shared_.ended(*this);
+}
+
+void Connection::close() {
+  transport_.close();
+  if (!over_) abandon();
+  shared_.ended(*this);
 }
 
 }  // namespace weir

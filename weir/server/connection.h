@@ -1,110 +1,153 @@
-// One connection: a socket, optional TLS, and its session. Reads what the kernel has, lets the session decode it,
-// passes queries to the pipeline, and writes all replies of a turn with one write.
+// One connection: a transport and its session. Lets the session decode what arrives, passes its queries to the
+// pipeline, and sends everything that a turn has written at once.
 //
-// Holds no buffer while nothing is pending, so that an idle connection costs little. Stops reading while the peer does
+// It starts without a session: ALPN or the first bytes decide which one it gets. It stops reading while the peer does
 // not read its replies, while too many answers are owed, or while too many queries wait for a busy store, so that a
 // peer cannot make it grow.
+//
+// Thread safety: none; it belongs to one loop.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/net/loop.h"
 #include "weir/net/socket.h"
 #include "weir/net/tls_channel.h"
+#include "weir/net/transport.h"
 #include "weir/observe/metrics.h"
 #include "weir/protocol/session.h"
 #include "weir/server/pipeline.h"
 
 namespace weir {
 
+class Connection;
+
 // What the connections of one loop share.
 struct ConnectionShared {
   Loop& loop;
   Pipeline& pipeline;
   LoopMetrics& metrics;
-  Queries queries;                   // of the session that is decoding
-  std::string scratch;               // bytes just read
-  std::string plain;                 // the same bytes decrypted, with TLS
-  std::vector<std::uint64_t> dirty;  // ids of connections to write to or to close
+  // Called once, when the connection is over. The receiver must not destroy it but pass it to Loop::retire().
+  std::function<void(Connection&)> ended;
+  Queries queries;  // of the session that is decoding
 };
 
-class Connection final : public Loop::Handler, public Asker {
+// A link in a circular list.
+struct ActivityLink {
+  ActivityLink() = default;
+  ActivityLink(const ActivityLink&) = delete;
+  ActivityLink& operator=(const ActivityLink&) = delete;
+
+  void unlink() noexcept {
+    previous->next = next;
+    next->previous = previous;
+    previous = next = this;
+  }
+  void move_before(ActivityLink& other) noexcept {
+    unlink();
+    previous = other.previous;
+    next = &other;
+    previous->next = other.previous = this;
+  }
+
+  ActivityLink* previous = this;
+  ActivityLink* next = this;
+};
+
+// The connections of one listener on one loop.
+struct ConnectionGroup {
+  Sessions sessions;
+  Protocol protocol = Protocol::http;
+  Transport::Options transport = {};
+  Duration idle_timeout{};        // closes connections that are idle for longer; zero: never
+  std::string address;            // that it listens on
+  ActivityLink by_activity = {};  // all connections, longest idle first
+  std::size_t size = 0;
+};
+
+class Connection final : public Retired, public Asker, public ActivityLink, private Transport::Owner, private Settler {
  public:
   // `channel` is null without TLS.
-  Connection(std::uint64_t id, ConnectionShared& shared, Socket socket, std::unique_ptr<TlsChannel> channel,
-             std::unique_ptr<Session> session, Protocol protocol);
+  Connection(ConnectionShared& shared, ConnectionGroup& group, Accepted accepted, std::unique_ptr<TlsChannel> channel);
   ~Connection() override;
 
-  std::uint64_t id() const noexcept { return id_; }
-  Protocol protocol() const noexcept { return protocol_; }
-
-  void ready(std::uint32_t events) override;
-  void answered(std::uint64_t sequence, const Result<Answer>& answer) override;
-
-  // Called at the end of the turn: writes. Returns false if the connection is done and must be destroyed.
-  bool finish_turn();
-  // Call it about once a second. Ends a peer that is too slow, or idle for longer than `idle_timeout` unless that is
-  // zero.
-  void check_deadline(Time now, Duration idle_timeout);
+  ConnectionGroup& group() noexcept { return group_; }
+  // Call it about once a second. Ends a peer that is too slow, or idle for too long.
+  void check_deadline(Time now);
   // True if no answer is owed and no work is pending: closing it now loses no answer.
   bool idle() const noexcept;
   // When it last read, wrote or answered something.
   Time last_active() const noexcept { return last_active_; }
-  // The server shuts down: answers what has arrived, then reads no more.
+  // The server shuts down: answers what has arrived, then lets the session finish.
   void drain();
+  // Closes now.
+  void close();
+
+  void answered(std::uint64_t token, const Result<Answer>& answer) override;
+
+  std::size_t index = 0;  // where the server keeps it
 
  private:
-  // State of a connection with TLS.
-  struct TlsState {
-    std::unique_ptr<TlsChannel> channel;
-    std::string encrypted;  // not written yet
-    Time deadline;          // of the handshake
+  class SessionOutput final : public Output {
+   public:
+    explicit SessionOutput(Connection& connection) noexcept
+        : Output(connection.transport_.out()), connection_(connection) {}
+    std::size_t unsent() const noexcept override { return connection_.transport_.unsent(); }
+    bool touched() const noexcept { return touched_; }
+    void settled() noexcept { touched_ = false; }
+
+   private:
+    void wake() override { connection_.shared_.loop.settle_later(connection_); }
+    Connection& connection_;
   };
 
-  void read();
-  std::string_view decrypt(std::string_view bytes);
-  bool write();
-  bool encrypt();
-  std::size_t decode(std::string_view bytes);
-  void decode_held();
-  void drain_session();
-  bool linger();
-  bool paused() const noexcept;
-  bool may_read() const noexcept;
-  const std::string& unsent() const noexcept { return tls_ ? tls_->encrypted : out_; }
-  void watch();
-  void set_alarm();
-  void wake();
-  void mark_dirty();
+  void opened() override {}
+  std::size_t received(std::string_view bytes) override;
+  void ended() override;
+  void writable() override { output_.touch(); }
+  void failed(const Error& why) override;
+  void finished() override;
+  void settle() override;
 
-  std::uint64_t id_;
+  bool choose_session(std::string_view bytes);
+  std::size_t decode(std::string_view bytes);
+  std::size_t ask_all(Now now);
+  void resume_session(Now now);
+  void settle_session();
+  void fill();
+  void control_reading();
+  void arm_deadline();
+  void expire(Time now);
+  bool over_bounds() const noexcept;
+  bool must_stop() const noexcept;
+  bool is_done() const noexcept;
+  void abandon();
+
   ConnectionShared& shared_;
-  Socket socket_;
-  std::unique_ptr<TlsState> tls_;
+  ConnectionGroup& group_;
+  Transport transport_;
+  SessionOutput output_{*this};
+  std::string peer_;  // until there is a session
   std::unique_ptr<Session> session_;
-  Protocol protocol_;
-  std::string in_;        // not decoded yet
-  std::string out_;       // not written yet or, with TLS, not encrypted yet
   std::size_t owed_ = 0;  // queries without an answer
-  std::uint32_t watching_ = 0;
-  Loop::TimerId alarm_ = 0;  // for the session's own timer, wake_at()
-  Time last_progress_{};     // when bytes were last written, while some are waiting
-  Time last_active_{};
-  bool unread_ = false;        // the socket may have more bytes
+  Loop::TimerId alarm_ = 0;
+  Time alarm_at_ = Time::max();   // for a deadline of the session that is near
+  Time choose_by_ = Time::max();  // bytes have arrived that no session was chosen from
+  Time last_active_;
+  bool blocked_ = false;       // input waits until must_stop() is false
   bool eof_ = false;           // the peer sends no more
-  bool closing_ = false;       // close once out_ is written
-  bool dead_ = false;          // close now
-  bool lingering_ = false;     // our side is closed; input is read and discarded
+  bool end_reported_ = false;  // the session was told
+  bool closing_ = false;       // close once all answers are written
   bool draining_ = false;      // drain() was called
   bool drained_ = false;       // the session was told
-  bool eof_reported_ = false;  // the session was told of eof_
-  bool dirty_ = false;
+  bool over_ = false;          // the session is not used any more
 };
 
 }  // namespace weir

@@ -5,13 +5,14 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <condition_variable>
+#include <functional>
+#include <future>
 #include <mutex>
 #include <thread>
 #include <variant>
@@ -91,7 +92,7 @@ class ConnectionTest : public testing::Test {
     endpoint.protocol = Protocol::resp;
     endpoint.sessions = [this](Loop& loop, Pipeline&) -> Sessions {
       loop_ = &loop;
-      return [this](std::string_view) { return std::make_unique<RespSession>(options_); };
+      return [this](const NewConnection& fresh) { return std::make_unique<RespSession>(fresh.output, options_); };
     };
     endpoint.tls = std::move(tls);
     server_ = std::move(*Server::make({.threads = 1,
@@ -171,7 +172,7 @@ TEST_F(ConnectionTest, ClosesAConnectionWhosePeerIsGoneEvenIfAnswersAreOwed) {
   EXPECT_TRUE(open_connections(1));
 }
 
-// One connection on its own loop, whose turns the test ends.
+// One connection on its own loop.
 class LoneConnectionTest : public testing::Test {
  protected:
   LoneConnectionTest() {
@@ -180,11 +181,24 @@ class LoneConnectionTest : public testing::Test {
     EXPECT_EQ(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
     served_ = Socket(ends[0]);
     peer_ = Socket(ends[1]);
+    group_.protocol = Protocol::resp;
+    group_.sessions = [this](const NewConnection& fresh) -> std::unique_ptr<Session> {
+      first_bytes_.emplace_back(fresh.first_bytes);
+      if (fresh.first_bytes.size() < bytes_to_choose_) return nullptr;
+      return std::make_unique<RespSession>(fresh.output, options_);
+    };
+    shared_.ended = [this](Connection&) {
+      loop_->retire(std::move(connection_));
+      loop_->stop();
+    };
+    loop_->on_end_of_turn([this] {
+      pipeline_.flush(loop_->now());
+      if (at_end_of_turn_) at_end_of_turn_();
+    });
   }
 
   void open() {
-    connection_ = std::make_unique<Connection>(1, shared_, std::move(served_), nullptr,
-                                               std::make_unique<RespSession>(options_), Protocol::resp);
+    connection_ = std::make_unique<Connection>(shared_, group_, Accepted{std::move(served_), "1.2.3.4"}, nullptr);
   }
   void say(std::string_view bytes) const { connection_test::say(peer_, bytes); }
   static std::string repeated(std::string_view command, std::size_t count) {
@@ -196,12 +210,6 @@ class LoneConnectionTest : public testing::Test {
     std::string received(replies.size(), ' ');
     EXPECT_EQ(recv(peer_.fd(), received.data(), received.size(), MSG_WAITALL), static_cast<ssize_t>(received.size()));
     EXPECT_EQ(received, replies);
-  }
-  // Ends a turn like the server does.
-  void end_turn() {
-    if (std::exchange(shared_.dirty, {}).empty() || connection_->finish_turn()) return;
-    connection_ = nullptr;
-    loop_->stop();
   }
   // Runs until the connection has ended or the test times out.
   std::thread serve() {
@@ -221,29 +229,22 @@ class LoneConnectionTest : public testing::Test {
   LoopMetrics metrics_;
   Pipeline pipeline_{configuration_, known_, store_, metrics_, clock_};
   std::unique_ptr<Loop> loop_ = std::move(*Loop::make(clock_));
-  ConnectionShared shared_{*loop_, pipeline_, metrics_, {}, {}, {}, {}};
+  ConnectionShared shared_{*loop_, pipeline_, metrics_, {}, {}};
+  ConnectionGroup group_;
   Socket served_;
   Socket peer_;
   std::unique_ptr<Connection> connection_;
+  std::function<void()> at_end_of_turn_;
+  std::vector<std::string> first_bytes_;  // at each call of the session factory
+  std::size_t bytes_to_choose_ = 0;
   bool ended_by_itself_ = true;
 };
-
-// A timer may write an answer, and the next one check for slow peers, before the end of the turn has sent anything.
-TEST_F(LoneConnectionTest, DoesNotTimeOutAnAnswerThatWasJustWritten) {
-  open();
-  say("PING\r\n");
-  connection_->ready(EPOLLIN);
-  connection_->check_deadline(clock_.time() + 1h, 0s);
-  EXPECT_TRUE(connection_->finish_turn());
-  expect_to_read_all("+PONG\r\n");
-}
 
 // The kernel reports arrivals once. All bytes arrive before the connection is created, so there is no later event. 150
 // kB take three reads.
 TEST_F(LoneConnectionTest, ReadsAllBytesEvenIfNoFurtherEventArrives) {
   say(repeated("PING\r\n", 25'000));
   open();
-  loop_->on_end_of_turn([this] { end_turn(); });
   std::thread serving = serve();
   expect_to_read_all(repeated("+PONG\r\n", 25'000));
   shutdown(peer_.fd(), SHUT_WR);
@@ -255,7 +256,6 @@ TEST_F(LoneConnectionTest, NoticesEofThatArrivesWithTheLastBytes) {
   say("PING\r\n");
   shutdown(peer_.fd(), SHUT_WR);
   open();
-  loop_->on_end_of_turn([this] { end_turn(); });
   std::thread serving = serve();
   expect_to_read_all("+PONG\r\n");
   serving.join();
@@ -268,18 +268,89 @@ TEST_F(LoneConnectionTest, ReadsBytesThatArrivedWhileReadingWasPaused) {
   open();
   say(repeated("DEL k\r\n", kCommands));
   bool pinged = false;
-  loop_->on_end_of_turn([&] {
-    pipeline_.flush(loop_->now());
+  at_end_of_turn_ = [&] {
     if (!std::exchange(pinged, true)) return say("PING\r\n");  // the turn has not ended: reading is still enabled
     store_.answer();
-    end_turn();
-  });
+  };
   std::thread serving = serve();
   const std::string late = "-UNAVAILABLE late\r\n";
   expect_to_read_all(repeated(late, kCommands) + "+PONG\r\n");
   shutdown(peer_.fd(), SHUT_WR);
   serving.join();
   EXPECT_TRUE(ended_by_itself_);
+}
+
+TEST_F(LoneConnectionTest, ChoosesTheSessionFromTheFirstBytes) {
+  bytes_to_choose_ = 6;
+  open();
+  std::thread serving = serve();
+  say("PI");
+  bool seen = false;
+  while (!seen) {
+    std::promise<void> turned;
+    loop_->post([&] {
+      seen = !first_bytes_.empty();
+      turned.set_value();
+    });
+    turned.get_future().wait();
+  }
+  say("NG\r\n");
+  expect_to_read_all("+PONG\r\n");
+  shutdown(peer_.fd(), SHUT_WR);
+  serving.join();
+  EXPECT_EQ(first_bytes_, (std::vector<std::string>{"PI", "PING\r\n"}));
+  EXPECT_TRUE(ended_by_itself_);
+}
+
+TEST_F(LoneConnectionTest, ClosesAConnectionWhoseFirstBytesDoNotComeInTime) {
+  bytes_to_choose_ = 6;
+  open();
+  say("PI");
+  at_end_of_turn_ = [&] {
+    if (connection_ == nullptr || first_bytes_.empty()) return;
+    connection_->check_deadline(loop_->reading().time + bounds::http_head_time_max);
+  };
+  std::thread serving = serve();
+  char byte = 0;
+  EXPECT_EQ(recv(peer_.fd(), &byte, 1, 0), 0);
+  shutdown(peer_.fd(), SHUT_WR);
+  serving.join();
+  EXPECT_TRUE(ended_by_itself_);
+}
+
+// A transaction whose questions do not fit one batch, behind a DEL that fills most of it.
+TEST_F(LoneConnectionTest, GoesOnWithATransactionThatFoundNoRoomInTheBatch) {
+  store_.answer();
+  constexpr std::size_t kDels = bounds::queries_per_turn_max - 1;
+  say("MULTI\r\n" + repeated("DEL k\r\n", kDels) + "DEL a b c\r\nEXEC\r\nPING\r\n");
+  open();
+  std::thread serving = serve();
+  const std::string late = "-UNAVAILABLE late\r\n";
+  expect_to_read_all("+OK\r\n" + repeated("+QUEUED\r\n", kDels + 1) + "*" + std::to_string(kDels + 1) + "\r\n" +
+                     repeated(late, kDels + 1) + "+PONG\r\n");
+  shutdown(peer_.fd(), SHUT_WR);
+  serving.join();
+  EXPECT_TRUE(ended_by_itself_);
+}
+
+// 100,000 replies that nobody reads yet: the server stops at the bound and goes on when they are read.
+TEST_F(LoneConnectionTest, StopsReadingWhileThePeerDoesNotRead) {
+  open();
+  std::thread serving = serve();
+  const std::string word(1000, 'x');
+  const std::string command = "*2\r\n$4\r\nECHO\r\n$1000\r\n" + word + "\r\n";
+  constexpr std::size_t kCount = 20'000;
+  std::thread talking([&] { say(repeated(command, kCount)); });
+  std::this_thread::yield();
+  expect_to_read_all(repeated("$1000\r\n" + word + "\r\n", kCount));
+  talking.join();
+  shutdown(peer_.fd(), SHUT_WR);
+  serving.join();
+  EXPECT_TRUE(ended_by_itself_);
+}
+
+TEST_F(LoneConnectionTest, IdleConnectionTakesLessThanAKilobyte) {
+  EXPECT_LE(sizeof(Connection) + sizeof(RespSession), 1024u);
 }
 
 TEST_F(ConnectionTest, AnswersAPeerThatOnlyClosedItsSendingSide) {
@@ -404,26 +475,6 @@ TEST_F(SecureConnectionTest, UnfinishedHandshakeDoesNotDelayShutdown) {
   silent = Socket();
   half = Socket();
   thread_.join();
-}
-
-TEST_F(SecureConnectionTest, ClosesAConnectionWhoseHandshakeTimesOut) {
-  TlsServer::Options options{{folder_.write("server", authority_.issue("DNS:weir.test"))}, {}, {}};
-  const auto tls = std::move(*TlsServer::make(std::move(options)));
-  const ManualClock clock{Time{100s}};
-  const auto loop = std::move(*Loop::make(clock));
-  LateStore store;
-  LoopMetrics metrics;
-  Pipeline pipeline(configuration_, known_, store, metrics, clock);
-  ConnectionShared shared{*loop, pipeline, metrics, {}, {}, {}, {}};
-  int pair[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
-  const Socket peer(pair[1]);
-  Connection connection(1, shared, Socket(pair[0]), tls->accept(), std::make_unique<RespSession>(options_),
-                        Protocol::resp);
-  connection.check_deadline(Time{100s} + bounds::tls_handshake_time_max, 0s);
-  EXPECT_TRUE(connection.finish_turn());
-  connection.check_deadline(Time{100s} + bounds::tls_handshake_time_max + 1ns, 0s);
-  EXPECT_FALSE(connection.finish_turn());
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace weir {
 struct Pipeline::Pending : LaneQuestion {
   Ticket ticket = 0;
   Asker* asker = nullptr;  // null: gone
-  std::uint64_t sequence = 0;
+  std::uint64_t token = 0;
   Mode mode = Mode::spend;
   Order order = Order::together;
   Now now{};
@@ -123,15 +123,15 @@ Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
   return {};
 }
 
-void Pipeline::ask(std::uint64_t sequence, const Query& query, Asker& asker, Now now) {
+void Pipeline::ask(std::uint64_t token, const Query& query, Asker& asker, Now now) {
   Pending& pending = take();
   pending.asker = &asker;
-  pending.sequence = sequence;
+  pending.token = token;
   pending.mode = query.mode;
   pending.now = now;
   if (const auto resolved = resolve(query, now, pending); !resolved) {
     release(pending);
-    asker.answered(sequence, resolved.error());
+    asker.answered(token, resolved.error());
     return;
   }
   pending.order = pending.own ? Order::together : pending.resolved.order();
@@ -233,7 +233,7 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     }
     Error error = verdict.error();
     if (error.code == 0) error.code = pending.policy->failure_code();
-    if (asker != nullptr) asker->answered(pending.sequence, error);
+    if (asker != nullptr) asker->answered(pending.token, error);
   } else {
     Answer answer;
     answer.verdict = *verdict;
@@ -250,7 +250,7 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
       explain(*pending.policy, pending.resolved, pending.mode, answer);
     }
     if (pending.mode == Mode::spend && !pending.probe) count(pending, answer);
-    if (asker != nullptr) asker->answered(pending.sequence, answer);
+    if (asker != nullptr) asker->answered(pending.token, answer);
   }
   release(pending);
 }

@@ -36,11 +36,11 @@
 
 namespace weir {
 
-// Whoever asked. Answers come in any order, each sequence once. Must be forgotten by the pipeline before it ends.
+// Whoever asked. Answers come in any order, each token once. Must be forgotten by the pipeline before it ends.
 class Asker {
  public:
   virtual ~Asker() = default;
-  virtual void answered(std::uint64_t sequence, const Result<Answer>& answer) = 0;
+  virtual void answered(std::uint64_t token, const Result<Answer>& answer) = 0;
 
   // As many questions wait as may: ask no more until some are answered.
   bool must_wait() const noexcept { return lane_.waiting() >= bounds::waiting_max; }
@@ -67,9 +67,11 @@ class Pipeline final : private Answers {
   // configuration changes together with its policy.
   void on_configuration(std::function<void(const config::Loaded&)> listener);
   // Takes what it needs from the query before it returns. What cannot be charged is answered at once.
-  void ask(std::uint64_t sequence, const Query& query, Asker& asker, Now now);
+  void ask(std::uint64_t token, const Query& query, Asker& asker, Now now);
   // Charges everything asked since the last flush, as one batch, and what waits as far as there is room for it.
   void flush(Now now);
+  // True if flush() has something to do.
+  bool has_work() const noexcept { return !batch_.empty() || !queue_.empty(); }
   // When to flush() at the latest; Time::max(): nothing waits.
   Time wake_at() const noexcept;
   // The asker is gone: its answers are dropped. What was charged stands; what still waits is not, except refunds and

@@ -4,7 +4,6 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
-#include <list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -43,12 +42,21 @@ class Server::Worker {
         metrics_(server.options_.events),
         pipeline_(configuration, known, *store_, metrics_, server.clock_, server.options_.watch,
                   server.options_.requests) {
+    shared_.ended = [this](Connection& connection) { remove(connection); };
     loop_->on_end_of_turn([this] { end_turn(); });
   }
 
   // `file` is the file of a UNIX socket that this process has bound, shared by all loops, or null.
   Result<void> listen(Socket socket, std::shared_ptr<SocketFile> file, const Endpoint& endpoint, bool shared) {
-    groups_.push_back(std::make_unique<Group>(endpoint.sessions(*loop_, pipeline_), endpoint));
+    groups_.push_back(std::make_unique<ConnectionGroup>());
+    ConnectionGroup& group = *groups_.back();
+    group.sessions = endpoint.sessions(*loop_, pipeline_);
+    group.protocol = endpoint.protocol;
+    group.idle_timeout = endpoint.idle_timeout;
+    group.address = endpoint.address.print();
+    group.transport.open_timeout = bounds::tls_handshake_time_max;
+    // A session consumes whole commands; only RESP's are large.
+    if (group.protocol == Protocol::resp) group.transport.unread_bytes_max += bounds::resp_command_bytes_max;
     listeners_.push_back(std::make_unique<Listener>(*this, std::move(socket), *groups_.back(), endpoint));
     Listener& listener = *listeners_.back();
     listener.file = std::move(file);
@@ -68,9 +76,13 @@ class Server::Worker {
       draining_ = true;
       // A successor cannot bind the path of a UNIX socket while this process listens on it.
       close_listeners([](const Listener& one) { return one.group.protocol != Protocol::admin || one.file != nullptr; });
-      for (const auto& [id, open] : connections_) {
-        if (open.group->protocol != Protocol::admin) open.connection->drain();
+      for (const auto& connection : connections_) {
+        if (connection->group().protocol != Protocol::admin) connection->drain();
       }
+      // In the next turn what was read is answered.
+      loop_->at(loop_->now().time, [this] {
+        if (!std::exchange(drain_counted_, true)) ++server_.draining_loops_;
+      });
       loop_->at(loop_->now().time + timeout, [this] { loop_->stop(); });
     });
   }
@@ -79,36 +91,14 @@ class Server::Worker {
     loop_->post([this] {
       finishing_ = true;
       close_listeners([](const Listener&) { return true; });
-      for (const auto& [id, open] : connections_) open.connection->drain();
+      for (const auto& connection : connections_) connection->drain();
     });
   }
   const LoopMetrics& metrics() const noexcept { return metrics_; }
 
  private:
-  // The connections of one listener and what they share. Outlives the listener, which closes when draining starts.
-  struct Group {
-    Group(Sessions make_sessions, const Endpoint& endpoint)
-        : sessions(std::move(make_sessions)),
-          protocol(endpoint.protocol),
-          idle_timeout(endpoint.idle_timeout),
-          address(endpoint.address.print()) {}
-
-    Sessions sessions;
-    Protocol protocol;
-    Duration idle_timeout;
-    std::string address;
-    std::list<std::uint64_t> by_activity{};  // ids of all connections, longest idle first
-  };
-  struct OpenConnection {
-    std::unique_ptr<Connection> connection;
-    Group* group = nullptr;
-    std::list<std::uint64_t>::iterator activity_position;  // in Group::by_activity
-    std::list<OpenConnection*>::iterator check_position;   // in check_order_
-  };
-  using OpenConnections = std::unordered_map<std::uint64_t, OpenConnection>;
-
   struct Listener final : Loop::Handler {
-    Listener(Worker& owner, Socket listening, Group& of, const Endpoint& endpoint)
+    Listener(Worker& owner, Socket listening, ConnectionGroup& of, const Endpoint& endpoint)
         : worker(owner), socket(std::move(listening)), group(of), tls(endpoint.tls.get()) {}
     void ready(std::uint32_t) override { worker.accept(*this); }
 
@@ -116,7 +106,7 @@ class Server::Worker {
     Socket socket;
     std::shared_ptr<SocketFile>
         file;  // declared after the socket, so that the last loop removes the file while its socket is open
-    Group& group;
+    ConnectionGroup& group;
     TlsServer* tls;
     std::uint32_t events = EPOLLIN;
     bool pause_logged = false;
@@ -133,59 +123,61 @@ class Server::Worker {
       }
       if (!accepted->socket) return;
       listener.pause_logged = false;
-      Group& group = listener.group;
+      ConnectionGroup& group = listener.group;
       if (!has_room(group)) continue;  // closes the new connection
-      const std::uint64_t id = next_id_++;
       auto channel = listener.tls != nullptr ? listener.tls->accept() : nullptr;
-      pipeline_.refresh();  // a new session starts with the configuration in force
-      OpenConnection& open = connections_[id];
-      open.connection = std::make_unique<Connection>(id, shared_, std::move(accepted->socket), std::move(channel),
-                                                     group.sessions(accepted->peer), group.protocol);
-      open.group = &group;
-      open.activity_position = group.by_activity.insert(group.by_activity.end(), id);
-      open.check_position = check_order_.insert(check_order_.end(), &open);
+      connections_.push_back(std::make_unique<Connection>(shared_, group, std::move(*accepted), std::move(channel)));
+      Connection& connection = *connections_.back();
+      connection.index = connections_.size() - 1;
+      connection.move_before(group.by_activity);
+      ++group.size;
       server_.connections_.fetch_add(1, std::memory_order_relaxed);
     }
   }
 
   // Returns whether there is room for one more connection, closing an idle one if necessary.
-  bool has_room(Group& group) {
-    if (group.by_activity.size() >= server_.options_.endpoint_connections_max) return make_room(group);
+  bool has_room(ConnectionGroup& group) {
+    if (group.size >= server_.options_.endpoint_connections_max) return make_room(group);
     if (server_.connections_.load(std::memory_order_relaxed) < server_.options_.connections_max) return true;
     return make_room(largest_group());
   }
 
-  Group& largest_group() {
-    const auto size = [](const auto& group) { return group->by_activity.size(); };
+  ConnectionGroup& largest_group() {
+    const auto size = [](const auto& group) { return group->size; };
     return **std::ranges::max_element(groups_, {}, size);
   }
 
   // Closes the longest idle connection. Returns false if none has been idle long enough.
-  bool make_room(Group& group) {
+  bool make_room(ConnectionGroup& group) {
     const Time now = loop_->now().time;
     if (now - full_logged_at_ >= kFullLogEvery) {
       full_logged_at_ = now;
-      server_.options_.log(
-          "connection limit reached on " + group.address +
-          ", closing the longest idle connections: open_on_loop=" + std::to_string(group.by_activity.size()));
+      server_.options_.log("connection limit reached on " + group.address +
+                           ", closing the longest idle connections: open_on_loop=" + std::to_string(group.size));
     }
-    int checks = 0;
-    for (const std::uint64_t id : group.by_activity) {
-      const auto found = connections_.find(id);
-      const Connection& connection = *found->second.connection;
-      if (++checks > kIdleChecksMax || now - connection.last_active() < kSilenceMin) return false;
+    ActivityLink* link = group.by_activity.next;
+    for (int checks = 0; checks < kIdleChecksMax && link != &group.by_activity; ++checks, link = link->next) {
+      Connection& connection = static_cast<Connection&>(*link);
+      if (now - connection.last_active() < kSilenceMin) return false;
       if (!connection.idle()) continue;
-      close(found);
+      connection.close();
       return true;
     }
     return false;
   }
 
-  void close(OpenConnections::iterator open) {
-    open->second.group->by_activity.erase(open->second.activity_position);
-    if (next_check_ == open->second.check_position) ++next_check_;
-    check_order_.erase(open->second.check_position);
-    connections_.erase(open);
+  // A connection is over. Destroyed later: it may be in one of its own calls.
+  void remove(Connection& connection) {
+    connection.unlink();
+    --connection.group().size;
+    std::unique_ptr<Connection> gone = std::move(connections_[connection.index]);
+    // The last one takes its place. Deadlines are checked from the end, so this skips none.
+    if (connection.index + 1 < connections_.size()) {
+      connections_[connection.index] = std::move(connections_.back());
+      connections_[connection.index]->index = connection.index;
+    }
+    connections_.pop_back();
+    loop_->retire(std::move(gone));
     server_.connections_.fetch_sub(1, std::memory_order_relaxed);
   }
 
@@ -222,26 +214,8 @@ class Server::Worker {
   }
 
   void end_turn() {
-    pipeline_.flush(loop_->now());
-    // finish_turn() may mark a connection dirty again, so it gets another pass, a bounded number of times.
-    for (int pass = 0; pass < 4 && !shared_.dirty.empty(); ++pass) {
-      finishing_turn_.clear();
-      finishing_turn_.swap(shared_.dirty);
-      for (const std::uint64_t id : finishing_turn_) {
-        const auto found = connections_.find(id);
-        if (found == connections_.end()) continue;
-        if (!found->second.connection->finish_turn()) {
-          close(found);
-          continue;
-        }
-        std::list<std::uint64_t>& order = found->second.group->by_activity;
-        order.splice(order.end(), order, found->second.activity_position);
-      }
-      pipeline_.flush(loop_->reading());
-    }
-    if (!shared_.dirty.empty()) loop_->post([] {});
+    if (pipeline_.has_work()) pipeline_.flush(loop_->now());
     wake_for(pipeline_.wake_at());
-    if (draining_ && !std::exchange(drain_counted_, true)) ++server_.draining_loops_;
     if (draining_ && !drained_ && is_drained()) {
       drained_ = true;
       server_.loop_drained();
@@ -251,7 +225,7 @@ class Server::Worker {
 
   bool is_drained() const {
     return std::ranges::all_of(
-        groups_, [](const auto& group) { return group->protocol == Protocol::admin || group->by_activity.empty(); });
+        groups_, [](const auto& group) { return group->protocol == Protocol::admin || group->size == 0; });
   }
 
   // Makes sure that a turn runs at that time: its end flushes the pipeline.
@@ -265,14 +239,14 @@ class Server::Worker {
     });
   }
 
+  // From the last connection to the first; new ones are added behind.
   void check_deadlines() {
     const Time now = loop_->now().time;
-    const bool few = check_order_.size() <= kChecksAtOnce;
-    for (std::size_t left = few ? check_order_.size() : std::max(kChecksAtOnce, check_order_.size() / kSlices + 1);
-         left > 0; --left) {
-      if (next_check_ == check_order_.end()) next_check_ = check_order_.begin();
-      const OpenConnection& open = **next_check_++;
-      open.connection->check_deadline(now, open.group->idle_timeout);
+    const std::size_t count = connections_.size();
+    const bool few = count <= kChecksAtOnce;
+    for (std::size_t left = few ? count : std::max(kChecksAtOnce, count / kSlices + 1); left > 0; --left) {
+      if (next_check_ == 0 || next_check_ > count) next_check_ = count;
+      connections_[--next_check_]->check_deadline(now);
     }
     loop_->at(now + (few ? kDeadlineEvery : kDeadlineEvery / kSlices), [this] { check_deadlines(); });
   }
@@ -282,14 +256,11 @@ class Server::Worker {
   std::unique_ptr<Store> store_;
   LoopMetrics metrics_;
   Pipeline pipeline_;
-  ConnectionShared shared_{*loop_, pipeline_, metrics_, {}, {}, {}, {}};
-  std::vector<std::unique_ptr<Group>> groups_;
+  ConnectionShared shared_{*loop_, pipeline_, metrics_, {}, {}};
+  std::vector<std::unique_ptr<ConnectionGroup>> groups_;
   std::vector<std::unique_ptr<Listener>> listeners_;
-  OpenConnections connections_;
-  std::list<OpenConnection*> check_order_;  // all connections, in the order in which their deadlines are checked
-  std::list<OpenConnection*>::iterator next_check_ = check_order_.end();
-  std::uint64_t next_id_ = 1;
-  std::vector<std::uint64_t> finishing_turn_;  // used by end_turn(); a member to reuse its memory
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::size_t next_check_ = 0;  // deadlines are checked of those before it
   Time full_logged_at_ = loop_->now().time - kFullLogEvery;
   Loop::TimerId wake_timer_ = 0;
   Time wake_time_ = Time::max();

@@ -10,7 +10,6 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "weir/base/bounds.h"
@@ -29,10 +28,6 @@
 #include "weir/store/store.h"
 
 namespace weir {
-
-// Creates the sessions of one endpoint's connections on one loop; `peer` is the client's address. Owns what these
-// sessions share and outlives them.
-using Sessions = std::function<std::unique_ptr<Session>(std::string_view peer)>;
 
 // One address to listen on and its protocol.
 struct Endpoint {

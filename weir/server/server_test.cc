@@ -43,7 +43,7 @@ class ServerTest : public testing::Test {
       endpoint.protocol = Protocol::resp;
       endpoint.sessions = [this](Loop& loop, Pipeline&) -> Sessions {
         loop_ = &loop;
-        return [this](std::string_view) { return std::make_unique<RespSession>(options_); };
+        return [this](const NewConnection& fresh) { return std::make_unique<RespSession>(fresh.output, options_); };
       };
       endpoint.idle_timeout = idle_timeout;
     }

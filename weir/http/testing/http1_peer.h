@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,7 +28,7 @@ class Http1Peer {
   using AnswerTo = std::function<Result<Answer>(const Asked&)>;
 
   explicit Http1Peer(Handler& handler, std::string_view peer = {}, bool tls = false)
-      : shared([this](std::function<void()> work) { posted_.push_back(std::move(work)); }, [this] { return now; }),
+      : shared([this](std::function<void()> work) { post(std::move(work)); }, [this] { return now; }),
         session(std::make_unique<Http1Session>(shared, handler, NewConnection{output, peer, {}, {}, tls})) {}
 
   // Sends bytes and returns what is written. With `answer`, every question is answered at once; without it, the
@@ -53,15 +55,20 @@ class Http1Peer {
     return text;
   }
 
-  // Runs what ExchangeRef::run() posted.
+  // Runs what ExchangeRef::run() posted so far, on any thread.
   void run_posted() {
-    for (std::deque<std::function<void()>> work; !posted_.empty();) {
+    std::deque<std::function<void()>> work;
+    {
+      const std::lock_guard lock(posted_mutex_);
       work.swap(posted_);
-      for (auto& run : work) run();
-      work.clear();
     }
+    for (auto& run : work) run();
   }
-  bool has_posted() const { return !posted_.empty(); }
+  // Waits until something was posted.
+  void wait_for_posted() {
+    std::unique_lock lock(posted_mutex_);
+    posted_some_.wait(lock, [this] { return !posted_.empty(); });
+  }
 
   Now now{};
   HttpShared shared;
@@ -71,8 +78,16 @@ class Http1Peer {
   std::vector<std::uint64_t> asked;  // tokens
   bool lost = false;                 // receive() returned an Error
   bool stalled = false;              // take() reports nothing as sent
+  // Answers every question with Http1Session::reply(), if it is set.
+  std::function<void(const Asked&)> on_asked;
 
  private:
+  void post(std::function<void()> work) {
+    const std::lock_guard lock(posted_mutex_);
+    posted_.push_back(std::move(work));
+    posted_some_.notify_one();
+  }
+
   void pump(const AnswerTo& answer) {
     for (bool progress = true; progress && !lost && !session->finished();) {
       progress = false;
@@ -101,10 +116,13 @@ class Http1Peer {
     for (const Asked& question : queries.all()) {
       asked.push_back(question.token);
       if (answer) session->reply(question.token, answer(question));
+      if (on_asked) on_asked(question);
     }
     return !queries.all().empty();
   }
 
+  std::mutex posted_mutex_;
+  std::condition_variable posted_some_;
   std::deque<std::function<void()>> posted_;
 };
 

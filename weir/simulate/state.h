@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "weir/algorithm/calendar.h"
 #include "weir/algorithm/charging.h"

@@ -79,7 +79,8 @@ void AdminHandler::finish(http::Exchange& exchange, Outcome outcome) {
     exchange.attach(std::move(receiver));
     return attached.start(exchange);
   }
-  auto receiver = std::make_unique<WorkReceiver>(*this, shared_.clock, std::move(std::get<std::unique_ptr<Work>>(outcome)));
+  auto receiver =
+      std::make_unique<WorkReceiver>(*this, shared_.clock, std::move(std::get<std::unique_ptr<Work>>(outcome)));
   WorkReceiver& attached = *receiver;
   exchange.attach(std::move(receiver));
   attached.start(exchange);

@@ -76,9 +76,8 @@ TEST(AdminHandler, WithoutTokensReadsEventsAndWritesNeedALoopbackHost) {
   AdminClient api;
   const auto status_of = [&](std::string_view line, std::string_view host) {
     http::Http1Peer caller(api.handler, "127.0.0.1");
-    const std::string out =
-        api.talk(caller, std::string(line) + " HTTP/1.1\r\nHost: " + std::string(host) +
-                             "\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n");
+    const std::string out = api.talk(caller, std::string(line) + " HTTP/1.1\r\nHost: " + std::string(host) +
+                                                 "\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n");
     return out.substr(9, 3);
   };
   for (const std::string_view line : {"GET /ratelimit/stats", "GET /ratelimit/clients", "GET /ratelimit/events",
@@ -215,8 +214,9 @@ TEST(AdminHandler, LeavesTheEventsOfASlowClientInTheQueueAndEndsTheStreamWhenDra
 
 TEST(AdminHandler, DropsWorkWhoseClientHasLeft) {
   AdminClient api;
-  for (const std::string_view path : {"/ratelimit/config", "/ratelimit/events", "/ratelimit/stats", "/ratelimit/clients",
-                                      "/ratelimit/access/deny", "/metrics", "/readyz?deep=true"}) {
+  for (const std::string_view path :
+       {"/ratelimit/config", "/ratelimit/events", "/ratelimit/stats", "/ratelimit/clients", "/ratelimit/access/deny",
+        "/metrics", "/readyz?deep=true"}) {
     http::Http1Peer caller(api.handler, "127.0.0.1");
     api.begin(caller, AdminClient::request("GET", path));
     caller.session->lost();

@@ -18,7 +18,9 @@ class DeepProbe final : public Work {
  public:
   std::span<const Query> questions() const override { return {&query_, 1}; }
   void answered(std::size_t, const Result<Answer>& answer) override { decided_ = bool(answer); }
-  std::optional<Outcome> advance(Now, const Wake&) override { return probe_reply(decided_, "ready", "store unavailable"); }
+  std::optional<Outcome> advance(Now, const Wake&) override {
+    return probe_reply(decided_, "ready", "store unavailable");
+  }
 
  private:
   const Query query_{StoreProbe{}};

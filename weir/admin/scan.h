@@ -42,7 +42,7 @@ class Scan final : public Work {
     std::optional<Error> error;
     bool waiting = false;
     bool visiting = false;  // inside visit(): the answer wakes nobody
-    Time asked{};  // when the wait started
+    Time asked{};           // when the wait started
     bool over = false;
   };
 

@@ -56,8 +56,8 @@ class Work {
     (void)answer;
   }
 
-  // Runs for well under a millisecond. Returns the outcome once it is known: a reply or further work. Before that, it is
-  // called again after `wake`, and must arrange for somebody to call that. Work with queries must not return further
+  // Runs for well under a millisecond. Returns the outcome once it is known: a reply or further work. Before that, it
+  // is called again after `wake`, and must arrange for somebody to call that. Work with queries must not return further
   // work.
   virtual std::optional<Outcome> advance(Now now, const Wake& wake) = 0;
   // When to call advance() at the latest.

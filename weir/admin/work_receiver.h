@@ -40,10 +40,10 @@ class WorkReceiver final : public http::Receiver {
   std::unique_ptr<Work> work_;
   std::shared_ptr<Link> link_;
   Wake wake_;
-  std::uint32_t first_ = 0;    // number of the work's first question
-  std::uint32_t next_ = 0;     // number of the exchange's next question
-  std::size_t asked_ = 0;      // questions of the work
-  std::size_t missing_ = 0;    // answers
+  std::uint32_t first_ = 0;  // number of the work's first question
+  std::uint32_t next_ = 0;   // number of the exchange's next question
+  std::size_t asked_ = 0;    // questions of the work
+  std::size_t missing_ = 0;  // answers
 };
 
 }  // namespace weir::admin

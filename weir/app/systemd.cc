@@ -47,7 +47,9 @@ std::vector<int> assign_sockets(const std::vector<std::string>& names,
                                 const std::vector<std::vector<std::string>>& speaks) {
   constexpr std::array<std::string_view, 5> kProtocols = {"http", "grpc", "resp", "admin", "proxy"};
   std::vector<int> sockets(speaks.size(), -1);
-  const auto is_protocol = [&](std::string_view name) { return std::ranges::find(kProtocols, name) != kProtocols.end(); };
+  const auto is_protocol = [&](std::string_view name) {
+    return std::ranges::find(kProtocols, name) != kProtocols.end();
+  };
   if (std::ranges::none_of(names, is_protocol)) {
     for (std::size_t i = 0; i < std::min(names.size(), sockets.size()); ++i) {
       sockets[i] = kFirstInherited + static_cast<int>(i);

@@ -308,7 +308,6 @@ class Life(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             for text, code, sentence in (
                     (f'listen: [{{address: "127.0.0.1:{port}", speak: http}}]', 1, f"cannot listen on 127.0.0.1:{port}"),
-                    ('listen: [{address: "127.0.0.1:0", speak: grpc}]', 2, "not built yet"),
                     ("limits: {a: {rate: 1/s, external: {enabled: true, http: {url: 'http://127.0.0.1:1/x'}}}}", 2,
                      "limits.a.external.enabled is not built yet"),
                     ('listen: [{address: "127.0.0.1:0", speak: [http, resp]}]', 2, "an address of their own"),

@@ -199,6 +199,30 @@ static_assert(quota::to_minutes(kLastEnd) == quota::kMinutesMax &&
               quota::to_minutes(kLastEnd + 1min) == quota::kMinutesMax);
 static_assert(quota::to_minutes(utc(1960, 1, 1)) == 1);
 
+// Windows of a fixed length: the second of their end is part of the state.
+TEST(Quota, WindowsOfAFixedLengthMayEndBetweenMinutes) {
+  const Wall now = kNine + 95s;
+  const Quota ninety = quota_at(4, 90s, now);
+  EXPECT_EQ(ninety.window, (Window{kNine + 90s, kNine + 180s})) << "9:00 is a multiple of 90 seconds since 1970";
+  EXPECT_EQ(ninety.next_end, kNine + 270s);
+  const QuotaStep spent = quota::spend(ninety, 0, 3, now);
+  EXPECT_EQ(spent.decision, (Decision{true, 4, 1, 0ns, 85s}));
+  EXPECT_FALSE(quota::spend(ninety, spent.state, 2, now).decision.allowed);
+  EXPECT_GE(quota::end_of(spent.state), ninety.window.end) << "not forgotten too early";
+  const Wall later = kNine + 180s;
+  const Quota next = quota_at(4, 90s, later);
+  EXPECT_EQ(next.window.end, kNine + 270s);
+  const QuotaStep anew = quota::spend(next, spent.state, 4, later);
+  EXPECT_TRUE(anew.decision.allowed);
+  EXPECT_EQ(quota::undo(next, anew.state, 4, next.window.end),
+            quota::pack({quota::to_seconds(next, next.window.end), 0}));
+  EXPECT_EQ(quota::undo(next, anew.state, 4, ninety.window.end), anew.state) << "another window's spend";
+  EXPECT_EQ(quota::unpack(
+                quota::spend(quota_at(bounds::quick_quota_max, 1s, now), 0, bounds::quick_quota_max, now).state, true)
+                .used,
+            bounds::quick_quota_max);
+}
+
 TEST(Quota, ReadingsOnEitherSideOfABoundaryShareTheLaterWindow) {
   std::uint64_t state = quota::spend(kFive, 0, 5, kNine + 59min).state;
   state = quota::spend(hourly(5, kNine + 1h), state, 4, kNine + 1h).state;

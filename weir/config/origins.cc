@@ -236,15 +236,15 @@ class OriginList {
 
 // access.deny[3].id, where ids of access.deny[3].limit are hidden.
 void hide_listed_ids(const std::vector<NamedLimit>& limits, std::vector<Setting>& all) {
-  constexpr std::string_view kLimit = "].limit";
-  constexpr std::string_view kId = "].id";
+  constexpr std::string_view kLimitEnd = "].limit";
+  constexpr std::string_view kIdEnd = "].id";
   std::set<std::string> secret;
   for (const Setting& setting : all) {
-    if (!setting.path.starts_with("access.") || !setting.path.ends_with(kLimit)) continue;
+    if (!setting.path.starts_with("access.") || !setting.path.ends_with(kLimitEnd)) continue;
     const auto named = [&](const NamedLimit& limit) { return limit.name == setting.value; };
     const auto limit = std::ranges::find_if(limits, named);
     if (limit == limits.end() || !limit->hides_ids()) continue;
-    secret.insert(setting.path.substr(0, setting.path.size() - kLimit.size()) + std::string(kId));
+    secret.insert(setting.path.substr(0, setting.path.size() - kLimitEnd.size()) + std::string(kIdEnd));
   }
   for (Setting& setting : all) {
     if (secret.contains(setting.path)) setting.value = "(hidden)";

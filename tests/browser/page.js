@@ -99,7 +99,7 @@ async function open(t, server, options = {}) {
 
 const live = (page) => page.waitForSelector('#state[data-state=live]');
 
-// Resolves when the element shows exactly this text; playwright's own functions would need eval, which the page forbids.
+// Resolves when the element shows this text. Playwright's waitForFunction() needs eval, which the page forbids.
 const shows = (page, selector, text) => page.locator(selector, { hasText: text }).first().waitFor();
 
 module.exports = { Server, live, open, shows };

@@ -156,8 +156,8 @@ function(weir_script folder script_path script_symbol)
 endfunction()
 
 # weir_assets(folder path...)
-# Builds files that a browser loads into the folder's library: each as it is and compressed, with a tag that changes with
-# its content (weir/admin/assets.h). NAME=PATH gives a file another name.
+# Builds files that a browser loads into the folder's library: each as it is and compressed, with a tag that changes
+# with its content (weir/admin/assets.h). NAME=PATH gives a file another name.
 function(weir_assets folder)
   string(REPLACE "/" "_" target "weir_${folder}")
   set(asset_bytes)

@@ -140,7 +140,7 @@ Result<void> Policy::charge_own(const Descriptor& descriptor, const DescriptorTa
   std::string& id = out.ids_[index];
   DescriptorTable::write_own_id(descriptor.entries, id);
   out.make_room(1);
-  const Result<std::string_view> key = write_key(limit, id, nullptr, out.text_);
+  const Result<std::string_view> key = write_key(limit, Identity{id, nullptr, {}, false}, nullptr, out.text_);
   if (!key) return key.error();
   if (out.parts_size_ == out.parts_.size()) out.parts_.emplace_back();
   Part& part = out.parts_[out.parts_size_++];

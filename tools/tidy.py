@@ -73,6 +73,7 @@ class Tree:
             except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
                 continue
         self.paths = list(self.text)
+        self.files = set(self._paths(root))  # also what is not text
         self.cpp = [path for path in self.paths if CPP.search(path) and not DATA.search(path)]
         self.code = [path for path in self.paths if CODE.search(path) and not DATA.search(path)]
         self.weir = [path for path in self.cpp if path.startswith("weir/")]
@@ -355,7 +356,7 @@ def links(tree):
     for path in (path for path in tree.paths if path.endswith(".md") and not DATA.search(path)):
         for line, match in lines_matching(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", tree.text[path]):
             target = os.path.normpath(os.path.join(os.path.dirname(path), match[1]))
-            if ":" in match[1] or target in tree.text or any(other.startswith(target + "/") for other in tree.paths):
+            if ":" in match[1] or target in tree.files or any(other.startswith(target + "/") for other in tree.paths):
                 continue
             yield Problem(path, line, f"link to {match[1]}, which does not exist")
 

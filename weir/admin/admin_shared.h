@@ -33,7 +33,7 @@ struct AdminShared {
   std::function<std::vector<const LoopMetrics*>()> loops;
   std::function<Gauges()> gauges;
   std::function<void(const AuditEntry&)> log;  // written at every log level
-  std::string server_name;                     // for people who watch several servers
+  std::string server_name = {};                // for people who watch several servers
   bool loopback = true;                        // the listener is reachable from this machine only
 
   JsonReader json{};  // scratch: nothing in it outlives a call

@@ -15,8 +15,8 @@ std::vector<std::string> Arguments::all(std::string_view name) const {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table{
-      serve(),    config_check(), config_show(), config_diff(), config_schema(),
-      simulate(), completion(),   man(),         version(),
+      serve(),         check(),         throttle(), stats(),      config_check(), config_show(), config_diff(),
+      config_schema(), config_import(), simulate(), completion(), man(),          version(),
   };
   return table;
 }

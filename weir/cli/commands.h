@@ -6,6 +6,9 @@
 namespace weir::cli {
 
 Command serve();
+Command check();
+Command throttle();
+Command stats();
 Command config_check();
 Command config_show();
 Command config_diff();

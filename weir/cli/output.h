@@ -39,6 +39,7 @@ enum Exit : int {
   kOk = 0,
   kFailed = 1,  // it could not be done
   kUsage = 2,   // the command line or the configuration is refused
+  kDenied = 3,  // the request is denied, or what was asked for does not exist
 };
 
 struct ServerStart;  // configuration.h

@@ -1,0 +1,215 @@
+#include "weir/cli/remote.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "weir/base/bounds.h"
+#include "weir/base/clock.h"
+#include "weir/base/text.h"
+#include "weir/http/client_pool.h"
+#include "weir/net/loop.h"
+#include "weir/net/resolve.h"
+#include "weir/net/tls.h"
+
+namespace weir::cli {
+namespace {
+
+std::string from_environment(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+struct Place {
+  std::string_view option;
+  const char* variable;
+  std::string_view standard;
+  std::string_view what;
+};
+
+Place place_of(Api api) {
+  if (api == Api::decision) return {"--server", "WEIR_SERVER", "http://127.0.0.1:8080", "server"};
+  return {"--admin", "WEIR_ADMIN", "http://127.0.0.1:9090", "admin API"};
+}
+
+// Collects a response and stops the loop at its end.
+class Waiter final : public http::Call::Owner {
+ public:
+  explicit Waiter(Loop& loop) : loop_(loop) {}
+  http::Call call;
+  RemoteReply reply;
+  std::optional<Error> failure;
+
+ private:
+  void head(const ResponseHead& head, http::BodyPart first) override {
+    reply.status = head.status;
+    body(first);
+  }
+  void body(http::BodyPart part) override {
+    reply.content += part.bytes;
+    if (reply.content.size() > bounds::http_response_bytes_max) {
+      failure = Error{Fault::too_large, "the response is larger than 16 MiB"};
+      call.cancel();
+      loop_.stop();
+    } else if (part.last) {
+      loop_.stop();
+    } else {
+      call.consumed(part.bytes.size());
+    }
+  }
+  void failed(const http::CallFailure& why) override {
+    failure = why.error;
+    loop_.stop();
+  }
+
+  Loop& loop_;
+};
+
+Result<std::string> read_token(const Arguments& arguments) {
+  if (!arguments["--token"].empty()) return arguments["--token"];
+  const std::string& path = arguments["--token-file"];
+  if (path.empty()) return from_environment("WEIR_TOKEN");
+  std::ifstream file(path);
+  if (!file) return Error{Fault::invalid, "--token-file: cannot read " + path};
+  std::string token{std::istreambuf_iterator<char>(file), {}};
+  while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
+  if (token.empty()) return Error{Fault::invalid, "--token-file: " + path + " is empty"};
+  return token;
+}
+
+bool is_printable(std::string_view text) {
+  for (const char c : text) {
+    if (c < 0x21 || c > 0x7E) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<Option> remote_options(Api api) {
+  const bool decision = api == Api::decision;
+  return {
+      {decision ? "--server" : "--admin", "URL",
+       decision ? "the server: http://host:port, https://host:port or unix:/path (WEIR_SERVER)"
+                : "the admin API: http://host:port, https://host:port or unix:/path (WEIR_ADMIN)"},
+      {"--token", "TOKEN", "the token to show (WEIR_TOKEN)"},
+      {"--token-file", "FILE", "a file with the token"},
+      {"--ca-file", "FILE", "authorities that may sign the server's certificate, instead of the system's"},
+      {"--cert", "FILE", "our certificate, if the server asks for one"},
+      {"--key", "FILE", "its private key"},
+      {"--timeout", "DURATION", "how long to wait for the response; 5s"},
+  };
+}
+
+std::vector<Option> with_remote_options(std::vector<Option> own, Api api) {
+  for (Option& option : remote_options(api)) own.push_back(std::move(option));
+  return own;
+}
+
+Result<Remote> Remote::make(Api api, const Arguments& arguments) {
+  const Place place = place_of(api);
+  Remote remote;
+  remote.api_ = api;
+  remote.url_ = arguments[place.option];
+  if (remote.url_.empty()) remote.url_ = from_environment(place.variable);
+  if (remote.url_.empty()) remote.url_ = place.standard;
+  const auto bad_url = [&] {
+    return Error{Fault::invalid, std::string(place.option) + ": \"" + remote.url_ +
+                                     "\" is not http://host:port, https://host:port or unix:/path"};
+  };
+  std::string_view rest = remote.url_;
+  const bool secure = rest.starts_with("https://");
+  remote.scheme_ = secure ? "https" : "http";
+  if (rest.starts_with("unix:")) {
+    remote.authority_ = "localhost";
+  } else {
+    if (!secure && !rest.starts_with("http://")) return bad_url();
+    rest.remove_prefix(secure ? 8 : 7);
+    const std::size_t slash = std::min(rest.find('/'), rest.size());
+    remote.prefix_ = rest.substr(slash);
+    while (remote.prefix_.ends_with('/')) remote.prefix_.pop_back();
+    rest = rest.substr(0, slash);
+    remote.authority_ = rest;
+  }
+  std::string target(rest);
+  const std::size_t colon = target.rfind(':');
+  const bool has_port = colon != target.npos && target.find(']', colon) == target.npos;
+  if (!has_port) target += secure ? ":443" : ":80";
+  Result<Target> parsed = Target::parse(target);
+  if (!parsed || !is_printable(remote.url_)) return bad_url();
+  remote.origin_.target = *parsed;
+
+  const std::string& timeout = arguments["--timeout"];
+  const Result<Duration> time = parse_duration(timeout.empty() ? "5s" : timeout);
+  if (!time || *time <= Duration::zero())
+    return Error{Fault::invalid, "--timeout: \"" + timeout + "\" is not a duration such as 5s"};
+  remote.timeout_ = *time;
+  const Result<std::string> token = read_token(arguments);
+  if (!token) return token.error();
+  if (!is_printable(*token)) return Error{Fault::invalid, "the token has a character that no token has"};
+  remote.token_ = *token;
+
+  if (arguments["--cert"].empty() != arguments["--key"].empty())
+    return Error{Fault::invalid, "--cert and --key belong together"};
+  if (!secure) return remote;
+  TlsClient::Options tls;
+  tls.ca_file = arguments["--ca-file"];
+  tls.own = {arguments["--cert"], arguments["--key"]};
+  tls.protocols = {"h2", "http/1.1"};
+  Result<std::unique_ptr<TlsClient>> client = TlsClient::make(tls);
+  if (!client) return client.error();
+  remote.origin_.tls = std::move(*client);
+  remote.origin_.version = http::HttpVersion::negotiate;
+  return remote;
+}
+
+Result<RemoteReply> Remote::ask(std::string_view method, std::string_view path, std::string_view json) const {
+  BootClock clock;
+  Result<std::unique_ptr<Loop>> loop = Loop::make(clock);
+  if (!loop) return loop.error();
+  Resolver resolver;
+  http::ClientPool pool(**loop, resolver, {});
+  Waiter waiter(**loop);
+
+  const std::string target = prefix_ + std::string(path);
+  std::string fields = "Accept: application/json\r\n";
+  if (!json.empty()) fields += "Content-Type: application/json\r\n";
+  if (!token_.empty()) fields += "Authorization: Bearer " + token_ + "\r\n";
+  http::CallHead head;
+  head.method = method;
+  head.scheme = scheme_;
+  head.authority = authority_;
+  head.path = target;
+  head.fields.lines = fields;
+  http::CallOptions options;
+  options.connect_timeout = options.response_timeout = options.idle_timeout = timeout_;
+  options.deadline = clock.time() + timeout_;
+  waiter.call = pool.call(origin_, head, {json, true, {}}, waiter, options);
+  (*loop)->run();
+  if (waiter.failure) return explain(*waiter.failure);
+  if (waiter.reply.status == 401) {
+    return Error{Fault::invalid, token_.empty() ? url_ + " asks for a token; use --token, --token-file or WEIR_TOKEN"
+                                                : url_ + " refused the token"};
+  }
+  return std::move(waiter.reply);
+}
+
+Error Remote::explain(const Error& why) const {
+  const Place place = place_of(api_);
+  std::string sentence = "no answer from the " + std::string(place.what) + " at " + url_ + ": " + why.detail;
+  if (why.fault == Fault::unavailable)
+    sentence += "; is the server running? Choose another with " + std::string(place.option) + " or " + place.variable;
+  return {why.fault, sentence};
+}
+
+std::string sentence_of(const RemoteReply& reply) {
+  const auto json = nlohmann::json::parse(reply.content, nullptr, false);
+  if (json.is_object() && json.contains("message") && json["message"].is_string())
+    return json["message"].get<std::string>() + " (" + std::to_string(reply.status) + ")";
+  return "the server answered with status " + std::to_string(reply.status);
+}
+
+}  // namespace weir::cli

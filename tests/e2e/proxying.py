@@ -3,6 +3,7 @@
 import re
 import socket
 import threading
+import time
 
 from serving import Server
 
@@ -201,7 +202,11 @@ class Proxy(Server):
         return exchange(self.port, request, method == "HEAD")
 
     def metric(self, line):
-        return line in super().get("admin", "/metrics")
+        return line in self.metrics()
+
+    def wait_for_metric(self, line):
+        while not self.metric(line):
+            time.sleep(0.01)
 
     def metrics(self):
         return super().get("admin", "/metrics")

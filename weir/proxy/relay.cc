@@ -451,6 +451,9 @@ void Relay::head(const ResponseHead& head, http::BodyPart first) {
   write_field("X-Request-Id", request_id_, lines);
   http::Response response{head.status, {}, {lines, {}}, head.content_length};
   if (head.status == 101) {
+    const HttpHeader* const upgrade = head.headers.find("upgrade");
+    const HttpHeader protocol{"Upgrade", upgrade != nullptr ? upgrade->value : std::string_view(upgrade_)};
+    response.fields.list = {&protocol, 1};
     tunnel_ = true;
     body_complete_ = false;
     exchange_.upgrade(response);

@@ -7,7 +7,7 @@
 namespace weir::cli {
 namespace {
 
-Exit run_check(const Arguments& arguments, Console& console) {
+Exit run_ask(const Arguments& arguments, Console& console) {
   nlohmann::json body = {{"limit", arguments["LIMIT"]}, {"id", arguments["ID"]}};
   if (const std::string& cost = arguments["--cost"]; !cost.empty()) {
     const auto number = parse_integer(cost);
@@ -35,7 +35,7 @@ Command check() {
                           Api::decision),
       "# may this address sign in once more?\nweir check per-ip 203.0.113.9\n"
       "# charge 5 and print the API's JSON\nweir check uploads user:42 --cost 5 --output json",
-      run_check,
+      run_ask,
   };
 }
 

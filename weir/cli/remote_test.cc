@@ -171,11 +171,10 @@ TEST_F(RemoteTest, ThrottleSendsItsNumbers) {
 }
 
 TEST_F(RemoteTest, StatsPrintsTotalsAndLimits) {
-  answer =
-      R"({"uptime_seconds":3661,"policy_version":3,"store":{"kind":"memory","up":true},"totals":{"requests":10,)"
-      R"("allowed":7,"denied":2,"shadow_denied":0,"allow_listed":1,"deny_listed":0},"limits":[{"limit":"per-ip",)"
-      R"("allowed":7,"denied":2,"shadow_denied":0,"active":4}],)"
-      R"("latency_seconds":{"p50":0.001,"p99":0.002,"p999":0.003}})";
+  answer = R"({"uptime_seconds":3661,"policy_version":3,"store":{"kind":"memory","up":true},"totals":{"requests":10,)"
+           R"("allowed":7,"denied":2,"shadow_denied":0,"allow_listed":1,"deny_listed":0},"limits":[{"limit":"per-ip",)"
+           R"("allowed":7,"denied":2,"shadow_denied":0,"active":4}],)"
+           R"("latency_seconds":{"p50":0.001,"p99":0.002,"p999":0.003}})";
   Arguments arguments;
   arguments.set("--admin", url);
   const Ran ran = run(stats(), arguments);

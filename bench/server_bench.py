@@ -26,7 +26,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, "build", "bench")
 WEIR = os.environ.get("WEIR") or os.path.join(BUILD, "weir", "app", "weir")  # another binary, to compare two
 OPEN_LOOP = os.path.join(BUILD, "bench", "open_loop")
-TOOLS = ("redis-server", "redis-benchmark", "redis-cli", "nginx", "wrk", "taskset")
+TOOLS = ("redis-server", "redis-benchmark", "redis-cli", "nginx", "wrk", "h2load", "taskset")
 
 # The same decision in Lua, as a program on Redis would make it: read the TAT, decide, write.
 LUA = """
@@ -95,9 +95,10 @@ class WeirServer:
 
     def __enter__(self):
         self.directory = tempfile.mkdtemp()
-        self.ports = {name: free_port() for name in ("http", "resp", "admin", "redis", "nginx")}
+        self.ports = {name: free_port() for name in ("http", "resp", "admin", "redis", "nginx", "nginx_h2c")}
         self.running = {}
         self.running["weir"] = Running([self.binary, "serve", "--config", self._file("weir.yaml", self._weir())], self.ports["http"])
+        self.body = self._file("body.json", '{"limit":"bench","id":"user:12345"}')
         self.scripts = {target: self._file(f"{target[4:]}.lua", WRK.replace("BODY", body)) for target, body in BODIES.items()}
         return self
 
@@ -121,7 +122,8 @@ class WeirServer:
         return f"""daemon off; worker_processes 1; pid {self.directory}/pid; error_log /dev/null;
 events {{ worker_connections 1024; }}
 http {{ access_log off; keepalive_requests 100000000; {temporary}
-server {{ listen 127.0.0.1:{self.ports['nginx']}; location / {{ default_type application/json; return 200 '{{"allowed":true}}'; }} }} }}"""
+server {{ listen 127.0.0.1:{self.ports['nginx']}; listen 127.0.0.1:{self.ports['nginx_h2c']} http2;
+location / {{ default_type application/json; return 200 '{{"allowed":true}}'; }} }} }}"""
 
     def redis_benchmark(self, name, port, depth, requests, command):
         before = self.running[name].cpu_seconds()
@@ -139,6 +141,17 @@ server {{ listen 127.0.0.1:{self.ports['nginx']}; location / {{ default_type app
         if "Non-2xx" in done.stdout:
             sys.exit("bench: the server denied or failed:\n" + done.stdout)
         return float(re.search(r"Requests/sec:\s+([\d.]+)", done.stdout)[1]), used / requests * 1e6
+
+    def h2load(self, name, port, requests, target):
+        """HTTP/2 without TLS: 10 connections with 10 streams each."""
+        before = self.running[name].cpu_seconds()
+        done = subprocess.run(["taskset", "-c", "1", "h2load", "-n", str(requests), "-c", "10", "-m", "10", "-d", self.body, "-H",
+                               "content-type: application/json", f"http://127.0.0.1:{self.ports[port]}{target}"],
+                              capture_output=True, text=True, check=True)
+        used = self.running[name].cpu_seconds() - before
+        if f"status codes: {requests} 2xx" not in done.stdout:
+            sys.exit("bench: the server denied or failed:\n" + done.stdout)
+        return float(re.search(r"([\d.]+) req/s", done.stdout)[1]), used / requests * 1e6
 
     def open_loop(self, port, what, rate, seconds):
         done = subprocess.run(["taskset", "-c", "1", OPEN_LOOP, str(self.ports[port]), what, str(int(rate)), str(seconds)],
@@ -185,6 +198,8 @@ def measure(servers, scale, rows):
                                      ("nginx return 200", "nginx", "nginx", "/v1/check"),
                                      ("weir POST /v1/throttle", "weir", "http", "/v1/throttle")):
         rows.setdefault(what, []).append(servers.wrk(name, port, 3 * scale, target))
+    for what, name, port in (("weir POST /v1/check, HTTP/2", "weir", "http"), ("nginx return 200, HTTP/2", "nginx", "nginx_h2c")):
+        rows.setdefault(what, []).append(servers.h2load(name, port, 200_000 * scale, "/v1/check"))
 
 
 def measure_latency(servers, seconds, rows):
@@ -233,6 +248,8 @@ def goals(rows, latency):
              lambda v: v >= 12),
             ("HTTP check: CPU of nginx return 200, at least 1.0 times ours", ratio(rows, "nginx return 200", "weir POST /v1/check"),
              lambda v: v >= 1),
+            ("HTTP/2 check: CPU of nginx return 200, at least 1.0 times ours",
+             ratio(rows, "nginx return 200, HTTP/2", "weir POST /v1/check, HTTP/2"), lambda v: v >= 1),
             ("p99.9 at half load, at most 1 ms", worst, lambda v: v <= 1)]
 
 

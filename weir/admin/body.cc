@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "weir/wire/http.h"
+
 namespace weir::admin {
 namespace {
 

@@ -8,6 +8,7 @@
 #include "weir/base/text.h"
 #include "weir/config/describe.h"
 #include "weir/config/diff.h"
+#include "weir/wire/http.h"
 
 namespace weir::admin {
 namespace {

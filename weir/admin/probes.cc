@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "weir/admin/calls.h"
+#include "weir/wire/http.h"
 
 namespace weir::admin {
 namespace {

@@ -16,10 +16,10 @@ constexpr Duration kKeepAliveMargin = std::chrono::seconds{1};
 
 }  // namespace
 
-ClientConnection::ClientConnection(Loop& loop, ClientShared& shared, Host& host, HttpVersion version,
+ClientConnection::ClientConnection(Loop& loop, std::shared_ptr<ClientShared> shared, Host& host, HttpVersion version,
                                    Transport::Options options)
     : loop_(loop),
-      shared_(shared),
+      shared_(std::move(shared)),
       host_(host),
       version_(version),
       secure_(options.tls != nullptr),
@@ -39,9 +39,9 @@ void ClientConnection::opened() {
   }
   is_http2_ = version_ == HttpVersion::http2 || (version_ == HttpVersion::negotiate && agreed_http2);
   if (is_http2_) {
-    client_ = std::make_unique<Http2Client>(out_, shared_);
+    client_ = std::make_unique<Http2Client>(out_, *shared_);
   } else {
-    client_ = std::make_unique<Http1Client>(out_, shared_);
+    client_ = std::make_unique<Http1Client>(out_, *shared_);
   }
   idle_since_ = now();
   host_.opened(*this);

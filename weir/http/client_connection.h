@@ -33,7 +33,8 @@ class ClientConnection final : public Retired, private Transport::Owner, private
     ~Host() = default;
   };
 
-  ClientConnection(Loop& loop, ClientShared& shared, Host& host, HttpVersion version, Transport::Options options);
+  ClientConnection(Loop& loop, std::shared_ptr<ClientShared> shared, Host& host, HttpVersion version,
+                   Transport::Options options);
   ~ClientConnection() override;
 
   void connect(const Target& target) { transport_.connect(target); }
@@ -83,7 +84,7 @@ class ClientConnection final : public Retired, private Transport::Owner, private
   Time now() noexcept { return loop_.reading().time; }
 
   Loop& loop_;
-  ClientShared& shared_;
+  std::shared_ptr<ClientShared> shared_;  // a retired connection may outlive its pool
   Host& host_;
   HttpVersion version_;
   bool secure_;

@@ -128,7 +128,7 @@ std::size_t ClientOrigin::idle() const noexcept {
 
 void ClientOrigin::failed_to_open(ClientConnection& connection, const Error& why) {
   --opening_;
-  closed(connection);
+  remove(connection);
   // The calls that this connection was opened for.
   const std::size_t served = multiplexes() ? bounds::http2_streams_before_settings : 1;
   const std::size_t others = opening_ * served;
@@ -154,6 +154,11 @@ void ClientOrigin::give_back(CallState& call) {
 }
 
 void ClientOrigin::closed(ClientConnection& connection) {
+  remove(connection);
+  open_if_needed();
+}
+
+void ClientOrigin::remove(ClientConnection& connection) {
   unlist(connection);
   const auto at = std::find_if(connections_.begin(), connections_.end(),
                                [&](const auto& item) { return item.get() == &connection; });
@@ -161,7 +166,6 @@ void ClientOrigin::closed(ClientConnection& connection) {
   std::unique_ptr<ClientConnection> gone = std::move(*at);
   connections_.erase(at);
   shared_.loop.retire(std::move(gone));
-  open_if_needed();
   shared_.loop.settle_later(*shared_.settler);
 }
 

@@ -25,7 +25,7 @@ class ClientOrigin final : private CallPlace, private ClientConnection::Host {
     Loop& loop;
     Resolver& resolver;
     ClientPool::Options options;
-    ClientShared clients;
+    std::shared_ptr<ClientShared> clients;
     std::uint64_t retries = 0;
     Settler* settler = nullptr;  // calls settle() of every origin
   };
@@ -58,6 +58,7 @@ class ClientOrigin final : private CallPlace, private ClientConnection::Host {
   void closed(ClientConnection& connection) override;
 
   ClientConnection* take_available();
+  void remove(ClientConnection& connection);
   void unlist(ClientConnection& connection);
   void close_surplus();
   void serve(ClientConnection& connection);

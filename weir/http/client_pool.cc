@@ -33,7 +33,8 @@ constexpr Duration kTickMin = std::chrono::milliseconds{1};
 
 class ClientPool::Parts final : private Settler {
  public:
-  Parts(Loop& loop, Resolver& resolver, const Options& options) : shared_{loop, resolver, options, {}, 0, this} {}
+  Parts(Loop& loop, Resolver& resolver, const Options& options)
+      : shared_{loop, resolver, options, std::make_shared<ClientShared>(), 0, this} {}
   ~Parts() {
     Loop::forget(*this);
     shared_.loop.cancel(timer_);

@@ -56,6 +56,7 @@ Queries& Exchange::queries() noexcept {
 }
 
 void Exchange::attach(std::unique_ptr<Receiver> receiver) {
+  if (over_) return;
   // The receiver whose callback this is must outlive the callback. One that was attached in the same callback has not
   // been called.
   if (delivering_ && replaced_ == nullptr) replaced_ = std::move(attached_);

@@ -156,12 +156,6 @@ Settings make_settings(const SSL_METHOD* method) {
   return settings;
 }
 
-// HTTP/2 over TLS 1.2 needs an ephemeral key exchange and an AEAD cipher (RFC 9113 §9.2.2); a client that has neither
-// is refused, also for HTTP/1.1.
-void require_modern_ciphers(SSL_CTX* settings) {
-  WEIR_ASSERT(SSL_CTX_set_cipher_list(settings, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1);
-}
-
 // Identifies a version of a file: changes when the file is written or replaced. Follows symbolic links.
 using Stamp = std::tuple<dev_t, ino_t, off_t, long, long, long, long>;
 
@@ -293,8 +287,6 @@ Result<std::shared_ptr<const TlsServer::Loaded>> TlsServer::load() const {
     Settings settings = make_settings(TLS_server_method());
     if (auto used = use_pair(settings.get(), *pair, files); !used) return used.error();
     admit_clients(settings.get(), state_->options, authorities);
-    if (std::ranges::find(state_->options.protocols, "h2") != state_->options.protocols.end())
-      require_modern_ciphers(settings.get());
     // Tickets contain what resumption needs, so the server keeps no session cache.
     SSL_CTX_set_session_cache_mode(settings.get(), SSL_SESS_CACHE_OFF);
     SSL_CTX_set_tlsext_servername_callback(settings.get(), Loaded::choose);

@@ -28,8 +28,8 @@ class TlsServer {
     // The first is the default, for clients that send no server name or one that matches no certificate. At most
     // bounds::listener_certificates_max.
     std::vector<CertificateFiles> certificates;
-    // ALPN protocols, best first. A client that offers only others is refused. Empty means no ALPN. With "h2", TLS 1.2
-    // is limited to ECDHE with AEAD ciphers.
+    // ALPN protocols, best first. A client that offers only others is refused. Empty means no ALPN. "h2" is
+    // selected only with a cipher that suits it (RFC 9113 §9.2.2).
     std::vector<std::string> protocols;
     // Receives log messages. Called from any thread.
     std::function<void(LogLevel, std::string_view)> log;

@@ -190,26 +190,6 @@ TEST_F(TlsTest, NegotiatesAProtocolOrRefuses) {
   EXPECT_EQ(strange.talk().error().detail, "TLS handshake failed: no application protocol");
 }
 
-TEST_F(TlsTest, LimitsTheCiphersOfTls12WhereHttp2IsOffered) {
-  const auto http2 = serve({"DNS:weir.test"}, {"h2", "http/1.1"});
-  const auto http1 = serve({"DNS:weir.test"}, {"http/1.1"});
-  const auto accepts = [](const TlsServer& server, const char* ciphers) {
-    const std::shared_ptr<SSL_CTX> settings(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
-    SSL_CTX_set_max_proto_version(settings.get(), TLS1_2_VERSION);
-    EXPECT_EQ(SSL_CTX_set_cipher_list(settings.get(), ciphers), 1);
-    SSL* const ssl = SSL_new(settings.get());
-    SSL_set_connect_state(ssl);
-    Conversation both{std::make_unique<TlsChannel>(ssl, settings), server.accept(), {}, {}, {}, {}};
-    return both.talk().has_value();
-  };
-  const char* const kCbc = "ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA:AES128-SHA";
-  const char* const kAead = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256";
-  EXPECT_TRUE(accepts(*http1, kCbc));
-  EXPECT_TRUE(accepts(*http1, kAead));
-  EXPECT_FALSE(accepts(*http2, kCbc));
-  EXPECT_TRUE(accepts(*http2, kAead));
-}
-
 TEST_F(TlsTest, PrefersHttp2) {
   const auto server = serve({"DNS:weir.test"}, {"h2", "http/1.1"});
   const auto negotiated = [&](std::vector<std::string> offered) {

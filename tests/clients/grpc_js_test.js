@@ -12,7 +12,7 @@ const { Server } = require('./serving');
 const PROTO = path.join(__dirname, '..', '..', 'proto');
 const definition = loader.loadSync(
   ['envoy/service/ratelimit/v3/rls.proto', 'grpc/health/v1/health.proto'],
-  { includeDirs: [PROTO], longs: Number, enums: String, defaults: true });
+  { includeDirs: [PROTO], keepCase: true, longs: Number, enums: String, defaults: true });
 const { envoy, grpc: { health } } = grpc.loadPackageDefinition(definition);
 
 const RULES = `

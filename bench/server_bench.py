@@ -122,7 +122,8 @@ class WeirServer:
         return f"""daemon off; worker_processes 1; pid {self.directory}/pid; error_log /dev/null;
 events {{ worker_connections 1024; }}
 http {{ access_log off; keepalive_requests 100000000; {temporary}
-server {{ listen 127.0.0.1:{self.ports['nginx']}; listen 127.0.0.1:{self.ports['nginx_h2c']} http2; location / {{ default_type application/json; return 200 '{{"allowed":true}}'; }} }} }}"""
+server {{ listen 127.0.0.1:{self.ports['nginx']}; listen 127.0.0.1:{self.ports['nginx_h2c']} http2;
+location / {{ default_type application/json; return 200 '{{"allowed":true}}'; }} }} }}"""
 
     def redis_benchmark(self, name, port, depth, requests, command):
         before = self.running[name].cpu_seconds()

@@ -34,7 +34,7 @@ descriptors:
 `;
 
 async function connect(t, options = {}) {
-  const server = await Server.start(t, { more: 'envoy: [rules.yaml]\n', files: { 'rules.yaml': RULES }, ...options });
+  const server = await Server.start(t, { config: 'threads: 2\nenvoy: [rules.yaml]\n', files: { 'rules.yaml': RULES }, ...options });
   const address = `127.0.0.1:${server.ports.http}`;
   const insecure = grpc.credentials.createInsecure();
   const client = new envoy.service.ratelimit.v3.RateLimitService(address, insecure);

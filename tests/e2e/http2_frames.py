@@ -24,7 +24,7 @@ def text(value):
 
 
 def request(stream, path, method=b"GET", fields=(), end=True):
-    head = [(b":method", method), (b":scheme", b"http"), (b":authority", b"weir"), (b":path", path), *fields]
+    head = [(b":method", method), (b":scheme", b"http"), (b":authority", b"localhost"), (b":path", path), *fields]
     block = b"".join(b"\0" + text(name) + text(value) for name, value in head)
     return frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), stream, block)
 

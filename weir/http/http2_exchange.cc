@@ -33,7 +33,7 @@ void Http2Exchange::proceed() {
 }
 
 void Http2Exchange::consumed(std::size_t bytes) {
-  if (sealed_) return;  // the session returns the rest itself
+  if (sealed_ || discards_) return;  // the session returns the rest itself
   WEIR_ASSERT(bytes <= unconsumed_);
   unconsumed_ -= bytes;
   if (blocked_ && unconsumed_ == 0) session_->expect_body(*this);

@@ -59,6 +59,13 @@ TEST_F(Http2TimeTest, WaitsForABodyOnlyWhileTheHandlerTakesIt) {
   EXPECT_EQ(handler.take(), "/ begin POST one");
 }
 
+TEST_F(Http2TimeTest, WaitsForNoBodyThatIsNotWanted) {
+  handler.on_begin = [](Exchange& exchange) { exchange.discard(); };
+  send(post(1) + data(1, "one"));
+  driver->advance(2 * bounds::http_body_time_max);
+  EXPECT_EQ(handler.take(), "/ begin POST one");
+}
+
 TEST_F(Http2TimeTest, ResetsAStreamThatIsNotReadAndNoOther) {
   handler.on_begin = [&](Exchange& exchange) {
     exchange.respond({200, {}, {}, {}}, {std::string(40'000, 'x'), false});

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <array>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "weir/base/bounds.h"
@@ -341,6 +343,71 @@ TEST_F(TransportTest, HoldsNoBufferOnceItIsTrimmed) {
   on_loop([](Transport& transport) { transport.trim(); });
   EXPECT_EQ(on_loop([](Transport& transport) { return transport.out().capacity(); }), std::string().capacity());
   EXPECT_LE(sizeof(Transport), 320u);
+}
+
+// Echoes everything, pauses at random, and leaves bytes at random.
+class PausingEcho final : public Transport::Owner {
+ public:
+  explicit PausingEcho(Loop& loop, std::uint64_t seed) : loop_(loop), random_(seed) {}
+  void stop() { loop_.cancel(timer_); }
+  void opened() override {}
+  std::size_t received(std::string_view bytes) override {
+    std::size_t used = bytes.size();
+    if (below(4) == 0) used = below(bytes.size() + 1);
+    transport->out() += bytes.substr(0, used);
+    transport->flush();
+    if (below(3) == 0 || used < bytes.size() || transport->unsent() > (128u << 10)) pause();
+    return used;
+  }
+  void ended() override { transport->half_close(); }
+  void writable() override {}
+  void failed(const Error&) override {}
+
+  Transport* transport = nullptr;
+
+ private:
+  std::size_t below(std::size_t count) {
+    random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::size_t>(random_ >> 33) % count;
+  }
+  void pause() {
+    transport->pause();
+    loop_.cancel(timer_);
+    timer_ = loop_.at(loop_.now().time + std::chrono::microseconds{below(300)}, [this] { transport->resume(); });
+  }
+
+  Loop& loop_;
+  std::uint64_t random_;
+  Loop::TimerId timer_ = 0;
+};
+
+TEST_F(TransportTest, LosesNoWakeUpHoweverItIsPaused) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    ASSERT_EQ(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+    const Socket peer(ends[1]);
+    const timeval patience{30, 0};
+    setsockopt(peer.fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    PausingEcho echo(thread_.loop(), seed);
+    thread_.run([&] {
+      transport_ = std::make_unique<Transport>(thread_.loop(), echo, Socket(ends[0]), nullptr, Transport::Options{});
+      echo.transport = transport_.get();
+      transport_->start();
+    });
+    std::string all;
+    for (std::size_t i = 0; i < 2'000'000; ++i) all += static_cast<char>('a' + (i * seed / 7) % 26);
+    std::thread sending([&] {
+      EXPECT_TRUE(say(peer, all));
+      shutdown(peer.fd(), SHUT_WR);
+    });
+    EXPECT_EQ(take(peer, all.size() + 1), all) << "seed " << seed;
+    sending.join();
+    thread_.run([&] {
+      echo.stop();
+      transport_.reset();
+    });
+  }
 }
 
 // In each callback the owner may close, finish, half-close, pause or destroy the transport.

@@ -79,6 +79,8 @@ class Pipeline final : private Answers {
   // The asker is gone: its answers are dropped. What was charged stands; what still waits is not, except refunds and
   // resets. Costs as much as it has unanswered.
   void forget(Asker& asker);
+  // Of this loop.
+  LoopMetrics& metrics() noexcept { return metrics_; }
 
  private:
   struct Pending;

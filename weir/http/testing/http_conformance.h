@@ -64,10 +64,12 @@ class HttpScripted {
  public:
   explicit HttpScripted(const HttpCase& one, std::unique_ptr<HttpScriptPeer> client = {})
       : handler_(one.conversation.handler(shared)),
-        driver([&](const NewConnection& connection) -> std::unique_ptr<Session> {
-          if (one.http2) return std::make_unique<Http2Session>(shared, *handler_, connection);
-          return std::make_unique<Http1Session>(shared, *handler_, connection);
-        }),
+        driver(
+            [&](const NewConnection& connection) -> std::unique_ptr<Session> {
+              if (one.http2) return std::make_unique<Http2Session>(shared, *handler_, connection);
+              return std::make_unique<Http1Session>(shared, *handler_, connection);
+            },
+            "127.0.0.1"),
         peer(std::move(client)) {
     if (peer == nullptr) {
       if (one.http2) {

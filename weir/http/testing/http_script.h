@@ -85,7 +85,7 @@ class Http1Text final : public HttpScriptPeer {
     for (const ScriptRequest& request : requests) {
       to_head_.push_back(request.method == "HEAD");
       responses_.emplace_back();
-      out += request.method + " " + request.path + " HTTP/1.1\r\nhost: h\r\n";
+      out += request.method + " " + request.path + " HTTP/1.1\r\nhost: localhost\r\n";
       for (const auto& [name, value] : request.fields) write_field(name, value, out);
       if (request.chunked()) {
         out += "transfer-encoding: chunked\r\n\r\n";
@@ -221,7 +221,8 @@ class Http2Frames final : public HttpScriptPeer {
     using namespace http2_frames;
     const std::uint32_t stream = stream_of(responses_.size());
     responses_.emplace_back();
-    Fields fields = {{":method", request.method}, {":scheme", "http"}, {":path", request.path}, {":authority", "h"}};
+    Fields fields = {
+        {":method", request.method}, {":scheme", "http"}, {":path", request.path}, {":authority", "localhost"}};
     for (const auto& [name, value] : request.fields) fields.emplace_back(to_lower(name), value);
     if (!request.chunked() && !request.parts.empty())
       fields.emplace_back("content-length", std::to_string(request.parts[0].size()));

@@ -106,7 +106,7 @@ TEST(AdminHandler, ReportsTheMethodsOfAPath) {
   EXPECT_EQ(options.status, 204);
   EXPECT_EQ(options.allow, "GET, HEAD, POST, DELETE, OPTIONS");
   EXPECT_EQ(api.call("OPTIONS", "*").status, 204);
-  for (const std::string_view path : {"/", "/ratelimit", "/ratelimit/", "/ratelimit/stats/", "/ratelimit/clients/x",
+  for (const std::string_view path : {"/x", "/ratelimit", "/ratelimit/", "/ratelimit/stats/", "/ratelimit/clients/x",
                                       "/ratelimit/reset/", "/metrics/x", "/nothing"}) {
     EXPECT_EQ(api.get(path).status, 404) << path;
   }

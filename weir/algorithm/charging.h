@@ -98,6 +98,7 @@ class Charging {
 
     void add(std::size_t index) noexcept { at[size++] = index; }
     std::span<std::size_t> all() noexcept { return {at.data(), size}; }
+    std::span<const std::size_t> all() const noexcept { return {at.data(), size}; }
   };
   struct Halves {
     std::size_t rate = 0;
@@ -159,11 +160,11 @@ class Charging {
         for (std::size_t n = 0; room && n < buckets.size; ++n) chosen.add(buckets.at[n]);
       }
       if (!any) {
-        for (const std::size_t i : Chosen(enforcing).all()) found_[i] = buckets_.peek(list_[i]);
+        for (const std::size_t i : enforcing.all()) found_[i] = buckets_.peek(list_[i]);
         return false;
       }
       if (spend_all(chosen, false)) return true;
-      for (const std::size_t i : Chosen(enforcing).all()) {
+      for (const std::size_t i : enforcing.all()) {
         if (!found_[i].allowed) return false;
       }
     }

@@ -181,9 +181,9 @@ DescriptorNode* EnvoyReader::add_node(NodeId item, const std::string& key, const
   DescriptorNode::Choices& choices = parent.keys[key];
   std::unique_ptr<DescriptorNode>* place = &choices.any;
   if (value.find('*') != value.npos) {
-    const auto same = std::ranges::find(choices.patterns, value, &DescriptorNode::Pattern::text);
-    if (same == choices.patterns.end()) choices.patterns.push_back({value, nullptr});
-    place = same == choices.patterns.end() ? &choices.patterns.back().node : &same->node;
+    auto same = std::ranges::find(choices.patterns, value, &DescriptorNode::Pattern::text);
+    if (same == choices.patterns.end()) same = choices.patterns.insert(same, {value, nullptr});
+    place = &same->node;
   } else if (!value.empty()) {
     place = &choices.exact[value];
   }

@@ -126,6 +126,7 @@ void Loop::run() {
     settle_turn();
     destroy_retired();
   }
+  stopping_.store(false);  // it may run again
 }
 
 void Loop::settle_turn() {

@@ -94,7 +94,7 @@ class Loop {
   };
   Scratch& scratch() noexcept { return *scratch_; }
 
-  // Returns after stop().
+  // Returns after stop(). May be called again.
   void run();
   void stop() noexcept;
 

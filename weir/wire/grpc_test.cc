@@ -17,7 +17,8 @@ TEST(Grpc, WaitsForTheRestOfASplitMessage) {
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_EQ(parse(std::string_view(bytes).substr(0, size), 3, message), Parsed::more) << size;
   }
-  ASSERT_EQ(parse(bytes + "more", 3, message), Parsed::whole);
+  const std::string longer = bytes + "more";
+  ASSERT_EQ(parse(longer, 3, message), Parsed::whole);
   EXPECT_EQ(message.bytes, "abc");
   EXPECT_FALSE(message.compressed);
 }

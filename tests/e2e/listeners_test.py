@@ -160,8 +160,8 @@ class Addresses(unittest.TestCase):
         self.assertRegex(ready, r"http on 127\.0\.0\.1:\d+, admin on 127\.0\.0\.1:\d+\n$")
         self.assertNotIn("resp", ready)
 
-    def test_the_proxy_and_mistyped_variables_are_refused(self):
-        self.assertIn("WEIR_LISTEN_PROXY: the proxy is not built yet", self.serve(WEIR_LISTEN_PROXY=":80"))
+    def test_a_proxy_without_a_backend_and_mistyped_variables_are_refused(self):
+        self.assertIn("WEIR_LISTEN_PROXY: speak proxy needs a backend", self.serve(WEIR_LISTEN_PROXY=":80"))
         self.assertIn("did you mean WEIR_LISTEN_HTTP?", self.serve(WEIR_LISTEN_HTPP=":80"))
 
     def test_config_check_warns_about_listeners_that_everybody_can_reach(self):

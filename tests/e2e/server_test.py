@@ -315,7 +315,7 @@ class Life(unittest.TestCase):
                     ("state: {live: /tmp/a, snapshot: /tmp/a}", 2, "a file each"),
                     ('listen: [{address: "0.0.0.0:0", speak: admin}]', 2, "needs admin.read_token or admin.write_token"),
                     ('listen: [{address: "127.0.0.1:0", speak: http, proxy_protocol: true}]', 2,
-                     "listen[0].proxy_protocol is not built yet"),
+                     "proxy_protocol works on a listener that speaks proxy"),
                     ('listen: [{address: "127.0.0.1:0", speak: http, tls: {cert: none.pem, key: none.key}}]', 2,
                      "none.pem: No such file or directory"),
                     ("listen: []", 2, "1:9: listen must have at least one entry"),

@@ -291,7 +291,13 @@ void Relay::ask() {
   if (query == nullptr) return;  // can_ask() follows
   *query = {};
   query->mode = passes_ ? Mode::peek : Mode::spend;
-  query->subject.emplace<RequestFacts>().attributes = attributes_;
+  // A body that breaks the framing in the same read ends the relay before the question is asked, so what the question
+  // points to belongs to the batch.
+  Queries& kept = exchange_.queries();
+  std::vector<Attribute> copies;
+  copies.reserve(attributes_.size());
+  for (const Attribute& one : attributes_) copies.push_back({kept.copy(one.name), kept.copy(one.value)});
+  query->subject.emplace<RequestFacts>().attributes = kept.copy(std::span<const Attribute>(copies));
 }
 
 void Relay::can_ask(http::Exchange&) {

@@ -15,12 +15,13 @@ limits:
 `;
 
 class Server {
-  // `password`: of the RESP listener.
-  static async start(t, { password } = {}) {
+  // `password`: of the RESP listener. `config`: the rest of the configuration of a server that only speaks `speak`.
+  static async start(t, { password, config = LIMITS, speak = ['http', 'resp', 'admin'] } = {}) {
     const server = new Server();
     server.password = password;
+    server.text = config;
     server.directory = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-'));
-    server.ports = { http: 0, resp: 0, admin: 0 };
+    server.ports = Object.fromEntries(speak.map((word) => [word, 0]));
     t.after(async () => {
       await server.end('SIGTERM');
       fs.rmSync(server.directory, { recursive: true });
@@ -35,7 +36,7 @@ class Server {
       return `  - {address: "127.0.0.1:${port}", speak: ${speak}${secret}}\n`;
     });
     const config = path.join(this.directory, 'weir.yaml');
-    fs.writeFileSync(config, 'listen:\n' + listen.join('') + LIMITS);
+    fs.writeFileSync(config, 'listen:\n' + listen.join('') + this.text);
     this.process = spawn(process.env.WEIR, ['serve', '--config', config], { stdio: ['ignore', 'inherit', 'pipe'] });
     this.ended = new Promise((resolve) => this.process.once('exit', resolve));
     const lines = readline.createInterface({ input: this.process.stderr });

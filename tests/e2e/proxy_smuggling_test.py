@@ -5,6 +5,7 @@ A row: the clause, the bytes, and the status. 200: forwarded; then what the back
 that must be in its head, or bytes at its end). nginx's status is given where it differs, with the reason."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -41,7 +42,7 @@ ROWS = {
         ("RFC 9110 8.6: a sign", post(b"Content-Length: +2\r\n", b"ab"), 400),
         ("RFC 9110 8.6: negative", post(b"Content-Length: -2\r\n", b"ab"), 400),
         ("RFC 9110 8.6: hexadecimal", post(b"Content-Length: 0x2\r\n", b"ab"), 400),
-        ("RFC 9110 8.6: empty", post(b"Content-Length:\r\n", b"ab"), 400, 200, "nginx takes an empty value for none"),
+        ("RFC 9110 8.6: empty", post(b"Content-Length:\r\n", b"ab"), 400),
         ("RFC 9110 8.6: letters behind digits", post(b"Content-Length: 2a\r\n", b"ab"), 400),
         ("RFC 9110 8.6: a space inside", post(b"Content-Length: 2 2\r\n", b"ab"), 400),
         ("RFC 9112 6.1: with chunked", post(b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", END), 400),
@@ -56,10 +57,11 @@ ROWS = {
         ("RFC 9112 6.1: two fields", post(b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", END), 400),
         ("RFC 9112 6.1: identity", post(b"Transfer-Encoding: identity\r\n", END), 501),
         ("RFC 9112 6.1: xchunked", post(b"Transfer-Encoding: xchunked\r\n", END), 501),
-        ("RFC 9112 6.1: a tab before", post(b"Transfer-Encoding:\tchunked\r\n", END), 200, 501, "nginx does not skip a tab (RFC 9110 5.5 allows it)"),
+        ("RFC 9112 6.1: a tab before", post(b"Transfer-Encoding:\tchunked\r\n", END), 200, 501,
+         "nginx does not skip a tab (RFC 9110 5.5 allows it)"),
         ("RFC 9110 5.6.3: vertical tab", post(b"Transfer-Encoding: \x0bchunked\r\n", END), 400),
         ("RFC 9112 6.1: quoted", post(b"Transfer-Encoding: \"chunked\"\r\n", END), 501),
-        ("RFC 9112 6.1: in HTTP/1.0", post(b"Transfer-Encoding: chunked\r\n", END, b"POST / HTTP/1.0\r\n"), 400, 200, "nginx reads it as HTTP/1.1 does"),
+        ("RFC 9112 6.1: in HTTP/1.0", post(b"Transfer-Encoding: chunked\r\n", END, b"POST / HTTP/1.0\r\n"), 400),
         ("RFC 9112 6.1: a space in the name", post(b"Transfer-Encoding : chunked\r\n", END), 400),
     ],
     "chunk syntax": [
@@ -70,12 +72,12 @@ ROWS = {
         ("RFC 9112 7.1: a sign", chunked(b"+2\r\nab\r\n" + END), 400),
         ("RFC 9112 7.1: 0x", chunked(b"0x2\r\nab\r\n" + END), 400),
         ("RFC 9112 7.1: letters behind digits", chunked(b"2z\r\nab\r\n" + END), 400),
-        ("RFC 9112 7.1: a size beyond 64 bits", chunked(b"fffffffffffffffff\r\nab\r\n" + END), 400),
+        ("RFC 9112 7.1: a size beyond 64 bits", chunked(b"fffffffffffffffff\r\nab\r\n" + END), 413),
         ("RFC 9112 7.1: content longer than the size", chunked(b"2\r\nabc\r\n" + END), 400),
         ("RFC 9112 7.1: content without its line end", chunked(b"2\r\nab" + END), 400),
         ("RFC 9112 7.1: size line ends with LF", chunked(b"2\nab\r\n" + END), 400, 200, "nginx takes LF for CRLF"),
         ("RFC 9112 7.1: content ends with LF", chunked(b"2\r\nab\n" + END), 400, 200, "nginx takes LF for CRLF"),
-        ("RFC 9112 7.1.1: CR in an extension", chunked(b"2;a\rb\r\nab\r\n" + END), 400, 200, "nginx skips extensions unread"),
+        ("RFC 9112 7.1.1: CR in an extension", chunked(b"2;a\rb\r\nab\r\n" + END), 400),
         ("RFC 9112 7.1.2: a bad trailer", chunked(b"0\r\nX T: v\r\n\r\n"), 400, 200, "nginx skips trailers unread"),
     ],
     "line ends": [
@@ -86,7 +88,7 @@ ROWS = {
         ("RFC 9112 2.2: a bare CR in a value", get(b"X: a\rb\r\n"), 400),
         ("RFC 9112 2.2: a bare CR in the request line", get(line=b"GET /\r HTTP/1.1\r\n"), 400),
         ("RFC 9110 5.5: NUL in a value", get(b"X: a\0b\r\n"), 400),
-        ("RFC 9112 2.2: CR CR LF", get(b"X: a\r\r\n"), 400),
+        ("RFC 9112 2.2: CR CR LF", get(b"X: a\r\r\n"), 400, 200, "nginx drops the first CR"),
         ("RFC 9112 3: two spaces", get(line=b"GET  / HTTP/1.1\r\n"), 400, 200, "nginx skips spaces"),
         ("RFC 9112 3: a space behind the version", get(line=b"GET / HTTP/1.1 \r\n"), 400, 200, "nginx skips spaces"),
     ],
@@ -95,7 +97,7 @@ ROWS = {
         ("RFC 9112 5.2: a tab", get(b"X: a\r\n\tb\r\n"), 400),
         ("RFC 9112 5.2: of Host", b"GET / HTTP/1.1\r\nHost: h\r\n evil\r\n\r\n", 400),
         ("RFC 9112 5.2: of Content-Length", post(b"Content-Length: 2\r\n 0\r\n", b"ab"), 400),
-        ("RFC 9112 5.2: of Transfer-Encoding", post(b"Transfer-Encoding:\r\n chunked\r\n", END), 400),
+        ("RFC 9112 5.2: of Transfer-Encoding: nothing is before the fold", post(b"Transfer-Encoding:\r\n chunked\r\n", END), 501),
         ("RFC 9112 2.2: a space before the first field", b"GET / HTTP/1.1\r\n Host: h\r\n\r\n", 400),
         ("RFC 9112 5.2: only spaces", get(b"X: a\r\n  \r\n"), 400),
         ("RFC 9112 5.2: in a trailer", chunked(b"0\r\nX: a\r\n b\r\n\r\n"), 400, 200, "nginx skips trailers unread"),
@@ -124,7 +126,7 @@ ROWS = {
         ("RFC 9112 5.1: a space before the colon", get(b"X : v\r\n"), 400),
         ("RFC 9112 5.1: a tab before the colon", get(b"X\t: v\r\n"), 400),
         ("RFC 9110 5.1: empty", get(b": v\r\n"), 400),
-        ("RFC 9112 5: no colon", get(b"X\r\n"), 400),
+        ("RFC 9112 5: no colon", get(b"X\r\n"), 400, 200, "nginx leaves out fields with bad names"),
         ("RFC 9110 5.1: parentheses", get(b"X(y): v\r\n"), 400, 200, "nginx leaves out fields with bad names"),
         ("RFC 9110 5.1: beyond ASCII", get(b"X\xc3\xa9: v\r\n"), 400, 200, "nginx leaves out fields with bad names"),
         ("RFC 9110 5.1: a slash", get(b"X/y: v\r\n"), 400, 200, "nginx leaves out fields with bad names"),
@@ -144,6 +146,17 @@ ROWS = {
         ("RFC 9113 3.1: h2c", get(b"Connection: upgrade, http2-settings\r\nUpgrade: h2c\r\nHTTP2-Settings: evil\r\n"), 200),
     ],
 }
+
+
+def status_of(port, request):
+    """What nginx answers; 400 if it closes, or waits for more than the row has."""
+    with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+        connection.sendall(request)
+        try:
+            answer = connection.recv(65536)
+        except (TimeoutError, ConnectionResetError):
+            return 400
+    return int(answer.split(b" ")[1]) if answer.startswith(b"HTTP/") else 400
 
 
 class Smuggling(unittest.TestCase):
@@ -167,12 +180,12 @@ class Smuggling(unittest.TestCase):
                     if status == 200:
                         self.assert_forwarded(request)
                         continue
-                    self.assertEqual(answer.count(b"HTTP/1.1 "), 1, "nothing is answered behind a bad request")
                     if status != 405:
+                        self.assertEqual(len(re.findall(rb"HTTP/1.1 \d\d\d ", answer)), 1, "nothing is answered behind a bad request")
                         self.assertIn(b"\r\nConnection: close\r\n", answer)
                     self.assertIn(b'"error":', answer)
-                    complete = [r for r in self.backend.requests if not r.startswith(b"POST / ")]
-                    self.assertEqual(complete, [], "never forwarded as a request of its own")
+                    smuggled = [r for r in self.backend.requests if not r.startswith((b"POST / ", b"GET /next "))]
+                    self.assertEqual(smuggled, [], "never forwarded as a request of its own")
 
     def assert_forwarded(self, request):
         requests = self.backend.wait_for(1)
@@ -193,12 +206,11 @@ class Smuggling(unittest.TestCase):
         for name, rows in ROWS.items():
             for clause, request, status, *differs in rows:
                 with self.subTest(name, clause=clause):
-                    answer = all_bytes(port, request)
-                    got = int(answer.split(b" ")[1]) if answer.startswith(b"HTTP/") else 400
+                    got = status_of(port, request)
                     expected = differs[0] if differs else status
                     # It has no 505 for versions it does not know and 501 where we have 400; both refuse.
                     same = got == expected or (got >= 400) == (expected >= 400)
-                    self.assertTrue(same, (got, expected, answer[:200]))
+                    self.assertTrue(same, (got, expected))
 
     def start_nginx(self):
         directory = tempfile.mkdtemp()

@@ -3,6 +3,7 @@
 import re
 import socket
 import threading
+import time
 
 from serving import Server
 
@@ -166,6 +167,21 @@ memory: {{max_buckets: 100000}}
 """
 
 
+OPEN = """
+limits: {{}}
+backend: {url}
+"""
+ONE_AN_HOUR = """
+limits:
+  per-ip: {{key: ip, burst: {burst}, count: {burst}, period: 1h}}
+backend: {url}
+"""
+
+
+def head_of(request):
+    return request.split(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+
+
 class Proxy(Server):
     """`weir serve` as a proxy. `more` is the rest of its configuration, with the backend."""
 
@@ -186,7 +202,11 @@ class Proxy(Server):
         return exchange(self.port, request, method == "HEAD")
 
     def metric(self, line):
-        return line in super().get("admin", "/metrics")
+        return line in self.metrics()
+
+    def wait_for_metric(self, line):
+        while not self.metric(line):
+            time.sleep(0.01)
 
     def metrics(self):
         return super().get("admin", "/metrics")

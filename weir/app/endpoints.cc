@@ -10,6 +10,7 @@
 
 #include "weir/admin/admin_handler.h"
 #include "weir/app/systemd.h"
+#include "weir/base/bounds.h"
 #include "weir/http/choose_session.h"
 #include "weir/http/http_shared.h"
 #include "weir/net/tls.h"
@@ -92,7 +93,19 @@ Result<std::unique_ptr<TlsServer>> listener_tls(const config::Listener& listener
   return TlsServer::make(std::move(options));
 }
 
-Result<Endpoint> make_endpoint(const config::Listener& listener, std::size_t index, ServerServices& around) {
+void make_proxy(const config::Listener& listener, const config::Proxy& settings, ServerServices& around,
+                Endpoint& endpoint) {
+  endpoint.protocol = Protocol::proxy;
+  // A listener that says nothing has the default of all.
+  if (listener.idle_timeout == bounds::http_idle_time_max) endpoint.idle_timeout = settings.idle_timeout;
+  endpoint.sessions = [&around, settings](Loop& loop, Pipeline& pipeline) {
+    return around.proxy->sessions(loop, pipeline, settings);
+  };
+  if (listener.proxy_protocol) endpoint.proxy_header = [&around](Loop& loop) { return around.proxy->trusts(loop); };
+}
+
+Result<Endpoint> make_endpoint(const config::Settings& settings, std::size_t index, ServerServices& around) {
+  const config::Listener& listener = settings.listen[index];
   auto address = Address::parse(listener.address);
   if (!address) return address.error();
   Endpoint endpoint;
@@ -103,7 +116,9 @@ Result<Endpoint> make_endpoint(const config::Listener& listener, std::size_t ind
     if (!tls) return Error{tls.error().fault, "tls on " + listener.address + ": " + tls.error().detail};
     endpoint.tls = std::move(*tls);
   }
-  if (has(listener.speak, "admin")) {
+  if (has(listener.speak, "proxy")) {
+    make_proxy(listener, settings.proxy, around, endpoint);
+  } else if (has(listener.speak, "admin")) {
     endpoint.protocol = Protocol::admin;
     const bool loopback = endpoint.address.is_loopback();
     endpoint.sessions = [loopback, &around](Loop& loop, Pipeline&) { return admin_sessions(loopback, around, loop); };
@@ -123,11 +138,13 @@ Result<Endpoint> make_endpoint(const config::Listener& listener, std::size_t ind
 
 Result<std::vector<Endpoint>> make_endpoints(const config::Settings& settings, ServerServices& around) {
   std::vector<Endpoint> all;
-  const int inherited = inherited_sockets();
-  for (const config::Listener& listener : settings.listen) {
-    auto made = make_endpoint(listener, all.size(), around);
+  std::vector<std::vector<std::string>> speaks;
+  for (const config::Listener& listener : settings.listen) speaks.push_back(listener.speak);
+  const std::vector<int> inherited = assign_sockets(inherited_sockets(), speaks);
+  for (std::size_t i = 0; i < settings.listen.size(); ++i) {
+    auto made = make_endpoint(settings, i, around);
     if (!made) return made.error();
-    if (static_cast<int>(all.size()) < inherited) made->inherited_fd = kFirstInherited + static_cast<int>(all.size());
+    made->inherited_fd = inherited[i];
     all.push_back(std::move(*made));
   }
   return all;

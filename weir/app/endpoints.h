@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weir/admin/admin_shared.h"
+#include "weir/app/proxy_endpoint.h"
 #include "weir/base/log.h"
 #include "weir/base/result.h"
 #include "weir/config/parse.h"
@@ -30,6 +31,7 @@ struct ServerServices {
   std::function<std::shared_ptr<admin::AdminShared>(Loop& loop)> admin;
   std::atomic<std::uint64_t> next_client{1};  // CLIENT ID of RESP connections
   Log* requests = nullptr;                    // gets bad requests, at debug
+  ProxyServices* proxy = nullptr;             // required for listeners that speak proxy
 };
 
 // In the order of the listeners. The Error names the address and what is wrong with it.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "weir/app/random.h"
@@ -47,17 +48,35 @@ struct ProxyParts {
   Sessions make_session;
 };
 
-ProxyServices::ProxyServices(std::string folder, const Clock& clock,
-                             std::function<void(LogLevel, std::string_view)> log)
-    : gateway(std::move(folder)),
-      names_(clock),
+ProxyServices::ProxyServices(std::string folder, std::function<void(LogLevel, std::string_view)> log)
+    : gateway(folder),
+      folder_(std::move(folder)),
+      names_(clock_),
       resolver_([this](const Target& target) { return names_.find(target); }) {
   gateway.log = std::move(log);
 }
 
 ProxyServices::~ProxyServices() = default;
 
-Result<void> ProxyServices::check(const config::Loaded& loaded) {
+Result<void> ProxyServices::open_log(const config::Log& settings) {
+  config::Log beside = settings;
+  if (!beside.access_file.empty()) {
+    beside.access_file = (std::filesystem::path(folder_) / beside.access_file).string();
+  }
+  return gateway.access_log.configure(beside);
+}
+
+void ProxyServices::apply(const config::Settings& settings) {
+  if (const Result<void> opened = open_log(settings.log); !opened) gateway.log(LogLevel::error, opened.error().detail);
+}
+
+void ProxyServices::reopen() {
+  if (const Result<void> opened = gateway.access_log.reopen(); !opened) {
+    gateway.log(LogLevel::error, opened.error().detail);
+  }
+}
+
+Result<void> ProxyServices::start(const config::Loaded& loaded) {
   const Forwarding& all = loaded.settings.forwarding;
   const auto try_all = [&](const Forwarding& own) -> Result<void> {
     const BackendTls tls = own.tls.value_or(all.tls.value_or(BackendTls{}));
@@ -70,7 +89,7 @@ Result<void> ProxyServices::check(const config::Loaded& loaded) {
   for (const Route& route : loaded.policy->routes()) {
     if (Result<void> tried = try_all(route.forwarding); !tried) return tried;
   }
-  return {};
+  return open_log(loaded.settings.log);
 }
 
 Sessions ProxyServices::sessions(Loop& loop, Pipeline& pipeline, const config::Proxy& settings) {
@@ -87,6 +106,17 @@ Sessions ProxyServices::sessions(Loop& loop, Pipeline& pipeline, const config::P
     });
   }
   return [parts](const NewConnection& connection) { return parts->make_session(connection); };
+}
+
+std::function<bool(std::string_view)> ProxyServices::trusts(Loop& loop) {
+  return [weak = loops_[&loop]](std::string_view peer) {
+    const std::shared_ptr<ProxyParts> parts = weak.lock();
+    if (parts == nullptr) return false;
+    const TrustedProxies& trusted = parts->proxy.destinations->policy().trusted();
+    if (peer.empty()) return trusted.trusts_unix();
+    const Result<IpAddress> address = IpAddress::parse(peer);
+    return address && trusted.trusts(*address);
+  };
 }
 
 HttpLimits proxy_limits(const config::Proxy& settings) {

@@ -92,6 +92,7 @@ Serving::Serving(cli::ServerStart start, cli::Console& console)
       around_{health_, std::filesystem::path(path_).parent_path().string(),
               [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); },
               [this](Loop& loop) { return admin_shared(loop); }},
+      proxy_(around_.folder, around_.log),
       read_(std::move(start.files)) {}
 
 cli::Exit Serving::run() {
@@ -133,6 +134,7 @@ cli::Exit Serving::start() {
   if (!signals_ || !wakeup_) return fail({Fault::unavailable, "cannot wait for signals: out of descriptors"});
   connections_max_ = raise_descriptor_limit();
   around_.requests = &log_;
+  around_.proxy = &proxy_;
   const config::Settings& settings = checked_.loaded.settings;
   auto endpoints = make_endpoints(settings, around_);
   if (!endpoints) return fail(endpoints.error(), cli::kUsage);
@@ -143,6 +145,7 @@ cli::Exit Serving::start() {
     return fail(opened.error(), opened.error().fault == Fault::invalid ? cli::kUsage : cli::kFailed);
   if (auto opened = open_known(settings.state); !opened) return fail(opened.error());
   config::Loaded loaded = std::move(checked_).finish(hash_key());
+  if (auto started = proxy_.start(loaded); !started) return fail(started.error(), cli::kUsage);
   for (const std::string& warning : loaded.warnings) log_.warn(warning);
   warn_of_orphans(*loaded.policy);
   reloader_ = std::make_unique<Reloader>(
@@ -291,6 +294,7 @@ config::Outcome Serving::load(const std::vector<config::Amendment>& amendments) 
 // Applies the settings that other parts of the process keep a copy of.
 void Serving::apply(const config::Loaded& now) {
   apply_log(now.settings, log_);
+  proxy_.apply(now.settings);
   state_.table->keep_idle(cli::longest_idle(*now.policy));
   if (redis_ != nullptr) redis_->set_failure_policy(print(now.settings.failure_policy));
   warn_of_orphans(*now.policy);
@@ -375,6 +379,7 @@ Gauges Serving::gauges() const {
     gauges.snapshot_age = std::max(clock_->time() - last_snapshot_.load(), Duration::zero());
     gauges.snapshot_failures = snapshot_failures_.load();
   }
+  gauges.backends = proxy_.gateway.upstreams.list();
   gauges.process = read_process_stats();
   if (redis_ != nullptr) redis_->fill(gauges);
   for (std::size_t i = 0; i < kJwtReasons; ++i) {

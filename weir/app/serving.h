@@ -108,6 +108,7 @@ class Serving {
   std::shared_ptr<JwtCounts> jwt_counts_;
   Health health_;
   ServerServices around_;
+  ProxyServices proxy_;
   std::size_t connections_max_ = 0;  // what the descriptors suffice for
   bool takes_over_ = false;          // another process had the state
   std::unique_ptr<Server> server_;

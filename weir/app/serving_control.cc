@@ -92,6 +92,7 @@ void Serving::take_signal(Ending& ending) {
   if (read(signals_.fd(), &signal, sizeof signal) != static_cast<ssize_t>(sizeof signal)) return;
   if (signal.ssi_signo == SIGHUP) {
     server_->reload_certificates();
+    proxy_.reopen();
     reloader_->reload();
     return;
   }

@@ -59,6 +59,8 @@ inline constexpr Duration http_idle_time_max = std::chrono::seconds{120};
 // A PROXY header (net/proxy_header.h) with its TLVs, and how long its sender may take over it.
 inline constexpr std::size_t proxy_header_bytes_max = 16 + 4096;
 inline constexpr Duration proxy_header_time_max = std::chrono::seconds{10};
+// Connections of one event loop whose PROXY header is incomplete.
+inline constexpr std::size_t proxy_headers_pending_max = 1024;
 
 // The edge proxy (proxy/): the body that is read for a `form:` key, backends of one route, error headers, and one
 // client's X-Request-Id.

@@ -393,6 +393,7 @@ constexpr std::array kProxy = std::to_array<Field>({
         .into<&Proxy::max_concurrent_requests>(),
     row("backend_connections", integer, "Connections to one backend per event loop.", "1024")
         .between(1, static_cast<std::int64_t>(bounds::connections_max))
+        .applies(on_restart)
         .into<&Proxy::backend_connections>(),
 });
 

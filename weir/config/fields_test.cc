@@ -37,9 +37,9 @@ TEST(Fields, EveryRowOfASectionOfSettingsFillsAMember) {
 }
 
 TEST(Fields, TheRowSaysWhatTakesARestart) {
-  EXPECT_EQ(
-      paths_where(file_fields(), "", [](const Field& field) { return field.when == Applies::on_restart; }),
-      "listen\nthreads\nstore\nmemory.max_buckets\nmemory.names\nstate.live\nstate.snapshot\nredis\ncache_redis\n");
+  EXPECT_EQ(paths_where(file_fields(), "", [](const Field& field) { return field.when == Applies::on_restart; }),
+            "listen\nthreads\nstore\nmemory.max_buckets\nmemory.names\nstate.live\nstate.snapshot\nredis\ncache_redis\n"
+            "proxy.backend_connections\n");
   EXPECT_EQ(paths_where(file_fields(), "", [](const Field& field) { return field.when == Applies::on_reload; }),
             "listen.token\nlisten.write_token\n");
   EXPECT_EQ(

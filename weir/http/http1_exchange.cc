@@ -12,7 +12,7 @@ namespace weir::http {
 namespace {
 
 // Buffers larger than this are freed when an exchange ends.
-constexpr std::size_t kKeptBytes = 4u << 10;
+constexpr std::size_t kKeptHeldBytes = 4u << 10;
 
 bool has_no_content(int status) noexcept {
   return status == 204 || status == 304;
@@ -24,7 +24,7 @@ void Http1Exchange::start(Http1Session& session, const RequestHead* head) noexce
   session_ = &session;
   next_ = nullptr;
   held_.clear();
-  if (held_.capacity() > kKeptBytes) std::string().swap(held_);
+  if (held_.capacity() > kKeptHeldBytes) std::string().swap(held_);
   length_left_ = 0;
   undrained_ = unconsumed_ = 0;
   credit_ = bounds::http_window_bytes;

@@ -100,6 +100,8 @@ void Relay::begin(const RequestHead& head, http::BodyPart first) {
   }
   if (destination_ == nullptr)
     return respond_error({404, "no_route", "No route or backend is configured for this request."});
+  // A tunnel begins behind the head: a request with content has none (RFC 9110 §7.8 lets a server ignore Upgrade).
+  if (!first.last || !first.bytes.empty()) upgrade_.clear();
   passes_ = destination_->preflight_passes && is_preflight(head);
   hold(first);
   if (exceeds_body_max()) return;
@@ -354,6 +356,7 @@ void Relay::call() {
       if (tried_ == 0) destination_->counters->failed(kind);
       return respond_error(reply_to_failure(kind));
     }
+    if (tried_ != 0) loop_.metrics.retries.add();
     choosing_ = true;
     backend_ = &destination_->backends[choice_.index];
   }
@@ -408,7 +411,6 @@ bool Relay::retry(const http::CallFailure& failure) {
   if (failure.sent || anything_sent_ || named_ != nullptr || failure.error.fault == Fault::overloaded) return false;
   tried_ |= std::uint64_t{1} << choice_.index;
   if (destination_->group->size() < 2) return false;
-  loop_.metrics.retries.add();
   call();
   return true;
 }
@@ -449,6 +451,9 @@ void Relay::head(const ResponseHead& head, http::BodyPart first) {
   write_field("X-Request-Id", request_id_, lines);
   http::Response response{head.status, {}, {lines, {}}, head.content_length};
   if (head.status == 101) {
+    const HttpHeader* const upgrade = head.headers.find("upgrade");
+    const HttpHeader protocol{"Upgrade", upgrade != nullptr ? upgrade->value : std::string_view(upgrade_)};
+    response.fields.list = {&protocol, 1};
     tunnel_ = true;
     body_complete_ = false;
     exchange_.upgrade(response);

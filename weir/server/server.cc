@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "weir/base/bounds.h"
+#include "weir/server/proxy_intake.h"
 
 namespace weir {
 namespace {
@@ -59,6 +60,12 @@ class Server::Worker {
     if (group.protocol == Protocol::resp) group.transport.unread_bytes_max += bounds::resp_command_bytes_max;
     listeners_.push_back(std::make_unique<Listener>(*this, std::move(socket), *groups_.back(), endpoint));
     Listener& listener = *listeners_.back();
+    if (endpoint.proxy_header) {
+      listener.intake = std::make_unique<ProxyIntake>(
+          *loop_, ProxyIntake::Events{endpoint.proxy_header(*loop_),
+                                      [this, &listener](Accepted accepted) { open(listener, std::move(accepted)); },
+                                      [this] { metrics_.proxy.refused_headers.add(); }});
+    }
     listener.file = std::move(file);
     listener.events = shared ? EPOLLIN | EPOLLEXCLUSIVE : EPOLLIN;
     return loop_->watch(listener.socket.fd(), listener.events, listener);
@@ -108,6 +115,7 @@ class Server::Worker {
         file;  // declared after the socket, so that the last loop removes the file while its socket is open
     ConnectionGroup& group;
     TlsServer* tls;
+    std::unique_ptr<ProxyIntake> intake;  // null: connections begin with their own bytes
     std::uint32_t events = EPOLLIN;
     bool pause_logged = false;
     bool resume_failure_logged = false;
@@ -123,16 +131,24 @@ class Server::Worker {
       }
       if (!accepted->socket) return;
       listener.pause_logged = false;
-      ConnectionGroup& group = listener.group;
-      if (!has_room(group)) continue;  // closes the new connection
-      auto channel = listener.tls != nullptr ? listener.tls->accept() : nullptr;
-      connections_.push_back(std::make_unique<Connection>(shared_, group, std::move(*accepted), std::move(channel)));
-      Connection& connection = *connections_.back();
-      connection.index = connections_.size() - 1;
-      connection.move_before(group.by_activity);
-      ++group.size;
-      server_.connections_.fetch_add(1, std::memory_order_relaxed);
+      if (listener.intake != nullptr) {
+        listener.intake->add(std::move(*accepted));
+      } else {
+        open(listener, std::move(*accepted));
+      }
     }
+  }
+
+  void open(Listener& listener, Accepted accepted) {
+    ConnectionGroup& group = listener.group;
+    if (!has_room(group)) return;  // closes the new connection
+    auto channel = listener.tls != nullptr ? listener.tls->accept() : nullptr;
+    connections_.push_back(std::make_unique<Connection>(shared_, group, std::move(accepted), std::move(channel)));
+    Connection& connection = *connections_.back();
+    connection.index = connections_.size() - 1;
+    connection.move_before(group.by_activity);
+    ++group.size;
+    server_.connections_.fetch_add(1, std::memory_order_relaxed);
   }
 
   // Returns whether there is room for one more connection, closing an idle one if necessary.

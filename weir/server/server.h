@@ -42,6 +42,9 @@ struct Endpoint {
   int inherited_fd = -1;
   // Closes connections that are idle for longer (see Connection::idle()). Zero means never.
   Duration idle_timeout{};
+  // Called once per loop, after `sessions`. Set: every connection begins with a PROXY header, from peers that the
+  // result trusts (server/proxy_intake.h).
+  std::function<std::function<bool(std::string_view peer)>(Loop& loop)> proxy_header;
 };
 
 class Server {

@@ -83,7 +83,7 @@ struct RequestHead {
   std::string_view content_encoding;
   std::string_view accept;   // of its first field
   std::string_view scheme;   // "http" or "https"; set by the session
-  std::string_view version;  // "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0", for logs
+  std::string_view version;  // "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0", for logs; has static storage duration
   std::string_view upgrade;  // HTTP/1.1 with `Connection: upgrade`: the protocols of Upgrade; else empty
   std::optional<std::uint64_t> content_length;
   bool expects_continue = false;

@@ -74,7 +74,7 @@ HttpProblem parse_request_line(std::string_view line, RequestHead& out) noexcept
     if (looks_like_a_version(line)) return {505, "only HTTP/1.1 and HTTP/1.0 are supported"};
     return {400, "the request line is not a method, a target and a version with one space between them"};
   }
-  out.version = line;
+  out.version = out.framing.http11 ? "HTTP/1.1" : "HTTP/1.0";
   return split_target(out);
 }
 

@@ -135,7 +135,7 @@ Verdict Fallback::decide_open(const Question& question, Now now) {
   }
   if (local) counts_.add(FailurePolicy::in_memory_fallback);
   if (passed) counts_.add(FailurePolicy::pass_through);
-  verdict.degraded = passed;
+  verdict.degraded = passed || local;
   return verdict;
 }
 

@@ -81,12 +81,12 @@ TEST_F(FallbackTest, FailClosedIsAnErrorWithTheLimitsOwnCode) {
   EXPECT_EQ(counts_.of(closed), 3u);
 }
 
-TEST_F(FallbackTest, InMemoryLimitsHereAndIsNotMarkedDegraded) {
+TEST_F(FallbackTest, InMemoryLimitsHereAndIsMarkedDegraded) {
   EXPECT_TRUE(ask({of("a", kTwo, local)})->allowed);
   EXPECT_TRUE(ask({of("a", kTwo, local)})->allowed);
   const auto third = ask({of("a", kTwo, local)});
   EXPECT_FALSE(third->allowed);
-  EXPECT_FALSE(third->degraded);
+  EXPECT_TRUE(third->degraded);
   EXPECT_EQ(third->all[0].strictest().retry_after, 30min);
   EXPECT_EQ(counts_.of(local), 3u);
 }

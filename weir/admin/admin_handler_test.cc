@@ -206,6 +206,8 @@ TEST(AdminHandler, LeavesTheEventsOfASlowClientInTheQueueAndEndsTheStreamWhenDra
   EXPECT_LE(written, bounds::http_window_bytes);
   caller.stalled = false;
   caller.session->fill(0);
+  caller.now.time += std::chrono::milliseconds{20};
+  caller.session->expire(caller.now.time);
   EXPECT_FALSE(caller.take().empty()) << "drained: it goes on";
   caller.session->drain(caller.now.time);
   EXPECT_TRUE(caller.take().ends_with("0\r\n\r\n"));

@@ -7,7 +7,10 @@
 #include "weir/wire/http1.h"
 
 namespace weir {
-std::string_view reason_of(int status) noexcept {
+namespace {
+
+// Below 400.
+std::string_view reason_of_success(int status) noexcept {
   switch (status) {
     case 101:
       return "Switching Protocols";
@@ -37,6 +40,13 @@ std::string_view reason_of(int status) noexcept {
       return "Temporary Redirect";
     case 308:
       return "Permanent Redirect";
+    default:
+      return "Done";
+  }
+}
+
+std::string_view reason_of_error(int status) noexcept {
+  switch (status) {
     case 400:
       return "Bad Request";
     case 401:
@@ -86,8 +96,14 @@ std::string_view reason_of(int status) noexcept {
     case 505:
       return "HTTP Version Not Supported";
     default:
-      return status < 400 ? "Done" : "Error";
+      return "Error";
   }
+}
+
+}  // namespace
+
+std::string_view reason_of(int status) noexcept {
+  return status < 400 ? reason_of_success(status) : reason_of_error(status);
 }
 
 void write_field(std::string_view name, std::string_view value, std::string& out) {

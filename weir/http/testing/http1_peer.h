@@ -24,6 +24,11 @@
 namespace weir::http {
 
 class Http1Peer {
+  // Before `shared`, which other threads post to until it is destroyed.
+  std::mutex posted_mutex_;
+  std::condition_variable posted_some_;
+  std::deque<std::function<void()>> posted_;
+
  public:
   using AnswerTo = std::function<Result<Answer>(const Asked&)>;
 
@@ -120,10 +125,6 @@ class Http1Peer {
     }
     return !queries.all().empty();
   }
-
-  std::mutex posted_mutex_;
-  std::condition_variable posted_some_;
-  std::deque<std::function<void()>> posted_;
 };
 
 }  // namespace weir::http

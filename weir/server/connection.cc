@@ -127,7 +127,10 @@ void Connection::settle() {
   last_active_ = shared_.loop.reading().time;
   move_before(group_.by_activity);
   if (session_ != nullptr) settle_session();
+  const bool was_full = transport_.unsent() >= kFillBytes;
   transport_.flush();
+  // The session was not asked to fill a full output; if the kernel took it at once, nothing else would ask again.
+  if (was_full && output_.wants_fill && transport_.unsent() < kFillBytes) output_.touch();
   if (std::exchange(output_.half_close, false)) transport_.half_close();
   if (is_done()) {
     abandon();

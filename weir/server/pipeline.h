@@ -71,8 +71,6 @@ class Pipeline final : private Answers {
   void ask(std::uint64_t token, const Query& query, Asker& asker, Now now);
   // Charges everything asked since the last flush, as one batch, and what waits as far as there is room for it.
   void flush(Now now);
-  // What this loop counts.
-  LoopMetrics& metrics() noexcept { return metrics_; }
   // True if flush() has something to do.
   bool has_work() const noexcept { return !batch_.empty() || !queue_.empty(); }
   // When to flush() at the latest; Time::max(): nothing waits.

@@ -10,10 +10,17 @@ const loader = require('@grpc/proto-loader');
 const { Server } = require('./serving');
 
 const PROTO = path.join(__dirname, '..', '..', 'proto');
-const definition = loader.loadSync(
-  ['envoy/service/ratelimit/v3/rls.proto', 'grpc/health/v1/health.proto'],
-  { includeDirs: [PROTO], keepCase: true, longs: Number, enums: String, defaults: true });
-const { envoy, grpc: { health } } = grpc.loadPackageDefinition(definition);
+const definition = loader.loadSync(['envoy/service/ratelimit/v3/rls.proto', 'grpc/health/v1/health.proto'], {
+  includeDirs: [PROTO],
+  keepCase: true,
+  longs: Number,
+  enums: String,
+  defaults: true,
+});
+const {
+  envoy,
+  grpc: { health },
+} = grpc.loadPackageDefinition(definition);
 
 const RULES = `
 domain: edge
@@ -34,12 +41,19 @@ descriptors:
 `;
 
 async function connect(t, options = {}) {
-  const server = await Server.start(t, { config: 'threads: 2\nenvoy: [rules.yaml]\n', files: { 'rules.yaml': RULES }, ...options });
+  const server = await Server.start(t, {
+    config: 'threads: 2\nenvoy: [rules.yaml]\n',
+    files: { 'rules.yaml': RULES },
+    ...options,
+  });
   const address = `127.0.0.1:${server.ports.http}`;
   const insecure = grpc.credentials.createInsecure();
   const client = new envoy.service.ratelimit.v3.RateLimitService(address, insecure);
   const probe = new health.v1.Health(address, insecure);
-  t.after(() => { client.close(); probe.close(); });
+  t.after(() => {
+    client.close();
+    probe.close();
+  });
   return { server, client, probe };
 }
 
@@ -54,7 +68,10 @@ function request(descriptors, hits = 0) {
   return {
     domain: 'edge',
     hits_addend: hits,
-    descriptors: descriptors.map(([entries, more]) => ({ entries: entries.map(([key, value]) => ({ key, value })), ...more })),
+    descriptors: descriptors.map(([entries, more]) => ({
+      entries: entries.map(([key, value]) => ({ key, value })),
+      ...more,
+    })),
   };
 }
 
@@ -67,8 +84,16 @@ test('every descriptor has its status', async (t) => {
   const response = await ask(client, [one('two'), one('unknown'), one('free')]);
   assert.equal(response.overall_code, 'OK');
   const [two, unknown, free] = response.statuses;
-  assert.deepEqual([two.code, two.limit_remaining, two.current_limit.requests_per_unit, two.current_limit.unit, two.current_limit.name],
-    ['OK', 1, 2, 'HOUR', 'pair']);
+  assert.deepEqual(
+    [
+      two.code,
+      two.limit_remaining,
+      two.current_limit.requests_per_unit,
+      two.current_limit.unit,
+      two.current_limit.name,
+    ],
+    ['OK', 1, 2, 'HOUR', 'pair'],
+  );
   assert.equal(Number(two.duration_until_reset.seconds), 1800);
   assert.deepEqual([unknown.code, unknown.current_limit], ['OK', null]);
   assert.deepEqual([free.code, free.limit_remaining], ['OK', 4294967295]);
@@ -96,20 +121,50 @@ test('keys and values do not run together', async (t) => {
 
 test('depth, shadow, replaces, quota mode, own hits and own limits', async (t) => {
   const { client } = await connect(t);
-  const deep = await ask(client, [[[['path', '/x'], ['method', 'GET']]], [[['path', '/x']]], [[['path', '/x'], ['method', 'HEAD']]]]);
+  const deep = await ask(client, [
+    [
+      [
+        ['path', '/x'],
+        ['method', 'GET'],
+      ],
+    ],
+    [[['path', '/x']]],
+    [
+      [
+        ['path', '/x'],
+        ['method', 'HEAD'],
+      ],
+    ],
+  ]);
   assert.equal(deep.statuses[0].limit_remaining, 2);
-  assert.deepEqual(deep.statuses.slice(1).map((status) => status.current_limit), [null, null]);
+  assert.deepEqual(
+    deep.statuses.slice(1).map((status) => status.current_limit),
+    [null, null],
+  );
   for (let i = 0; i < 3; ++i) assert.equal(await code(client, [one('tried')]), 'OK');
 
   const replaced = await ask(client, [one('two'), one('vip')]);
   assert.equal(replaced.statuses[0].current_limit, null);
-  assert.equal((await ask(client, [one('two')])).statuses[0].limit_remaining, 1, 'the replaced counter was not touched');
+  assert.equal(
+    (await ask(client, [one('two')])).statuses[0].limit_remaining,
+    1,
+    'the replaced counter was not touched',
+  );
 
   const quotas = [one('gold'), one('silver')];
-  assert.deepEqual([await code(client, quotas), await code(client, quotas), await code(client, quotas)], ['OK', 'OK', 'OVER_LIMIT']);
+  assert.deepEqual(
+    [await code(client, quotas), await code(client, quotas), await code(client, quotas)],
+    ['OK', 'OK', 'OVER_LIMIT'],
+  );
 
-  const hits = await ask(client, [one('ten', 'y', { hits_addend: { value: 4 } }), one('ten', 'z', { hits_addend: { value: 0 } })]);
-  assert.deepEqual(hits.statuses.map((status) => status.limit_remaining), [6, 10]);
+  const hits = await ask(client, [
+    one('ten', 'y', { hits_addend: { value: 4 } }),
+    one('ten', 'z', { hits_addend: { value: 0 } }),
+  ]);
+  assert.deepEqual(
+    hits.statuses.map((status) => status.limit_remaining),
+    [6, 10],
+  );
 
   const own = one('ten', 'own', { limit: { requests_per_unit: 1, unit: 'MINUTE' } });
   assert.deepEqual([await code(client, [own]), await code(client, [own])], ['OK', 'OVER_LIMIT']);
@@ -117,7 +172,11 @@ test('depth, shadow, replaces, quota mode, own hits and own limits', async (t) =
 
 test('what cannot be answered has a status and a message', async (t) => {
   const { client } = await connect(t);
-  const fails = async (given) => call(client, 'ShouldRateLimit', given).then(() => assert.fail('it should fail'), (error) => error);
+  const fails = async (given) =>
+    call(client, 'ShouldRateLimit', given).then(
+      () => assert.fail('it should fail'),
+      (error) => error,
+    );
   const domain = await fails({ descriptors: request([one('two')]).descriptors });
   assert.deepEqual([domain.code, domain.details], [grpc.status.UNKNOWN, 'rate limit domain must not be empty']);
   const none = await fails({ domain: 'edge' });
@@ -128,8 +187,11 @@ test('what cannot be answered has a status and a message', async (t) => {
 
 test('compressed messages are refused politely', async (t) => {
   const { server } = await connect(t);
-  const client = new envoy.service.ratelimit.v3.RateLimitService(`127.0.0.1:${server.ports.http}`, grpc.credentials.createInsecure(),
-    { 'grpc.default_compression_algorithm': grpc.compressionAlgorithms.gzip });
+  const client = new envoy.service.ratelimit.v3.RateLimitService(
+    `127.0.0.1:${server.ports.http}`,
+    grpc.credentials.createInsecure(),
+    { 'grpc.default_compression_algorithm': grpc.compressionAlgorithms.gzip },
+  );
   t.after(() => client.close());
   await assert.rejects(ask(client, [one('two')]), { code: grpc.status.UNIMPLEMENTED });
 });
@@ -151,7 +213,7 @@ test('a changed file of rules is in force at once, a bad one is not', async (t) 
   const rules = path.join(server.directory, 'rules.yaml');
   const limit = async () => (await ask(client, [one('ten')])).statuses[0].current_limit.requests_per_unit;
   fs.writeFileSync(rules, RULES.replace('requests_per_unit: 10', 'requests_per_unit: 11'));
-  while (await limit() !== 11);
+  while ((await limit()) !== 11);
   const before = await fetch(server.url('/metrics', 'admin')).then((answer) => answer.text());
   const failed = (text) => Number(/weir_config_reloads_total\{result="failed"\} (\d+)/.exec(text)?.[1] ?? 0);
   fs.writeFileSync(rules, 'domain: edge\ndescriptors: [{ket: a}]\n');

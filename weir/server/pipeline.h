@@ -78,6 +78,8 @@ class Pipeline final : private Answers {
   // The asker is gone: its answers are dropped. What was charged stands; what still waits is not, except refunds and
   // resets. Costs as much as it has unanswered.
   void forget(Asker& asker);
+  // What this loop counts.
+  LoopMetrics& metrics() noexcept { return metrics_; }
 
  private:
   struct Pending;

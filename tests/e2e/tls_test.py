@@ -88,10 +88,11 @@ class TlsTest(unittest.TestCase):
 class Clients(TlsTest):
     def test_curl_redis_cli_and_a_scraper_are_clients(self):
         server = self.serve()
-        curl = subprocess.run(["curl", "-sS", "-i", "--cacert", self.cert, "--resolve", f"weir.test:{server.ports['http']}:127.0.0.1",
-                               "--json", '{"limit":"orders","id":"1"}', f"https://weir.test:{server.ports['http']}/v1/check"],
-                              capture_output=True, text=True, check=True)
-        self.assertTrue(curl.stdout.startswith("HTTP/2 200"), curl.stdout)
+        for option, version in (("--http1.1", "HTTP/1.1"), ("--http2", "HTTP/2")):
+            curl = subprocess.run(["curl", "-sS", "-i", option, "--cacert", self.cert, "--resolve",
+                                   f"weir.test:{server.ports['http']}:127.0.0.1", "--json", '{"limit":"orders","id":"1"}',
+                                   f"https://weir.test:{server.ports['http']}/v1/check"], capture_output=True, text=True, check=True)
+            self.assertTrue(curl.stdout.startswith(f"{version} 200"), curl.stdout)
         redis = subprocess.run(["redis-cli", "--tls", "--cacert", self.cert, "-p", str(server.ports["resp"]), "PING"],
                                capture_output=True, text=True, check=True)
         self.assertEqual(redis.stdout, "PONG\n")
@@ -107,10 +108,10 @@ class Clients(TlsTest):
                               f"127.0.0.1:{server.ports['http']}"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         self.assertIn("alert protocol version", old.stderr)
 
-    def test_the_best_http_version_that_a_client_offers_is_agreed_on(self):
+    def test_the_http_version_is_agreed_on_where_a_client_asks(self):
         server = self.serve()
         client = ssl.create_default_context(cafile=self.cert)
-        for offered, agreed in ((["http/1.1", "h2"], "h2"), (["http/1.1"], "http/1.1")):
+        for offered, agreed in ((["http/1.1", "h2"], "h2"), (["h2"], "h2"), (["http/1.1"], "http/1.1")):
             client.set_alpn_protocols(offered)
             with client.wrap_socket(server.connect("http"), server_hostname="weir.test") as connection:
                 self.assertEqual(connection.selected_alpn_protocol(), agreed)

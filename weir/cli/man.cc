@@ -57,7 +57,8 @@ std::string command_section(const Command& command) {
 }
 
 std::string man_page() {
-  std::string text = ".TH WEIR 1 \"\" \"weir " + escaped(version_number()) + "\" \"User Commands\"\n";
+  // Not justified: a long word would leave a line that cannot be.
+  std::string text = ".TH WEIR 1 \"\" \"weir " + escaped(version_number()) + "\" \"User Commands\"\n.ad l\n.nh\n";
   text += section("NAME") + "weir \\- exact rate limiter: server, edge proxy and tools\n";
   text += section("SYNOPSIS") + ".B weir\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n";
   text += section("DESCRIPTION") + "weir decides whether a request may pass.\n";

@@ -302,7 +302,9 @@ void Transport::write() {
   while (!write_broken_) {
     const std::string_view bytes = secure_ != nullptr ? next_encrypted() : next_plain();
     if (bytes.empty()) {
-      if (!half_closing_ || half_closed_ || !send_end()) break;
+      // During the handshake what is in out_ comes first, unless the handshake has failed.
+      const bool waits = state_ == State::handshaking && why_ == nullptr;
+      if (!half_closing_ || half_closed_ || waits || !send_end()) break;
       continue;
     }
     const ssize_t sent = socket_.send(bytes);

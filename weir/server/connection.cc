@@ -42,7 +42,10 @@ std::size_t Connection::received(std::string_view bytes) {
   output_.touch();
   if (over_ || closing_) return bytes.size();
   if (session_ == nullptr && !choose_session(bytes)) return 0;
-  return decode(bytes);
+  const std::size_t used = decode(bytes);
+  // At once, not when the turn settles: what is read before that would have to be held.
+  if (must_stop()) transport_.pause();
+  return used;
 }
 
 bool Connection::choose_session(std::string_view bytes) {

@@ -50,7 +50,7 @@ std::string option_paragraph(const Option& option) {
 }
 
 std::string command_section(const Command& command) {
-  std::string text = ".SS \"" + escaped(joined(usage_of(command))) + "\"\n" + escaped(command.details) + "\n";
+  std::string text = ".SS \"" + escaped(joined(usage_of(command))) + "\"\n.nf\n" + escaped(command.details) + "\n.fi\n";
   for (const Option& option : command.options) text += option_paragraph(option);
   if (!command.examples.empty()) text += ".PP\nExamples:\n.PP\n.nf\n.RS\n" + escaped(command.examples) + "\n.RE\n.fi\n";
   return text;

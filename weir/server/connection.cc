@@ -16,6 +16,8 @@ constexpr int kFillsMax = 16;
 constexpr Duration kNear = std::chrono::seconds{1};
 // A connection that is idle for this long gives its buffers back.
 constexpr Duration kTrimAfter = std::chrono::seconds{1};
+// While draining, how long a new connection may take to send its first request.
+constexpr Duration kFirstRequestTime = std::chrono::milliseconds{500};
 
 }  // namespace
 
@@ -174,7 +176,7 @@ void Connection::fill() {
 
 // True if the connection is to be closed once its output is written.
 bool Connection::is_done() const noexcept {
-  if (session_ == nullptr) return closing_ || eof_ || draining_;
+  if (session_ == nullptr) return closing_ || eof_ || (draining_ && choose_by_ == Time::max());
   if (session_->finished()) return !output_.wants_fill || transport_.unsent() < kFillBytes;
   return (closing_ || (end_reported_ && !session_->busy())) && owed_ == 0;
 }
@@ -231,6 +233,9 @@ bool Connection::idle() const noexcept {
 void Connection::drain() {
   if (over_) return;
   draining_ = true;
+  // The first request of a new connection may be on its way; one that was silent for longer is closed.
+  const Time now = shared_.loop.reading().time;
+  if (session_ == nullptr) choose_by_ = now - last_active_ < kFirstRequestTime ? now + kFirstRequestTime : Time::max();
   // Reads what the peer sent before the drain started; this connection settles after that.
   Loop::forget(static_cast<Settler&>(*this));
   output_.settled();

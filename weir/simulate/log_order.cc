@@ -73,7 +73,11 @@ void LogOrder::release_before(std::int64_t slot) {
 
 void LogOrder::release(Slot& slot) {
   std::vector<Waiting>& lines = slot.lines;
-  if (!std::ranges::is_sorted(lines, {}, &Waiting::time)) std::ranges::stable_sort(lines, {}, &Waiting::time);
+  // Offsets grow with arrival, so lines of the same time keep their order.
+  const auto earlier = [](const Waiting& a, const Waiting& b) {
+    return a.time != b.time ? a.time < b.time : a.offset < b.offset;
+  };
+  if (!std::ranges::is_sorted(lines, {}, &Waiting::time)) std::ranges::sort(lines, earlier);
   for (std::size_t i = 0; i < lines.size();) {
     std::size_t end = i + 1;
     while (end < lines.size() && lines[end].time == lines[i].time) ++end;

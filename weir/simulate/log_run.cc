@@ -40,7 +40,10 @@ LogRun::LogRun(std::vector<NamedPolicy> policies, std::vector<std::unique_ptr<Lo
       options_(options),
       order_(options.window, options.spread, [this](Wall time, std::string_view packed) { ask(time, packed); }) {
   // access.log, access.log.1 and access.log.2.gz, as a shell lists them, are in the wrong order.
-  std::ranges::stable_sort(inputs_, {}, [](const auto& input) { return input->first_time().value_or(Wall::max()); });
+  const auto first_time = [](const auto& input) { return input->first_time().value_or(Wall::max()); };
+  for (auto next = inputs_.begin(); next != inputs_.end(); ++next) {  // a stable sort of a few
+    std::rotate(std::ranges::upper_bound(inputs_.begin(), next, first_time(*next), {}, first_time), next, next + 1);
+  }
   Sight sight;
   for (const std::unique_ptr<LogInput>& input : inputs_) {
     input->add_to(sight);
@@ -181,7 +184,9 @@ void LogRun::compare(Report& report, LogReplay::HitClients& before, LogReplay::H
       if (!others.contains(identifier)) found.push_back(std::move(client));
     }
     count = found.size();
-    std::ranges::stable_sort(found, std::greater<>{}, [](const HitClient& client) { return client.counts.denied; });
+    std::ranges::sort(found, [](const HitClient& a, const HitClient& b) {
+      return a.counts.denied != b.counts.denied ? a.counts.denied > b.counts.denied : a.identifier < b.identifier;
+    });
     found.resize(std::min(found.size(), options_.replay.hit_shown));
     return found;
   };

@@ -64,7 +64,8 @@ class Call {
     virtual void body(BodyPart part) = 0;
     // So many bytes of the request body left. At most once per turn.
     virtual void drained(std::size_t bytes) { (void)bytes; }
-    // The last callback, unless a part with `last` was.
+    // The last callback, unless a part with `last` was. Of an upgraded call, `last` ends one direction, and the other
+    // may still fail.
     virtual void failed(const CallFailure& failure) = 0;
   };
 

@@ -270,7 +270,8 @@ std::size_t Http1Client::receive_body(std::string_view bytes, const ResponseHead
     if (room == 0) break;
     const HttpBody::BodyPiece piece = body_.next(bytes.substr(used, room));
     if (piece.problem) {
-      refuse(piece.problem.sentence);
+      // What came before is delivered, so that the result does not depend on how the bytes were split.
+      if ((head == nullptr && held.bytes.empty()) || deliver(head, held)) refuse(piece.problem.sentence);
       return used;
     }
     if (piece.consumed == 0) break;

@@ -40,10 +40,12 @@ std::string responses_told(std::string_view bytes, std::size_t piece, unsigned f
     if (call) call.consumed(std::exchange(owner.unconsumed, 0));
     WEIR_ASSERT(owner.ends <= 1);
   }
+  // A tunnel whose incoming direction has ended can still fail.
+  const int ends_max = call && state.tunnel ? 2 : 1;
   if ((flags & 8) != 0) client.end_of_input({});
   if ((flags & 16) != 0) client.lost({weir::Fault::unavailable, "lost"});
   for (CallState* const returned : client.take_unprocessed()) returned->fail({returned->why, false, false});
-  WEIR_ASSERT(owner.ends <= 1 && !(call && owner.ends == 1 && !state.tunnel));
+  WEIR_ASSERT(owner.ends <= ends_max && !(call && owner.ends == 1 && !state.tunnel));
   return owner.take() + (client.can_begin() ? "reusable" : "");
 }
 

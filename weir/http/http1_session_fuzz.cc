@@ -61,7 +61,8 @@ class EchoHandler final : public weir::http::Handler {
 class WildHandler final : public weir::http::Handler {
  public:
   void begin(Exchange& exchange, const weir::RequestHead& head, BodyPart first) override {
-    Request& request = open_[&exchange];
+    // The handler is not told that an exchange is complete, so this may be the entry of an earlier one.
+    Request& request = open_[&exchange] = {};
     request.may_upgrade = first.last && !head.upgrade.empty();
     for (const char order : head.target) obey(exchange, request, order);
     body(exchange, first);

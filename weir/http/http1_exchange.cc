@@ -62,7 +62,8 @@ void Http1Exchange::proceed() {
 
 void Http1Exchange::consumed(std::size_t bytes) {
   if (!open()) return;
-  WEIR_ASSERT(bytes <= unconsumed_);
+  // Credit for a body that was dropped meanwhile has been returned already.
+  bytes = std::min(bytes, unconsumed_);
   unconsumed_ -= bytes;
   credit_ += bytes;
   session_->wake();

@@ -19,17 +19,18 @@
 namespace weir {
 namespace {
 
-// Keys whose memory a batch waits for at once.
+// How many keys a batch prefetches at once.
 constexpr std::size_t kBatch = 16;
 
-// Room for a limit's prefix and a key as one text: none where there is no prefix, no heap where it is short.
+// Holds a limit's prefix and a key as one string. Copies nothing if there is no prefix, and uses the heap only for long
+// strings.
 class Room {
  public:
-  Room() noexcept {}  // NOLINT: leaves the bytes alone on purpose
+  Room() noexcept {}  // NOLINT: deliberately leaves the buffer uninitialized
   Room(const Room&) = delete;
   Room& operator=(const Room&) = delete;
 
-  // Lives as long as the room and the key do.
+  // The result is valid as long as both this object and `key` are.
   Key join(std::string_view prefix, std::string_view key) noexcept {
     if (prefix.empty()) return Key{key};
     const std::size_t bytes = prefix.size() + key.size();
@@ -48,7 +49,8 @@ class Room {
   char near_[192];
 };
 
-// "name:" where the name's own colons cannot be taken for its end: no two pairs of name and key join to the same text.
+// Returns "name:" with the name's own colons escaped, so no two different pairs of name and key join to the same
+// string.
 std::string prefix_of(std::string_view name) {
   std::string prefix;
   for (const char c : name) {
@@ -58,7 +60,7 @@ std::string prefix_of(std::string_view name) {
   return prefix + ':';
 }
 
-// A cost below zero would give tokens; it is asked as one that no bucket holds.
+// A negative cost would add tokens, so it becomes a cost that no bucket can cover.
 Count asked(Count cost) noexcept {
   return cost < 0 ? std::numeric_limits<Count>::max() : cost;
 }
@@ -69,12 +71,12 @@ struct Buckets::State {
   State(std::unique_ptr<Table> its_table, const Clock* its_clock) : table(std::move(its_table)), clock(its_clock) {}
 
   std::unique_ptr<Table> table;
-  const Clock* clock;  // null: boot, which is read without a virtual call and without the wall clock
+  const Clock* clock;  // null: `boot`, which needs no virtual call and no wall clock
   BootClock boot;
 
   Time time() const noexcept { return clock == nullptr ? boot.time() : clock->now().time; }
 
-  // For the rare second reading: to undo a spend, or to see that a limit shrank.
+  // For the rare second reading of the clock: to undo a spend or to detect that a limit shrank.
   const Clock& again() const noexcept { return clock != nullptr ? *clock : boot; }
 
   Buckets::Verdict spend(std::span<const Buckets::Charge> charges, Order order) noexcept;
@@ -109,7 +111,7 @@ Buckets::Verdict Buckets::State::spend(std::span<const Buckets::Charge> charges,
     whole[i].cost = asked(charges[i].cost);
   }
   const std::span<const weir::Charge> all = std::span(whole).first(charges.size());
-  // Nothing is taken on the way to a cost that can never pass.
+  // If one cost can never be allowed, no bucket is charged.
   const bool impossible =
       std::any_of(all.begin(), all.end(), [](const weir::Charge& c) { return c.cost > c.rate->limit.burst(); });
   const Mode mode = impossible ? Mode::peek : Mode::spend;
@@ -184,7 +186,7 @@ Decision Limiter::spend(std::string_view key, Count cost) noexcept {
   const Key whole = room.join(prefix_, key);
   const Buckets::State& state = *buckets_.state_;
   const std::uint64_t h = state.table->hash(whole);
-  state.table->prefetch_line(h);  // on its way while the clock is read
+  state.table->prefetch_line(h);  // loads while the clock is read
   const std::optional<Limit> own = overrides_->find(h);
   return state.table->spend(h, whole, own ? *own : limit_, asked(cost), state.time(), {since(), &state.again()});
 }
@@ -228,7 +230,7 @@ Decision Limiter::refund(std::string_view key, Count cost) noexcept {
   const Limit limit = limit_of(h);
   Decision decision = state.table->refund(h, limit, std::max<Count>(cost, 0), state.time(), {since(), &state.again()});
   if (cost >= 0) return decision;
-  // Giving back less than nothing would be taking.
+  // A negative refund would be a spend.
   decision.allowed = false;
   decision.retry_after = kNever;
   return decision;
@@ -258,7 +260,7 @@ void Limiter::for_each(const std::function<void(std::string_view, const Decision
   const Time now = buckets_.state_->time();
   std::vector<std::pair<std::uint64_t, std::string>> listed;
   for (std::size_t group = 0; group < table.groups(); ++group) {
-    // Copied first: the group is locked while the table shows it.
+    // Copy first: the group stays locked during Table::visit(), and `visit` may call the limiter.
     listed.clear();
     table.visit(group, [&](const Table::Bucket& bucket) {
       if (bucket.name.empty() || !bucket.name.starts_with(prefix_)) return;

@@ -21,7 +21,7 @@ struct Entry {
 };
 
 // Every store into an entry is a release and every load an acquire: a reader that sees part of a change also sees the
-// version that came before it.
+// version stored before that change.
 void put(Entry& entry, std::uint64_t h, const Words& words) noexcept {
   for (std::size_t i = 0; i < words.size(); ++i) entry.words[i].store(words[i], std::memory_order_release);
   entry.h.store(h, std::memory_order_release);
@@ -40,7 +40,7 @@ constexpr std::size_t kEntriesMin = 16;
 // Open addressing with linear probing; at most half full, so that a search for a key without an override is short.
 class Overrides::Copy {
  public:
-  // Null for want of memory.
+  // Returns null if memory runs out.
   static std::unique_ptr<Copy> make(std::size_t entries) noexcept {
     std::unique_ptr<Entry[]> array(new (std::nothrow) Entry[entries]);
     if (array == nullptr) return nullptr;
@@ -49,8 +49,8 @@ class Overrides::Copy {
 
   std::size_t room() const noexcept { return (mask_ + 1) / 2; }
 
-  // h's entry, or the free one where it would be. A reader of a copy that is being changed may find neither; it must
-  // end all the same.
+  // Returns h's entry, or the free entry where it would go. A reader of a copy that is being changed may find neither;
+  // the loop is bounded so that it still terminates.
   Entry* find(std::uint64_t h) const noexcept {
     std::size_t at = h & mask_;
     for (std::size_t searched = 0; searched <= mask_; ++searched, at = (at + 1) & mask_) {
@@ -62,20 +62,20 @@ class Overrides::Copy {
 
   void set(std::uint64_t h, const Words& words) noexcept { put(*find(h), h, words); }
 
-  // Moves up what a search would no longer reach across the hole.
+  // Moves entries back into the hole if a search could no longer reach them across it.
   void remove(std::uint64_t h) noexcept {
     std::size_t hole = static_cast<std::size_t>(find(h) - entries_.get());
     for (std::size_t at = (hole + 1) & mask_;; at = (at + 1) & mask_) {
       const std::uint64_t tenant = entries_[at].h.load(std::memory_order_relaxed);
       if (tenant == 0) break;
-      if (((at - tenant) & mask_) < ((at - hole) & mask_)) continue;  // its home lies behind the hole
+      if (((at - tenant) & mask_) < ((at - hole) & mask_)) continue;  // its home is after the hole
       put(entries_[hole], tenant, words_of(entries_[at]));
       hole = at;
     }
     entries_[hole].h.store(0, std::memory_order_release);
   }
 
-  // Takes what the smaller one holds, and the smaller one itself: somebody may still be reading it.
+  // Copies the smaller table's entries and takes ownership of it, because a reader may still be using it.
   void outgrow(std::unique_ptr<Copy> smaller) noexcept {
     outgrown_ = std::move(smaller);
     if (outgrown_ == nullptr) return;
@@ -100,12 +100,12 @@ Overrides::~Overrides() {
 
 std::optional<Limit> Overrides::search(std::uint64_t h) const noexcept {
   for (;;) {
-    // Acquire: what the writer did to this copy before it moved the version on.
+    // Acquire: makes visible what the writer did to this copy before it advanced the version.
     const std::uint64_t version = version_.load(std::memory_order_acquire);
     const Entry* const entry = copies_[version & 1].load(std::memory_order_acquire)->find(h);
     const bool found = entry != nullptr && entry->h.load(std::memory_order_acquire) == h;
     const Words words = found ? words_of(*entry) : Words{};
-    // Relaxed is enough: the acquiring loads above keep it behind them.
+    // Relaxed is enough: this load cannot be reordered before the acquire loads above.
     if (version_.load(std::memory_order_relaxed) != version) continue;
     return found ? std::optional<Limit>(std::bit_cast<Limit>(words)) : std::nullopt;
   }
@@ -120,7 +120,8 @@ void Overrides::change_both(Change change) noexcept {
   change(copies_[version & 1]);
 }
 
-// The lock is held. Both arrays are there before the first is used, so that the copies never differ for want of memory.
+// The lock is held. Allocates both arrays before using the first, so a failed allocation cannot leave the copies
+// different.
 bool Overrides::reserve(std::size_t count) noexcept {
   const Copy* const present = copies_[0].load(std::memory_order_relaxed);
   if (present != nullptr && present->room() >= count) return true;
@@ -141,7 +142,7 @@ Result<void> Overrides::set(std::uint64_t h, const Limit& limit, Time now) noexc
   if (count > bounds::overrides_max)
     return Error{Fault::too_large, "a limiter has at most " + std::to_string(bounds::overrides_max) + " overrides"};
   if (!reserve(count)) return Error{Fault::unavailable, "no memory for " + std::to_string(count) + " overrides"};
-  // Before the copies: whoever finds the new numbers finds this, too.
+  // Stored before the copies change, so a reader that finds the new limit also sees this time.
   changed_.store(std::max(now, changed()), std::memory_order_release);
   const Words words = std::bit_cast<Words>(limit);
   change_both([&](std::atomic<Copy*>& copy) { copy.load(std::memory_order_relaxed)->set(h, words); });

@@ -1,13 +1,13 @@
-// Limits of single keys, by the key's hash: read by every spend, written now and then.
+// Limits of individual keys, by the key's hash. Every spend reads them; writes are rare.
 //
-// Two copies of one small hash table. Readers use the copy that the version names; a writer changes the other, moves
-// the version on, and then changes the first one too.
+// Holds two copies of one small hash table. Readers use the copy that the version selects. A writer changes the other
+// copy, advances the version, and then changes the first copy too.
 //
 // Invariants
-// 1. Only the copy that the version does not name is written. So a reader that finds the same version after it has read
-//    has read a whole copy; another one reads again. A writer that stalls holds nobody up.
-// 2. An array that was outgrown stays, because a reader may still look at it: together they are smaller than the one in
-//    use.
+// 1. A writer writes only the copy that the version does not select. So a reader that sees the same version before and
+//    after reading has read a consistent copy; otherwise it reads again. A stalled writer blocks no reader.
+// 2. Arrays that were outgrown are not freed, because a reader may still be using one. Together they are smaller than
+//    the array in use.
 //
 // Thread safety: every function may be called from any thread at any time.
 #pragma once
@@ -32,16 +32,17 @@ class Overrides {
   Overrides(const Overrides&) = delete;
   Overrides& operator=(const Overrides&) = delete;
 
-  // Acquire: with the size come the copies.
+  // Acquire: a reader that sees a nonzero size also sees the copies.
   std::size_t size() const noexcept { return size_.load(std::memory_order_acquire); }
   std::optional<Limit> find(std::uint64_t h) const noexcept { return size() == 0 ? std::nullopt : search(h); }
 
-  // When an override was last set or removed, at least for whoever finds the result of it. Acquire: see set().
+  // When an override was last set or removed. A thread that has seen the effect of a change sees the time of that
+  // change here, or a later one. Acquire: see set().
   Time changed() const noexcept { return changed_.load(std::memory_order_acquire); }
 
-  // REQUIRES: h != 0. Fails beyond bounds::overrides_max, or for want of memory; then nothing has changed.
+  // REQUIRES: h != 0. Fails beyond bounds::overrides_max or if memory runs out; then nothing has changed.
   Result<void> set(std::uint64_t h, const Limit& limit, Time now) noexcept;
-  // False if there was none.
+  // Returns false if there was none.
   bool remove(std::uint64_t h, Time now) noexcept;
 
  private:

@@ -20,7 +20,7 @@ TEST(Overrides, HoldsWhatAMapHolds) {
   EXPECT_TRUE(rc::check([] {
     Overrides overrides;
     std::map<std::uint64_t, Limit> map;
-    // Few homes, so that keys crowd, wrap round the end and move when another leaves.
+    // Few homes, so that keys collide, wrap around the end and move when another key is removed.
     const auto keys =
         rc::gen::map(rc::gen::pair(rc::gen::element<std::uint64_t>(1, 13, 14, 15), rc::gen::inRange(0, 8)),
                      [](auto pair) { return pair.first + (std::uint64_t(pair.second) << 32); });

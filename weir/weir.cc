@@ -19,7 +19,7 @@ static_assert(WEIR_CHARGES_MAX == weir::bounds::charges_max);
 
 namespace {
 
-// A clock of the caller's. The wall clock is not asked for: calendars are not part of this face.
+// The caller's clock. It has no wall clock, because the C interface has no calendar quotas.
 class CallbackClock final : public weir::Clock {
  public:
   CallbackClock(int64_t (*clock_ns)(void*), void* context) noexcept : clock_ns_(clock_ns), context_(context) {}
@@ -30,7 +30,8 @@ class CallbackClock final : public weir::Clock {
   void* context_;
 };
 
-// What limiters on the same buckets have in common. Kept by each of them, because they may outlive the handle.
+// State that limiters on the same buckets share. Each limiter owns a reference, because it may outlive the buckets'
+// handle.
 struct Home {
   explicit Home(const weir_options& chosen) {
     if (chosen.clock_ns != nullptr) options.clock = &clock.emplace(chosen.clock_ns, chosen.clock_context);
@@ -75,7 +76,8 @@ weir::Result<weir::Limit> read(const weir_limit& numbers) {
   return weir::Limit::make(numbers.count, weir::Duration{numbers.period_ns}, numbers.burst);
 }
 
-// What `make` makes; null, or false, and a sentence if it fails. Nothing is thrown across this border.
+// Returns the result of `make`. On failure returns null or false and writes a message. No exception crosses the C
+// interface.
 template <class Make>
 auto guarded(weir_error* error, Make make) noexcept {
   using Made = std::remove_cvref_t<decltype(*make())>;

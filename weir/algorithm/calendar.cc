@@ -8,7 +8,7 @@ using namespace std::chrono;
 constexpr Wall kFirst = sys_days{year{1800} / January / 1};
 constexpr Wall kLast = sys_days{year{2200} / January / 1};
 
-// Days, weeks and months are numbered; each begins at a local time.
+// Returns the number of the day, week or month that contains a local time.
 std::int64_t number_of(Calendar calendar, Local local) noexcept {
   const local_days day = floor<days>(local);
   if (calendar == Calendar::day) return day.time_since_epoch().count();
@@ -25,8 +25,8 @@ Local beginning_of(Calendar calendar, std::int64_t number) noexcept {
   return local_days{month / 1};
 }
 
-// Before rounding. A later local time never gives an earlier instant, so these windows tile time; where the clocks skip
-// a whole day its window is empty and the search passes it by.
+// Returns the window before rounding. A later local time never gives an earlier instant, so windows have no gaps or
+// overlaps. If the clocks skip a whole day, its window is empty and the search skips it.
 Window exact_window(Calendar calendar, const Zone& zone, Wall now) noexcept {
   if (calendar == Calendar::hour) {
     const ZoneSpan span = zone.span_at(now);
@@ -45,7 +45,7 @@ Window exact_window(Calendar calendar, const Zone& zone, Wall now) noexcept {
 Window window_of(Calendar calendar, const Zone& zone, Wall now) noexcept {
   now = std::clamp(now, kFirst, kLast);
   Window window = exact_window(calendar, zone, now);
-  // Rounding up leaves the seconds before the rounded start to the window before.
+  // The seconds before a rounded-up start belong to the previous window.
   while (ceil<minutes>(window.start) > now) window = exact_window(calendar, zone, window.start - Duration{1});
   return {ceil<minutes>(window.start), ceil<minutes>(window.end)};
 }

@@ -53,15 +53,15 @@ TEST(WindowOf, DaysOfTwentyThreeAndTwentyFiveHoursComeOutRight) {
 TEST(WindowOf, ADayWhoseMidnightIsSkippedBeginsAfterTheGap) {
   const Zone z = zone("America/Sao_Paulo");
   EXPECT_EQ(window_of(Calendar::day, z, utc(2018, 11, 4, 12h)), (Window{utc(2018, 11, 4, 3h), utc(2018, 11, 5, 2h)}));
-  // Where clocks go back at midnight the day before has 25 hours.
+  // If clocks go back at midnight, the previous day has 25 hours.
   EXPECT_EQ(window_of(Calendar::day, z, utc(2019, 2, 17, 2h)), (Window{utc(2019, 2, 16, 2h), utc(2019, 2, 17, 3h)}));
 }
 
 TEST(WindowOf, ADayWhoseMidnightComesTwiceBeginsWithTheFirst) {
   EXPECT_EQ(window_of(Calendar::day, zone("America/Havana"), utc(2024, 11, 3, 5h)),
             (Window{utc(2024, 11, 3, 4h), utc(2024, 11, 4, 5h)}));
-  // Newfoundland went back at 00:01: a minute of the new day, an hour of the old one again, and then the day. It began
-  // with its first minute.
+  // Newfoundland's clocks went back at 00:01: one minute of the new day, then an hour of the old day again, then the
+  // rest of the new day. The new day starts with that first minute.
   EXPECT_EQ(window_of(Calendar::day, zone("America/St_Johns"), utc(2010, 11, 7, 3h)),
             (Window{utc(2010, 11, 7, 2h + 30min), utc(2010, 11, 8, 3h + 30min)}));
 }
@@ -77,13 +77,13 @@ TEST(WindowOf, ADayThatNeverWasHasNoWindow) {
 TEST(WindowOf, HoursBeginOnTheLocalHour) {
   EXPECT_EQ(window_of(Calendar::hour, zone("Asia/Kolkata"), utc(2024, 7, 1, 12h)),
             (Window{utc(2024, 7, 1, 11h + 30min), utc(2024, 7, 1, 12h + 30min)}));
-  // The hour that New York has twice is two windows.
+  // The hour that repeats in New York is two windows.
   const Zone new_york = zone("America/New_York");
   EXPECT_EQ(window_of(Calendar::hour, new_york, utc(2024, 11, 3, 5h + 30min)),
             (Window{utc(2024, 11, 3, 5h), utc(2024, 11, 3, 6h)}));
   EXPECT_EQ(window_of(Calendar::hour, new_york, utc(2024, 11, 3, 6h + 30min)),
             (Window{utc(2024, 11, 3, 6h), utc(2024, 11, 3, 7h)}));
-  // Lord Howe goes back by half an hour at two: that half hour is a window of its own.
+  // Lord Howe's clocks go back half an hour at two: that half hour is a separate window.
   EXPECT_EQ(window_of(Calendar::hour, zone("Australia/Lord_Howe"), utc(2024, 4, 6, 15h)),
             (Window{utc(2024, 4, 6, 15h), utc(2024, 4, 6, 15h + 30min)}));
 }
@@ -114,7 +114,7 @@ TEST(WindowOf, WindowsTileTimeWithoutGapOrOverlap) {
   EXPECT_TRUE(rc::check([&] {
     const Zone z = *rc::gen::elementOf(zones);
     const auto calendar = *rc::gen::element(Calendar::hour, Calendar::day, Calendar::week, Calendar::month);
-    // Near a change of the clocks as often as not.
+    // Half of the instants are near a change of the clocks.
     Wall now = utc(1900, 1, 1) + seconds{*rc::gen::inRange<std::int64_t>(0, 6'311'433'600)};
     if (*rc::gen::arbitrary<bool>())
       now = std::min(z.span_at(now).end, utc(2100, 1, 1)) + minutes{*rc::gen::inRange(-3000, 3000)};
@@ -132,7 +132,7 @@ TEST(WindowOf, WindowsTileTimeWithoutGapOrOverlap) {
   }));
 }
 
-// Three windows of an hour; a reading in the first.
+// Three one-hour windows; the reading is in the first.
 constexpr Wall kNine = utc(2024, 2, 14, 9h);
 constexpr Quota hourly(Count size, Wall now) {
   const Wall start = floor<hours>(now);
@@ -145,7 +145,7 @@ static_assert(kFirst.decision == Decision{true, 5, 3, 0ns, 50min});
 static_assert(quota::end_of(kFirst.state) == kNine + 1h);
 static_assert(kFirst.state < std::uint64_t{1} << 62);
 
-// Equality passes, one more does not, and what was denied changed nothing.
+// A cost equal to what is left is allowed, one more is denied, and a denial changes nothing.
 static_assert(quota::spend(kFive, kFirst.state, 3, kNine + 20min).decision == Decision{true, 5, 0, 0ns, 40min});
 static_assert(quota::spend(kFive, kFirst.state, 4, kNine + 20min) ==
               QuotaStep{{false, 5, 3, 40min, 40min}, kFirst.state});
@@ -154,19 +154,19 @@ static_assert(quota::spend(kFive, kFirst.state, 6, kNine + 20min) ==
 static_assert(quota::spend(kFive, 0, std::numeric_limits<Count>::max(), kNine).decision ==
               Decision{false, 5, 5, kNever, 0ns});
 
-// A cost of nothing takes nothing, and an untouched quota has nothing to reset.
+// A cost of 0 takes nothing, and an unused quota has nothing to reset.
 static_assert(quota::spend(kFive, kFirst.state, 0, kNine) == QuotaStep{{true, 5, 3, 0ns, 1h}, kFirst.state});
 static_assert(quota::spend(kFive, 0, 0, kNine) == QuotaStep{{true, 5, 5, 0ns, 0ns}, 0});
 
-// The next window starts anew, to the nanosecond.
+// The next window starts unused, exact to the nanosecond.
 constexpr QuotaStep kSpent = quota::spend(kFive, 0, 5, kNine);
 static_assert(quota::spend(kFive, kSpent.state, 1, kNine + 1h - 1ns).decision == Decision{false, 5, 0, 1ns, 1ns});
 static_assert(quota::spend(hourly(5, kNine + 1h), kSpent.state, 1, kNine + 1h).decision ==
               Decision{true, 5, 4, 0ns, 1h});
-// Also for a store whose clock is already there while the quota names the window before.
+// Also for a store whose clock is already in it while the quota still names the previous window.
 static_assert(quota::spend(kFive, kSpent.state, 1, kNine + 1h).decision == Decision{true, 5, 4, 0ns, 1h});
 
-// A size that shrank below what is used leaves nothing, not less than nothing.
+// If the size shrinks below what is used, the remainder is 0, not negative.
 static_assert(quota::spend(hourly(3, kNine), kSpent.state, 1, kNine).decision == Decision{false, 3, 0, 1h, 1h});
 static_assert(quota::peek(hourly(3, kNine), kSpent.state, 0, kNine) == Decision{true, 3, 0, 0ns, 1h});
 static_assert(quota::refund(hourly(3, kNine), kSpent.state, 1, kNine).decision == Decision{true, 3, 0, 0ns, 1h});
@@ -192,7 +192,7 @@ static_assert(quota::spend(kLargest, 0, bounds::quota_max, kNine).decision.remai
 static_assert(quota::end_of(quota::spend(kLargest, 0, bounds::quota_max, kNine).state) == kNine + 1h);
 static_assert(quota::spend(kLargest, 0, bounds::quota_max + 1, kNine).decision.retry_after == kNever);
 
-// The last window the state can name, and one past it.
+// The last window that the state can represent, and the one after it.
 constexpr Wall kLastEnd = Wall{minutes{quota::kMinutesMax}};
 static_assert(kLastEnd > utc(2097, 8, 1));
 static_assert(quota::to_minutes(kLastEnd) == quota::kMinutesMax &&
@@ -226,7 +226,7 @@ TEST(Quota, WindowsOfAFixedLengthMayEndBetweenMinutes) {
 TEST(Quota, ReadingsOnEitherSideOfABoundaryShareTheLaterWindow) {
   std::uint64_t state = quota::spend(kFive, 0, 5, kNine + 59min).state;
   state = quota::spend(hourly(5, kNine + 1h), state, 4, kNine + 1h).state;
-  // A reader behind the boundary counts in the window ahead: there is one left, then none.
+  // A reading before the boundary is charged to the window after it: there is one token left, then none.
   const QuotaStep behind = quota::spend(kFive, state, 1, kNine + 59min);
   EXPECT_EQ(behind.decision, (Decision{true, 5, 0, 0ns, 61min}));
   EXPECT_EQ(quota::spend(kFive, behind.state, 1, kNine + 59min).decision, (Decision{false, 5, 0, 61min, 61min}));
@@ -249,7 +249,7 @@ TEST(Quota, AFullRefundDoesNotReopenTheWindowBefore) {
   EXPECT_EQ(quota::end_of(quota::spend(kFive, state, 1, kNine).state), kNine + 2h);
 }
 
-// One random step on a quota, and what it did to which window.
+// Makes random steps on a quota and records the net charge of each window.
 struct History {
   std::uint64_t state = 0;
   std::map<Wall, Count> net;  // by the end of the window charged
@@ -326,7 +326,7 @@ TEST(Quota, EachSetBackGrantsAtMostOneSizeMore) {
   }));
 }
 
-// The same with a store's own clock, up to a window ahead of the one the quota was made with.
+// The same with a store's own clock, up to one window ahead of the clock that the quota was computed with.
 TEST(Quota, AStoreAheadOfTheQuotaGrantsNoMore) {
   EXPECT_TRUE(rc::check([] {
     const Count size = *rc::gen::inRange<Count>(1, 20);

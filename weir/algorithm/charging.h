@@ -1,23 +1,23 @@
-// One request against its buckets: every charge is decided, and taken together or in order. Written once for every
-// place where this process keeps buckets: the memory table, the fallback's table and a replay's map. On Redis gcra.lua
-// follows the same rules.
+// Charges one request to its buckets, together or in order. Shared by all code that keeps buckets in this process: the
+// memory table, the fallback's table and a replay's map. On Redis, gcra.lua follows the same rules.
 //
-// together: looks at every bucket first and writes nothing; if one that enforces denies, that is the answer. Otherwise
-// it spends in the order of the hashes, so that two requests never abort each other; a lost race undoes what was spent.
-// in_order: charges one limit after another and stops at the first denial; buckets behind it are untouched.
-// A limit's rate and quota are taken together in either order.
-// Alternatives are taken with the limits that enforce, those that have room; if none has, that is a denial too.
+// together: first peeks at every bucket and writes nothing. If an enforcing bucket denies, the request is denied.
+// Otherwise it spends in hash order, so that two requests never abort each other; a lost race undoes what was spent.
+// in_order: charges one limit after another and stops at the first denial; later buckets are untouched.
+// A limit's rate and quota are always charged together, in either mode.
+// Alternatives that have enough tokens are charged along with the enforcing limits. If no alternative has, the request
+// is denied.
 // A shadow limit is charged independently of the others, if all its own buckets allow it; it never denies.
-// The same bucket twice is charged once with the summed cost.
+// A bucket that appears twice is charged once with the summed cost.
 //
-// `Buckets` is where they are kept, at the request's one reading of the clock:
-//   std::uint64_t hash(Key key)                         equal for the same bucket only
+// `Buckets` accesses the buckets at the request's single reading of the clock:
+//   std::uint64_t hash(Key key)                         equal only for the same bucket
 //   Decision spend(const ChargedBucket&)                decides, and takes the cost if allowed
-//   Decision peek(const ChargedBucket&)                 decides, takes nothing
+//   Decision peek(const ChargedBucket&)                 decides, but takes nothing
 //   Decision look(const ChargedBucket&)                 a peek that never writes
-//   Decision refund(const ChargedBucket&)               gives the cost back
-//   bool reset(const ChargedBucket&)                    forgets the bucket; false if it was full already
-//   void undo(const ChargedBucket&, const Decision&)    takes a spend back that decided so
+//   Decision refund(const ChargedBucket&)               returns the cost
+//   bool reset(const ChargedBucket&)                    forgets the bucket; false if it was already full
+//   void undo(const ChargedBucket&, const Decision&)    takes back a spend that returned this decision
 #pragma once
 
 #include <algorithm>
@@ -38,12 +38,12 @@ namespace weir {
 
 // One bucket of a request.
 struct ChargedBucket {
-  const Charge* charge = nullptr;  // the first that names it
+  const Charge* charge = nullptr;  // the first charge that names it
   Kind kind = Kind::bucket;
   std::uint64_t hash = 0;
-  Count cost = 0;           // summed over the charges that name it
-  Say say = Say::enforces;  // the strictest of theirs
-  bool peeks = false;       // all of them do
+  Count cost = 0;           // sum over all charges that name it
+  Say say = Say::enforces;  // the strictest of those charges
+  bool peeks = false;       // all of those charges peek
 
   Key key() const noexcept { return {is_quota() ? charge->quota->key : charge->rate->key, kind}; }
   bool is_quota() const noexcept { return kind == Kind::quota; }
@@ -74,7 +74,7 @@ class Charging {
     return conclude_first(asked);
   }
 
-  // Any other mode: each bucket for itself.
+  // Any other mode: handles each bucket independently.
   Verdict visit(Mode mode) noexcept {
     std::size_t forgotten = 0;
     for (std::size_t i = 0; i < count_; ++i) {
@@ -105,7 +105,7 @@ class Charging {
     std::size_t quota = 0;
   };
 
-  // The index of the charge's bucket.
+  // Returns the index of the charge's bucket.
   std::size_t add(const Charge& charge, Kind kind) noexcept {
     ChargedBucket bucket{&charge, kind, 0, charge.cost, charge.say(), charge.peeks};
     bucket.hash = buckets_.hash(bucket.key());
@@ -120,7 +120,7 @@ class Charging {
     return count_++;
   }
 
-  // Charges [begin, end). False: one that enforces denied, or all alternatives did.
+  // Charges [begin, end). Returns false if an enforcing limit denied, or all alternatives did.
   bool spend_limits(std::size_t begin, std::size_t end) noexcept {
     Chosen enforcing;
     bool alternatives = false;
@@ -140,8 +140,8 @@ class Charging {
     return allowed;
   }
 
-  // What enforces and every alternative that has room. One that another request fills meanwhile is left out the next
-  // time, so each turn but the last finds fewer.
+  // Spends from the enforcing limits and every alternative that has enough tokens. If another request empties an
+  // alternative meanwhile, the next turn leaves it out, so each failed turn leaves fewer alternatives.
   bool spend_with_alternatives(std::size_t begin, std::size_t end, const Chosen& enforcing) noexcept {
     for (std::size_t turn = begin; turn <= end; ++turn) {
       Chosen chosen = enforcing;
@@ -171,8 +171,8 @@ class Charging {
     return false;
   }
 
-  // All of them or none; false: none, because one denied. `alone`: there is nothing to look at first, since one that is
-  // denied takes nothing.
+  // Spends from all or none; returns false if one denied. `alone`: skip the peek, because there is only one bucket and
+  // a denied spend takes nothing.
   bool spend_all(Chosen& all, bool alone) noexcept {
     const std::span<std::size_t> chosen = all.all();
     bool allowed = true;
@@ -197,7 +197,7 @@ class Charging {
     return true;
   }
 
-  // The verdict of the first `asked` charges.
+  // Returns the verdict of the first `asked` charges.
   Verdict conclude_first(std::size_t asked) const noexcept {
     Decisions decisions;
     for (std::size_t i = 0; i < asked; ++i) {
@@ -215,8 +215,8 @@ class Charging {
 
   Buckets& buckets_;
   const std::span<const Charge> charges_;
-  std::array<ChargedBucket, bounds::charged_buckets_max> list_;  // in the order first named
-  std::array<Decision, bounds::charged_buckets_max> found_;      // of list_
+  std::array<ChargedBucket, bounds::charged_buckets_max> list_;  // in the order of first mention
+  std::array<Decision, bounds::charged_buckets_max> found_;      // decisions, indexed like list_
   std::array<std::size_t, bounds::charges_max + 1>
       first_{};                                     // charge i is the first to name [first_[i], first_[i + 1])
   std::array<Halves, bounds::charges_max> halves_;  // indexes into list_ of each charge's buckets
@@ -226,7 +226,7 @@ class Charging {
 template <class Buckets>
 Verdict charge(Buckets& buckets, std::span<const Charge> charges, Mode mode, Order order) noexcept {
   WEIR_ASSERT(charges.size() <= bounds::charges_max);
-  // The common case: one charge, so neither order nor agreement matters.
+  // The common case: with one bucket there is nothing to order or to undo.
   if (charges.size() == 1 && mode == Mode::spend && charges[0].buckets() == 1) {
     const Charge& only = charges[0];
     ChargedBucket bucket{&only, only.rate ? Kind::bucket : Kind::quota, 0, only.cost, only.say(), only.peeks};

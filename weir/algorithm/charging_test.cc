@@ -12,7 +12,7 @@
 namespace weir::charging_test {
 namespace {
 
-// Buckets of five tokens that never refill, and a record of what was done to them.
+// Buckets of five tokens that never refill, with a record of all operations.
 class Counts {
  public:
   std::uint64_t hash(Key key) const { return std::hash<std::string_view>{}(key.text) * 2 + (key.kind == Kind::quota); }
@@ -40,7 +40,7 @@ class Counts {
 
   Count& operator[](const std::string& name) { return tokens_.try_emplace(name, 5).first->second; }
   std::string log;
-  std::string lost;  // another request takes all of this bucket between the look and the spend
+  std::string lost;  // another request empties this bucket between the peek and the spend
 
  private:
   static std::string name(const ChargedBucket& bucket) {

@@ -1,5 +1,5 @@
-// Limits whose numbers change under a spent bucket. Within a span of constant numbers the promise holds exactly, so k
-// changes forgive at most k bursts; waiting the retry_after of any answer is enough until the next change.
+// Limits that change while a bucket is in use. Between two changes the guarantee holds exactly, so k changes forgive at
+// most k bursts. Until the next change, waiting for the retry_after of any decision is enough.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,11 +22,11 @@ constexpr Time at(Duration since) {
 
 constexpr Limit kTwenty = Limit::per_second(20);
 
-// Found late, a TAT of other numbers counts as a bucket that was empty when they changed.
+// A TAT of another limit that is found late counts as a bucket that was empty when the limit changed.
 static_assert(gcra::settle(kTwenty, at(24h), at(10s), at(10s)) == at(11s));
 static_assert(gcra::settle(kTwenty, at(24h), at(4s), at(10s)) == at(5s));
 static_assert(gcra::settle(kTwenty, at(24h), Time::max(), at(10s)) == at(11s), "changed just now");
-// Every other one counts as it is.
+// Every other TAT is used as it is.
 static_assert(gcra::settle(kTwenty, at(11s), at(4s), at(10s)) == at(11s));
 static_assert(gcra::settle(kTwenty, at(11s + 1ns), at(4s), at(10s)) == at(5s));
 static_assert(gcra::settle(kTwenty, Time{}, at(4s), at(10s)) == Time{});
@@ -40,7 +40,7 @@ TEST(GcraChanges, ThreeAnHourEmptiedAndRelaxedToThreeASecondPassesWhenThePeekSai
   const Decision peeked = gcra::peek(fast, counted, 1, changed + 100ms);
   EXPECT_EQ(peeked.retry_after, fast.interval() - 100ms);
   EXPECT_TRUE(gcra::spend(fast, counted, 1, changed + 100ms + peeked.retry_after).decision.allowed);
-  // Nobody looked for six seconds.
+  // No request for six seconds.
   EXPECT_TRUE(gcra::spend(fast, gcra::settle(fast, tat, changed, changed + 6s), 3, changed + 6s).decision.allowed);
 }
 
@@ -51,7 +51,7 @@ struct Spent {
   Count tokens;
 };
 
-// Times the interval on both sides: exact, no division.
+// Both sides are multiplied by the interval, which avoids an inexact division.
 bool keeps_promise(const Limit& limit, const std::vector<Spent>& events) {
   for (std::size_t i = 0; i < events.size(); ++i) {
     Wide sum = 0;
@@ -64,7 +64,8 @@ bool keeps_promise(const Limit& limit, const std::vector<Spent>& events) {
   return true;
 }
 
-// One bucket under numbers that change at random; false if a span broke its promise, or a wait was not enough.
+// Runs one bucket under a limit that changes at random. Returns false if a span broke the guarantee or a wait was too
+// short.
 class History {
  public:
   History(std::uint64_t seed, Rule rule) : random_(seed), rule_(rule) {}
@@ -111,7 +112,7 @@ class History {
     return waits_enough(step.decision, cost);
   }
 
-  // Exactly then it passes, whatever is found to count by then.
+  // Exactly then the cost is allowed, whatever TAT settle() returns by then.
   bool waits_enough(const Decision& denied, Count cost) const {
     if (denied.allowed) return true;
     const Time then = now_ + denied.retry_after;

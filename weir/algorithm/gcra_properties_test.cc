@@ -1,5 +1,5 @@
-// What holds for every history, not only for the ones somebody thought of. The promise: in any window of length w,
-// tokens spent minus tokens refunded <= burst + w / interval.
+// Properties of every history, not just of hand-picked ones. The guarantee: in any window of length w, tokens spent
+// minus tokens refunded <= burst + w / interval.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -19,18 +19,18 @@ constexpr Time at(std::int64_t ns) {
   return Time{Duration{ns}};
 }
 
-// Tokens taken (or, if negative, given back) at a reading.
+// Tokens taken (or, if negative, returned) at a reading of the clock.
 struct Event {
   Time at;
   Count tokens;
 };
 
-// Times the interval on both sides: exact, no division.
+// Both sides are multiplied by the interval, which avoids an inexact division.
 bool within(const Limit& limit, Count tokens, Duration window) {
   return Wide{tokens} * limit.interval().count() <= Wide{limit.window().count()} + window.count();
 }
 
-// Every window that begins and ends with an event's reading; longer ones hold no more tokens.
+// Checks every window that starts and ends at an event; longer windows contain no more tokens.
 bool keeps_promise_by_reading(const Limit& limit, std::vector<Event> events) {
   std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
   for (std::size_t i = 0; i < events.size(); ++i) {
@@ -45,7 +45,7 @@ bool keeps_promise_by_reading(const Limit& limit, std::vector<Event> events) {
   return true;
 }
 
-// Every run of consecutive steps; its length in time is the spread of its readings, in whatever order they came.
+// Checks every run of consecutive steps. Its duration is the spread of its readings, in any order.
 bool keeps_promise_by_step(const Limit& limit, const std::vector<Event>& events) {
   for (std::size_t i = 0; i < events.size(); ++i) {
     Count sum = 0;
@@ -66,7 +66,7 @@ Limit any_limit() {
   return Limit::make(count, period, *rc::gen::inRange<Count>(1, 20)).value();
 }
 
-// Up to twice the interval, and often nothing; backwards only if asked for.
+// Up to twice the interval, often zero, and negative only if requested.
 Duration any_step(const Limit& limit, bool backwards) {
   if (*rc::gen::inRange(0, 3) == 0) return Duration::zero();
   const auto interval = limit.interval().count();
@@ -78,7 +78,7 @@ Count any_cost(const Limit& limit) {
       {{3, rc::gen::just<Count>(1)}, {2, rc::gen::inRange<Count>(0, limit.burst() + 3)}});
 }
 
-// A bucket that is used at random and remembers what it granted.
+// A bucket that is used at random and records what it granted.
 struct Bucket {
   Limit limit;
   Time tat{};
@@ -98,8 +98,9 @@ struct Bucket {
     }
   }
 
-  // The wait is exact: then it passes, a nanosecond earlier it does not. Unless the reading ran back and the state lies
-  // further ahead than a window: then it is the wait of a bucket that is empty now, the least there can be.
+  // The wait is exact: the cost is allowed then and denied a nanosecond earlier. The exception: if the clock went back
+  // so far that the TAT is more than a window ahead, the wait is that of a bucket that is empty now, which is the least
+  // possible.
   void check_wait(const Decision& denied, Count cost, Time now) const {
     RC_ASSERT((denied.retry_after == kNever) == (cost > limit.burst()));
     if (denied.retry_after == kNever || tat - now > limit.window()) return;
@@ -162,8 +163,8 @@ TEST(GcraProperties, SpendsAloneKeepThePromiseInAnyOrderOfReadings) {
   }));
 }
 
-// A bucket as one would explain it: tokens drip in up to the burst. Counts in parts of a token, one per nanosecond of
-// the interval, so that no fraction is lost.
+// A plain token bucket as a reference: tokens drip in up to the burst. Counts fractions of a token, one per nanosecond
+// of the interval, so nothing is rounded.
 class DripBucket {
  public:
   explicit DripBucket(const Limit& limit) : burst_(limit.burst()), token_(limit.interval().count()), parts_(full()) {}
@@ -265,11 +266,11 @@ TEST(GcraProperties, FewerTokensAreNeverEasierToGetThanMore) {
   }));
 }
 
-// How a charge of several buckets gives back what it reserved when a later bucket denies.
+// How a charge of several buckets returns what it reserved when a later bucket denies.
 enum class GiveBack { discounted_undo, plain_refund };
 
-// Requests that charge two of three buckets together, step by step, with anything in between. A reservation counts as
-// spent only when its request was granted.
+// Requests that charge two of three buckets together, step by step, with any other steps in between. A reservation
+// counts as spent only once its request is granted.
 class TogetherHistory {
  public:
   TogetherHistory(const Limit& limit, GiveBack give_back) : limit_(limit), give_back_(give_back) {}
@@ -283,7 +284,8 @@ class TogetherHistory {
     if (take(first, cost, now)) open_.push_back({first, second, cost, now});
   }
 
-  // The second half, at the reading the request began with; if denied, the first is given back at the reading of now.
+  // The second half, at the reading with which the request began. If denied, the first half is returned at the current
+  // reading.
   void finish(std::size_t which, Time now) {
     const Reservation r = open_[which];
     open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(which));
@@ -334,7 +336,8 @@ class TogetherHistory {
   std::vector<Reservation> open_;
 };
 
-// Its own generator: the search for a violation wants many thousand histories, and both ways see the same ones.
+// Has its own generator: the search for a violation needs many thousands of histories, and both variants must see the
+// same ones.
 bool random_together_history_keeps_promise(std::uint64_t seed, GiveBack give_back) {
   std::mt19937_64 random(seed);
   const auto pick = [&](std::int64_t low, std::int64_t high) {
@@ -377,7 +380,7 @@ TEST(GcraProperties, TheSearchWouldCatchAPlainRefundInItsPlace) {
   EXPECT_GT(violations, 0);
 }
 
-// Burst 10, interval 1 s: reserve 1 at 0, spend 9 at 0.90, give the first back at 0.95, spend 1, spend 1 at 1.00.
+// Burst 10, interval 1 s: reserve 1 at 0, spend 9 at 0.90, return the first at 0.95, spend 1, spend 1 at 1.00.
 bool textbook_race_keeps_promise(GiveBack give_back) {
   constexpr Limit limit = Limit::per_second(1).with_burst(10);
   constexpr std::int64_t ms = 1'000'000;

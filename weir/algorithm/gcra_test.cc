@@ -18,24 +18,24 @@ static_assert(kFirst == Step{{true, 20, 19, 0ns, 50ms}, at(10s + 50ms)});
 constexpr Step kSecond = gcra::spend(kTwenty, kFirst.tat, 1, at(10s + 5ms));
 static_assert(kSecond == Step{{true, 20, 18, 0ns, 95ms}, at(10s + 100ms)});
 
-// Equality passes; one nanosecond less does not, and says exactly how long to wait.
+// A cost that fits exactly is allowed. One nanosecond less room denies it, with the exact wait.
 static_assert(gcra::spend(kTwenty, at(11s), 1, at(10s + 50ms)).decision.allowed);
 static_assert(gcra::spend(kTwenty, at(11s), 1, at(10s + 50ms - 1ns)).decision ==
               Decision{false, 20, 0, 1ns, 950ms + 1ns});
 
-// Denied changes nothing.
+// A denial changes nothing.
 static_assert(gcra::spend(kTwenty, at(11s), 1, at(10s)).tat == at(11s));
 
-// A cost beyond the burst can never pass, and says so; the largest number there is does not overflow.
+// A cost above the burst is never allowed and returns kNever. The largest possible cost does not overflow.
 static_assert(gcra::spend(kTwenty, Time{}, 21, at(1s)).decision == Decision{false, 20, 20, kNever, 0ns});
 static_assert(gcra::spend(kTwenty, Time{}, std::numeric_limits<Count>::max(), at(1s)).decision.retry_after == kNever);
 static_assert(gcra::spend(kTwenty, Time{}, 20, at(1s)).decision == Decision{true, 20, 0, 0ns, 1s});
 
-// A cost of nothing takes nothing.
+// A cost of 0 takes nothing.
 static_assert(gcra::spend(kTwenty, at(11s), 0, at(10s)) == Step{{true, 20, 0, 0ns, 1s}, at(11s)});
 
-// At worst the bucket is empty under its present numbers: 1000 a day shrunk to 20 a second frees a spent client in a
-// second.
+// At worst the bucket is empty under its current limit: if 1000 per day becomes 20 per second, an empty bucket is full
+// in a second.
 static_assert(gcra::spend(kTwenty, at(24h), 1, at(10s)).decision == Decision{false, 20, 0, 50ms, 1s});
 
 static_assert(gcra::peek(kTwenty, at(10s + 50ms), 19, at(10s)) == Decision{true, 20, 19, 0ns, 50ms});

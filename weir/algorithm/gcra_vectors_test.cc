@@ -1,4 +1,5 @@
-// Holds gcra.h to gcra_vectors.txt, whose answers come from a reference of its own (gcra_vectors.py).
+// Checks gcra.h against gcra_vectors.txt, whose answers come from a separate reference implementation
+// (gcra_vectors.py).
 #include <gtest/gtest.h>
 
 #include <fstream>

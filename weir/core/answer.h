@@ -1,9 +1,10 @@
-// A verdict with the words that go with its numbers: what a protocol needs to write a reply, a metric to count it.
+// A verdict together with the names that describe it: what a protocol needs to write a reply and a metric to count it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "weir/base/bounds.h"
@@ -14,39 +15,41 @@
 
 namespace weir {
 
-// What belongs to one bucket of a limit.
+// Describes one bucket of a limit.
 struct BucketLabel {
-  std::string_view key;                  // in the store; empty: no bucket was asked
-  Duration window = Duration::zero();    // from empty to full, or a quota's whole window
-  Duration interval = Duration::zero();  // one token's time; zero: everything comes back at once, as a quota does
+  std::string_view key;                  // in the store; empty: no bucket was used
+  Duration window = Duration::zero();    // time from empty to full, or a quota's whole window
+  Duration interval = Duration::zero();  // time to earn one token; zero: all tokens return at once, as in a quota
   Source source = Source::limit;         // where the numbers came from
 };
 
-// What belongs to one decision. Views live as long as the Answer is being used.
+// Describes one decision. Views are valid while the Answer is in use.
 struct Label {
-  std::string_view limit;  // its name; empty where the caller brought the numbers
-  std::string_view id;     // canonical, or its keyed hash: what may be stored, logged and shown
-  std::string_view key;    // what kind of client it counts: ip, apikey, header, …; empty: ids that callers name
-  BucketLabel rate{};      // of a limit that asked no bucket, where that came from
+  std::string_view limit;  // its name; empty if the caller supplied the limit
+  std::string_view id;     // canonical id or its keyed hash: safe to store, log and show
+  std::string_view key;    // how clients are identified: ip, apikey, header, …; empty: callers supply the id
+  BucketLabel rate{};      // only `source` is set if no bucket was used
   BucketLabel quota{};
   bool shadow = false;
-  bool secret = false;                 // the id holds an API key: others see a handle (identify/handle.h)
-  std::string_view route = {};         // whose limit this is; empty: none, or the limit was named
-  std::string_view limiter_type = {};  // `key` for metrics; of several parts "ip+path"
+  bool secret = false;                 // the id contains an API key; others see only a handle (identify/handle.h)
+  std::string_view route = {};         // the limit's route; empty: none, or the caller named the limit
+  std::string_view limiter_type = {};  // `key` for metrics; composite keys look like "ip+path"
+  Count cost = 1;                      // charged to its buckets
+  std::string_view tier = {};          // the client's, if the limit defines it; empty: none
 
   const BucketLabel& half(Kind kind) const noexcept { return kind == Kind::quota ? quota : rate; }
-  // The bucket that a client is listed by: its rate's, or the quota's where that is all there is.
+  // The bucket that lists show for a client: the rate's, or the quota's if there is no rate.
   std::string_view bucket() const noexcept { return rate.key.empty() ? quota.key : rate.key; }
 };
 
-// What the access lists said before any limit was asked.
+// What the access lists decided before any limit was checked.
 enum class Access : unsigned char {
-  limited,       // nothing: the limits decide
-  allow_listed,  // passes, takes no token
-  deny_listed,   // denied until the entry ends
+  limited,       // no entry matched: the limits decide
+  allow_listed,  // allowed; takes no tokens
+  deny_listed,   // denied until the entry expires
 };
 
-// One for each decision, at the same index. Grows on first write; an index beyond it reads as an empty label.
+// One label per decision, at the same index. Grows on first write; an index beyond it reads as an empty label.
 class Labels {
  public:
   // REQUIRES: i < bounds::charges_max.
@@ -63,17 +66,17 @@ class Labels {
   InlineList<Label, bounds::charges_max> given_;
 };
 
-// Which headers an HTTP answer has: `headers:` of the configuration.
+// Which headers an HTTP response carries; `headers:` in the configuration.
 struct HeaderFamilies {
-  bool x_ratelimit = true;  // X-RateLimit-Limit, -Remaining, -Reset: of the decision that speaks
-  bool ietf = true;  // RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers): of all that enforce
-  bool reset_is_epoch = true;  // X-RateLimit-Reset: seconds since 1970, or from now
+  bool x_ratelimit = true;  // X-RateLimit-Limit, -Remaining, -Reset: of the reported decision
+  bool ietf = true;  // RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers): of all enforcing limits
+  bool reset_is_epoch = true;  // X-RateLimit-Reset is in seconds since 1970; otherwise from now
 };
 
-// What became of one descriptor of a query.
+// The result for one descriptor of a query.
 struct DescriptorAnswer {
   enum class Standing : unsigned char {
-    unmatched,  // no rule applies, or one that another replaces
+    unmatched,  // no rule applies, or another rule replaces it
     unlimited,  // nothing limits it
     decided,    // by a bucket
     blocked,    // always denied
@@ -81,20 +84,20 @@ struct DescriptorAnswer {
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   Standing standing = Standing::unmatched;
-  std::size_t decision = kNone;  // of `decided`: index into the verdict's
+  std::size_t decision = kNone;  // if `decided`: index into the verdict's decisions
   std::string_view name;         // the rule's, as written
   Count count = 0;               // its numbers
   Duration unit{};
   std::uint32_t multiplier = 1;
   bool shadow = false;
   bool alternative = false;
-  std::string_view metadata;  // the rule's, a JSON object; empty: none
+  std::string_view metadata;  // the rule's metadata, a JSON object; empty: none
 };
 
-// Another limit that counts an entry of a descriptor and was charged with it.
+// Another limit that counts an entry of a descriptor and was charged along with it.
 struct DescriptorJoin {
-  std::size_t descriptor = 0;  // the first that has the entry
-  std::size_t decision = 0;    // index into the verdict's
+  std::size_t descriptor = 0;  // the first descriptor that has the entry
+  std::size_t decision = 0;    // index into the verdict's decisions
   std::string_view name;       // the limit's
   Count count = 0;             // its numbers
   Duration period{};
@@ -104,14 +107,16 @@ struct DescriptorJoin {
 struct Answer {
   Verdict verdict;
   Access access = Access::limited;
-  Labels labels;              // behind those of decisions, limits that apply but were not asked: an earlier one denied
-  std::size_t labelled = 0;   // labels that mean something
-  std::string_view route;     // that the request took; empty: none, or limits were named
-  std::string_view hash_key;  // of handles of API keys
-  std::string_view backend_url;                     // where the proxy sends this request; empty: where its route says
-  Now now;                                          // the reading the decisions used
-  HeaderFamilies headers{};                         // as the policy says that decided
-  std::span<const DescriptorAnswer> descriptors{};  // of a query of descriptors: one for each
+  Labels labels;                 // after the decisions': limits not reached because an earlier one denied
+  std::size_t labelled = 0;      // number of labels set
+  std::string_view route;        // the request's route; empty: none, or the caller named limits
+  std::string_view hash_key;     // key of the hash in API key handles
+  std::string_view backend_url;  // where the proxy sends this request; empty: the route's backend
+  std::span<const std::string> backend_hosts{};     // hosts that backend_url may name although they are not public
+  bool backend_unknown = false;                     // a limit requires a backend_url, and none is known
+  Now now;                                          // the clock reading that the decisions used
+  HeaderFamilies headers{};                         // from the policy that decided
+  std::span<const DescriptorAnswer> descriptors{};  // one per descriptor of the query
   std::span<const DescriptorJoin> joins{};
 };
 

@@ -1,4 +1,4 @@
-// One limit to be charged for one id: everything is decided but the state.
+// One limit to charge for one id, with everything resolved except the bucket's state.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace weir {
 
-// What a request gets when the store cannot be asked.
+// How a request is decided when the store is unavailable.
 enum class FailurePolicy : unsigned char { pass_through, fail_closed, in_memory_fallback };
 
-// As the configuration spells it.
+// As spelled in the configuration.
 constexpr std::string_view print(FailurePolicy policy) noexcept {
   switch (policy) {
     case FailurePolicy::pass_through:
@@ -29,7 +29,7 @@ constexpr std::string_view print(FailurePolicy policy) noexcept {
   return "inMemoryFallback";
 }
 
-// A server may take this many tokens of a shared bucket at once, and as many servers may do so (store/redis).
+// A server may take `tokens` tokens of a shared bucket at once, and `servers` servers may do so (store/redis).
 struct Lease {
   Count tokens = 0;  // 0: none
   Count servers = 0;
@@ -64,16 +64,16 @@ constexpr std::string_view print(Source source) noexcept {
 struct RateCharge {
   std::string_view key;
   Limit limit = Limit::per_second(1);
-  Time since = Time::max();  // the latest instant its numbers may have changed (gcra::settle); max: now
-  Lease lease{};             // on a store that servers share; none where the limit has a quota too
+  Time since = Time::max();  // the latest instant at which its limit may have changed (gcra::settle); max: now
+  Lease lease{};             // on a store that servers share; none if the limit also has a quota
   Source source = Source::limit;
 
-  // Whether tokens of this bucket may be leased: all leases together are less than the bucket holds. Numbers that leave
-  // no room for them (an override, an adjustment) are counted without.
+  // Whether tokens of this bucket may be leased: all leases together must be smaller than the burst. A limit too small
+  // for that (from an override or an adjustment) is charged without leases.
   constexpr bool has_lease() const noexcept {
     return lease.tokens > 0 && lease.tokens <= (limit.burst() - 1) / lease.servers;
   }
-  // What a shared store decides with: the bucket without what may be out on lease.
+  // The limit that a shared store decides with: the burst less all tokens that may be leased.
   constexpr Limit shared_limit() const noexcept {
     return has_lease() ? limit.less(lease.tokens * lease.servers) : limit;
   }
@@ -86,19 +86,19 @@ struct QuotaCharge {
   Source source = Source::limit;
 };
 
-// A limit's rate and its quota are two buckets, in the store under keys of their own, and are charged together or not
-// at all. Views must outlive the question the charge belongs to.
+// A limit's rate and its quota are two buckets with separate keys in the store; both are charged or neither is. Views
+// must outlive the question that the charge belongs to.
 struct Charge {
   std::string_view limit_name;
   std::optional<RateCharge> rate{};    // a charge has a rate,
   std::optional<QuotaCharge> quota{};  //   a quota, or both
   Count cost = 1;
-  bool shadow = false;  // decided and charged in its own right, but never denies
-  // Denies only if all alternatives of the question do; with those that have room the request passes and is charged.
+  bool shadow = false;  // decided and charged on its own, but never denies
+  // Denies only if all alternatives of the question deny. Otherwise the request is charged to those with enough tokens.
   bool alternative = false;
-  bool peeks = false;  // decided for its cost, and takes nothing
+  bool peeks = false;  // decides whether the cost fits, but takes nothing
   FailurePolicy on_failure = FailurePolicy::pass_through;
-  int failure_code = 0;  // what fail_closed answers where the protocol has such codes; 0: the server's
+  int failure_code = 0;  // status code for fail_closed, if the protocol has such codes; 0: the server's
 
   constexpr Say say() const noexcept {
     if (shadow) return Say::shadow;

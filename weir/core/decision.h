@@ -1,4 +1,5 @@
-// One bucket's answer. Denied is an answer, never an Error. What a limit with a rate and a quota answers: verdict.h.
+// One bucket's decision. A denial is a decision, never an Error. For a limit with both a rate and a quota see
+// verdict.h.
 #pragma once
 
 #include "weir/base/time.h"
@@ -6,15 +7,15 @@
 
 namespace weir {
 
-// The wait of a cost that exceeds the burst: no amount of waiting helps. On wires that have it, -1.
+// The wait for a cost above the burst: waiting never helps. Protocols that report it use -1.
 inline constexpr Duration kNever = Duration::max();
 
-// Burst and remaining of an id that nothing limits; the same on every wire.
+// The burst and remaining tokens of an id that nothing limits; the same in every protocol.
 inline constexpr Count kUnbounded = -1;
 
 struct Decision {
   bool allowed = true;
-  Count burst = 0;                          // the whole bucket
+  Count burst = 0;                          // the bucket's size
   Count remaining = 0;                      // whole tokens left after this decision
   Duration retry_after = Duration::zero();  // denied: the exact wait for the same cost, or kNever; allowed: zero
   Duration reset_after = Duration::zero();  // until the bucket is full

@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Stricter, PutsDeniedFirstThenTheLongestWaitThenTheFewestRemaining) {
-  // From the strictest to the laxest; each beats all behind it.
+  // From strictest to laxest: each is stricter than all after it.
   const std::vector<Decision> order{
       {false, 5, 5, kNever, 0ns}, {false, 5, 0, 2s, 5s}, {false, 5, 0, 1s, 5s}, {false, 5, 1, 1s, 4s},
       {true, 5, 0, 0ns, 5s},      {true, 5, 3, 0ns, 2s}, {true, 9, 4, 0ns, 1s},

@@ -1,22 +1,21 @@
-// Which bucket. The text names it everywhere: in the memory table it is hashed, in Redis it is the key, in lists it is
-// shown.
+// Identifies a bucket by a text. The memory table hashes it, Redis uses it as the key, and lists show it.
 #pragma once
 
 #include <string_view>
 
 namespace weir {
 
-// What a bucket's word holds. A limit may have a rate and a quota: two buckets, which may have the same text.
+// What a bucket's word holds. A limit with a rate and a quota has two buckets, which may have the same text.
 enum class Kind : unsigned char {
   bucket,  // a TAT (algorithm/gcra.h)
-  quota,   // a calendar window's end and what is used of it (algorithm/calendar.h)
+  quota,   // a calendar window's end and how much of it is used (algorithm/calendar.h)
 };
 
-// Buckets that callers bring along are "*:" and what they call it. No limit's name holds a '*', so they can never meet
-// a configured limit's bucket.
+// The key of a bucket that a caller supplies is "*:" plus the caller's name for it. No limit's name contains a '*', so
+// such a key cannot collide with a configured limit's bucket.
 inline constexpr std::string_view kOwnPrefix = "*:";
 
-// The bucket that a probe of the store spends from. No limit's name begins with a '~'.
+// The bucket that a store probe spends from. No limit's name begins with a '~'.
 inline constexpr std::string_view kProbeBucket = "~probe";
 
 // A view: the text must outlive the call it is passed to. "6:12345678" or "per-ip:203.0.113.9".

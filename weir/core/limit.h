@@ -1,5 +1,5 @@
-// A limit's numbers: `count` tokens are added every `period`, a bucket holds at most `burst`.
-// Checked when made, so that the arithmetic behind it (algorithm/gcra.h) needs no overflow branch.
+// A limit's parameters: `count` tokens are added every `period`; a bucket holds at most `burst`.
+// Checked on construction, so the arithmetic in algorithm/gcra.h needs no overflow checks.
 #pragma once
 
 #include <chrono>
@@ -15,18 +15,18 @@ namespace weir {
 // Tokens. Signed, because differences of counts are counts.
 using Count = std::int64_t;
 
-// A sum that does not fit is more than any burst. REQUIRES: a >= 0, b >= 0.
+// A sum that does not fit saturates, which is above any burst. REQUIRES: a >= 0, b >= 0.
 constexpr Count saturating_sum(Count a, Count b) noexcept {
   return a > std::numeric_limits<Count>::max() - b ? std::numeric_limits<Count>::max() : a + b;
 }
 
 class Limit {
  public:
-  // For numbers that come as data. The Error names the field, its value and the rule.
+  // For numbers known only at run time. The Error names the field, its value and the rule.
   static Result<Limit> make(Count count, Duration period, Count burst);
 
-  // For numbers in the source: a bad constant does not compile. The burst is the count until with_burst() says
-  // otherwise.
+  // For numbers in the source: a bad constant does not compile. The burst equals the count unless with_burst() changes
+  // it.
   static consteval Limit per(Count count, Duration period) { return checked(count, period, count); }
   static consteval Limit per_second(Count count) { return per(count, std::chrono::seconds{1}); }
   static consteval Limit per_minute(Count count) { return per(count, std::chrono::minutes{1}); }
@@ -37,13 +37,14 @@ class Limit {
   constexpr Count count() const noexcept { return count_; }
   constexpr Duration period() const noexcept { return period_; }
   constexpr Count burst() const noexcept { return burst_; }
-  // Time to earn one token, rounded up: never faster than promised.
+  // Time to earn one token, rounded up so that the rate never exceeds the limit.
   constexpr Duration interval() const noexcept { return interval_; }
   // Time from empty to full.
   constexpr Duration window() const noexcept { return interval_ * burst_; }
-  // What `cost` tokens are worth in time. A cost beyond the burst is worth the whole bucket: it cannot overflow.
+  // Time to earn `cost` tokens. A cost above the burst counts as the whole bucket, so this cannot overflow.
   constexpr Duration price(Count cost) const noexcept { return cost < burst_ ? interval_ * cost : window(); }
-  // What is given back for `cost` tokens, which may have been taken when the burst was larger. REQUIRES: cost >= 0.
+  // The time that a refund of `cost` tokens returns. They may have been taken when the burst was larger. REQUIRES: cost
+  // >= 0.
   constexpr Duration worth(Count cost) const noexcept {
     return cost <= Duration::max() / interval_ ? interval_ * cost : Duration::max();
   }

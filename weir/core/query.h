@@ -1,4 +1,4 @@
-// What every protocol decodes to: who asks what. Knows no limits; the policy turns it into charges.
+// What every protocol decodes a request into. It knows no limits; the policy turns it into charges.
 #pragma once
 
 #include <optional>
@@ -15,13 +15,13 @@ namespace weir {
 
 enum class Mode : unsigned char {
   spend,   // decide, and take the cost if allowed
-  peek,    // decide, take nothing
-  look,    // a peek that never writes, by an operator who may not know the numbers in force
-  refund,  // give the cost back, never beyond full
-  reset,   // forget the bucket: a forgotten bucket is a full bucket
+  peek,    // decide, but take nothing
+  look,    // a peek by an operator, whose limit may be outdated, so it never writes
+  refund,  // return the cost, but never beyond the burst
+  reset,   // forget the bucket; a forgotten bucket is full
 };
 
-// How several limits are charged at once.
+// How to charge several limits at once.
 enum class Order : unsigned char {
   together,  // all or none
   in_order,  // one after another; stop at the first denial
@@ -33,75 +33,77 @@ struct Attribute {
   std::string_view value;
 };
 
-// A limit that the caller names, with the id it wants counted.
+// A limit that the caller names, with the id to charge.
 struct NamedCharge {
   std::string_view limit;
   std::string_view id;
   Count cost = 1;
-  std::string_view tier = {};  // the client's; empty: none is known
+  std::string_view tier = {};  // the client's tier; empty: unknown
 };
 
-// Who asks what, in one of these forms. Views die when the call they are passed to returns.
+// The possible subjects of a query. Views are valid until the call they are passed to returns.
 
-// Limits by name.
+// Charges limits by name.
 struct NamedCharges {
   std::span<const NamedCharge> charges;
   Order order = Order::together;
 };
 
-// Whether a limit applies to a request of a log, which may lack what the limit is keyed by.
+// Whether a limit applies to a logged request, which may lack the value that the limit is keyed by.
 enum class Applies : unsigned char {
-  always,    // as to any request
-  if_known,  // if its key is known: a request without it is not refused
+  always,    // as for any request
+  if_known,  // only if the key is known; a request without it is not refused
   never,
 };
 
-// A request as it came: its route says which limits are charged, and how.
+// A request as received. Its route determines which limits are charged, and how.
 struct RequestFacts {
   std::span<const Attribute> attributes;
-  std::string_view caller{};    // the address that asks; empty: unknown, or not a network's
-  std::optional<Count> cost{};  // nothing: the route says it
-  // What a server counted this request as, ids as in bucket keys: a log has them where it lacks what they were made of.
+  std::string_view caller{};    // the peer's address, or "unix"; empty: unknown
+  std::optional<Count> cost{};  // unset: the route's cost
+  bool wants_backend = false;   // a proxy asks: Answer::backend_url matters even if no limit does
+  // The ids under which a server charged this request, as in bucket keys. A log has these even where it lacks the
+  // values they were made from.
   std::span<const NamedCharge> counted{};
-  std::span<const Applies> applies{};  // by the policy's limits; empty: all always
+  std::span<const Applies> applies{};  // indexed like the policy's limits; empty: all always apply
 };
 
-// Numbers that a caller brings along for one descriptor.
+// A limit that the caller supplies for one descriptor.
 struct OwnNumbers {
   Count count = 0;
   Duration period{};
 };
 
-// A list of keys and values whose limit the policy looks up (policy/descriptors.h).
+// A list of key-value pairs; the policy looks up its limit (policy/descriptors.h).
 struct Descriptor {
   std::span<const Attribute> entries;
   Count cost = 1;
-  bool peeks = false;                   // decided for its cost, and takes nothing
-  std::optional<OwnNumbers> numbers{};  // instead of the policy's
+  bool peeks = false;                   // decides whether the cost fits, but takes nothing
+  std::optional<OwnNumbers> numbers{};  // overrides the policy's limit
 };
 
-// Descriptors of one domain: all that apply are charged together.
+// Descriptors of one domain. All that have a limit are charged together.
 struct Descriptors {
   std::string_view domain;
   std::span<const Descriptor> list;
 };
 
-// A bucket of the caller's own, with numbers that it brings along.
+// A bucket and a limit that the caller supplies.
 struct OwnBucket {
   std::string_view key;
   std::optional<Limit> limit{};  // a reset needs none
   Count cost = 1;
 };
 
-// Any bucket by its whole key in the store: for operators, who look and reset. Costs nothing.
+// Any bucket by its full key in the store, for operators, who look at buckets and reset them. Takes no tokens.
 struct ExactBucket {
   Key key;
-  std::optional<Limit> limit{};  // its numbers; a reset needs none
+  std::optional<Limit> limit{};  // a reset needs none
   Time since = Time::max();      // as RateCharge::since
-  std::optional<Quota> quota{};  // its numbers if it is a quota
+  std::optional<Quota> quota{};  // set if the bucket is a quota
 };
 
-// Whether the store decides: an Error if it does not. Never counted.
+// Checks that the store works; an Error if it does not. Never counted in metrics.
 struct StoreProbe {};
 
 struct Query {

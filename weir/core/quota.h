@@ -1,4 +1,4 @@
-// A window counter: at most `size` tokens in the window that holds now, of the calendar or of a fixed length.
+// A window counter: at most `size` tokens in the current window, which is a calendar window or has a fixed length.
 #pragma once
 
 #include <chrono>
@@ -8,8 +8,8 @@
 
 namespace weir {
 
-// [start, end) on the wall clock: an hour, a day, a week or a month of some time zone, whose ends lie on whole minutes;
-// or one of the windows of a fixed length since 1970, whose ends lie on whole seconds.
+// [start, end) on the wall clock. Either an hour, day, week or month of some time zone, which ends on a whole minute;
+// or one of the fixed-length windows counted from 1970, which ends on a whole second.
 struct Window {
   Wall start;
   Wall end;
@@ -18,12 +18,12 @@ struct Window {
 };
 
 struct Quota {
-  Count size = 0;    // 1..bounds::quota_max; with windows that do not end on whole minutes 1..bounds::quick_quota_max
-  Window window;     // the one that holds now
-  Wall next_end;     // end of the window after it: a store with a clock of its own may already be there
-  Duration every{};  // length of the windows since 1970; zero: the calendar's
+  Count size = 0;    // 1..bounds::quota_max; for windows that may end between whole minutes 1..bounds::quick_quota_max
+  Window window;     // the current window
+  Wall next_end;     // end of the next window; a store with its own clock may already be in that one
+  Duration every{};  // length of fixed-length windows; zero: calendar windows
 
-  // True if windows may end between whole minutes, so that the state has the second too.
+  // True if windows may end between whole minutes; then the state also stores the second.
   constexpr bool is_quick() const noexcept { return every % std::chrono::minutes{1} != Duration::zero(); }
 
   friend constexpr bool operator==(const Quota&, const Quota&) = default;

@@ -1,4 +1,4 @@
-// The answer to a request: every limit's decision, in the order charged, and which of them speaks for the request.
+// The answer to a request: every limit's decision, in the order charged, and which of them to report.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace weir {
 
-// What one limit decided: its rate, its quota, or both. The stricter of the two speaks for the limit.
+// What one limit decided: its rate, its quota, or both. The stricter of the two is the limit's decision.
 class LimitDecision {
  public:
   constexpr LimitDecision() noexcept = default;
-  // Of a limit with one bucket; also of one that asked no bucket: a block, or an id that nothing limits.
+  // For a limit with one bucket, or one that used no bucket: a block, or an id that nothing limits.
   constexpr LimitDecision(const Decision& only, Kind kind = Kind::bucket) noexcept : first_(only), stricter_(kind) {}
-  // The same, as `decide()` makes it: in its place, because a copy of what was just written costs a tenth of a spend.
+  // The same, but constructs the decision in place from `decide()`: copying it costs a tenth of a spend.
   template <class Decide>
   requires std::is_invocable_r_v<Decision, Decide>
   constexpr LimitDecision(Decide&& decide, Kind kind) noexcept : first_(decide()), stricter_(kind) {}
@@ -28,14 +28,14 @@ class LimitDecision {
         stricter_(weir::stricter(quota, rate) ? Kind::quota : Kind::bucket) {}
 
   constexpr bool allowed() const noexcept { return strictest().allowed; }
-  // The stricter half's decision; of equals, the rate's.
+  // The stricter half's decision; the rate's if both are equally strict.
   constexpr const Decision& strictest() const noexcept {
     return has_both_ && stricter_ == Kind::quota ? second_ : first_;
   }
-  // Whose decision strictest() is.
+  // Which half strictest() comes from.
   constexpr Kind stricter() const noexcept { return stricter_; }
   constexpr bool has_both() const noexcept { return has_both_; }
-  // The decision of one half; null: the limit has no such half.
+  // Returns the decision of one half, or null if the limit has no such half.
   constexpr const Decision* half(Kind kind) const noexcept {
     if (has_both_) return kind == Kind::bucket ? &first_ : &second_;
     return kind == stricter_ ? &first_ : nullptr;
@@ -44,8 +44,8 @@ class LimitDecision {
   friend constexpr bool operator==(const LimitDecision&, const LimitDecision&) = default;
 
  private:
-  Decision first_;   // the rate's, or the only one
-  Decision second_;  // the quota's, if has_both_
+  Decision first_;   // the rate's decision, or the only one
+  Decision second_;  // the quota's decision, if has_both_
   bool has_both_ = false;
   Kind stricter_ = Kind::bucket;
 };
@@ -53,33 +53,32 @@ class LimitDecision {
 using Decisions = InlineList<LimitDecision, bounds::charges_max>;
 
 struct Verdict {
-  Decisions all;  // in order; with in_order charging, only those that were asked
-  std::size_t strictest =
-      0;                  // index into `all` of the one that speaks; shadow decisions speak only if there is no other
-  bool allowed = true;    // no limit that enforces denied; a verdict without decisions allows
-  bool degraded = false;  // the store could not be asked and the policy let it pass
-  std::size_t forgotten = 0;  // of a reset: buckets that were not full
+  Decisions all;              // in order; with in_order charging, only up to the first denial
+  std::size_t strictest = 0;  // index into `all` of the decision to report; a shadow decision only if there is no other
+  bool allowed = true;        // no enforcing limit denied; true if there are no decisions
+  bool degraded = false;      // the store was unavailable and the failure policy allowed the request
+  std::size_t forgotten = 0;  // for a reset: number of buckets that were not full
 
-  // The decision that speaks for the request. REQUIRES: !all.empty().
+  // The decision to report for the request. REQUIRES: !all.empty().
   const Decision& speaker() const noexcept { return all[strictest].strictest(); }
 };
 
-// What one charge may do to a verdict.
+// How one charge may affect a verdict.
 enum class Say : unsigned char { enforces, alternative, shadow };
 
-// Of two charges of one bucket: what the bucket may do.
+// Combines the roles of two charges of the same bucket.
 constexpr Say stricter(Say a, Say b) noexcept {
   return a < b ? a : b;
 }
 
-// The verdict of the decisions: the strictest of those that enforce speaks, or of all if none does. `say_of(i)` tells
-// what the i-th may do: alternatives deny if all of them do. Every store answers with this.
+// Combines decisions into a verdict. It reports the strictest decision among those that may deny, or among all if none
+// may. `say_of(i)` is the role of decision i. Alternatives may deny only if all of them do. Every store uses this.
 template <class SayOf>
 Verdict conclude(const Decisions& decisions, SayOf say_of) noexcept {
   Verdict verdict;
   verdict.all = decisions;
   bool enforced = false;
-  bool has_alternative = false;  // with room
+  bool has_alternative = false;  // that allows
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     has_alternative |= say_of(i) == Say::alternative && decisions[i].allowed();
   }

@@ -1,6 +1,6 @@
-// Run-time state beside the policy: adjustments, access entries that operators made, automatic blocks. Immutable: a
-// writer (known_keeper.h) builds and publishes a new value that shares the unchanged parts. Readers get it from a
-// Published<Known>.
+// Run-time state, separate from the policy: adjustments, access entries that operators made, automatic blocks.
+// Immutable: a writer (known_keeper.h) builds and publishes a new value that shares the unchanged parts. Readers get it
+// from a Published<Known>.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 //   expire()    gives up commands whose deadline has passed; their replies are dropped when they arrive
 //   add_wait()  holds replies until enough replicas confirm the writes so far or a timeout passes; commands sent
 //               meanwhile go out after that, as one piece
-//   close()     the connection is gone: reports every command without a reply as lost, and whether Redis may have seen
-//   it
+//   close()     the connection is gone: reports every command without a reply as lost, and whether Redis may have
+//               received it
 //
 // If Redis no longer has the script, the client loads it and repeats the command, invisibly to the caller. Every tag
 // ends exactly once.

@@ -1,5 +1,5 @@
-// The buckets of a store, one after another: for lists, counts and a reset of everything. Apart from store.h, because
-// it is not on the way of a request and takes as long as there are buckets. So it goes in steps, each of them short.
+// Iterates over the buckets of a store, for lists, counts and resetting everything. Separate from store.h because it is
+// not on the request path and its duration grows with the number of buckets. So it runs in short steps.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace weir {
 
 // The current state of one bucket. The view is valid during the call it is passed to.
 struct StoredBucket {
-  Key key;                        // the text is empty where the store keeps none
-  Duration backlog{};             // of a bucket: until it is full; not positive: it is
+  Key key;                        // the text is empty if the store does not keep it
+  Duration backlog{};             // of a bucket: time until it is full; zero or less: it is full
   std::uint64_t quota_state = 0;  // of a quota (algorithm/calendar.h)
 };
 
@@ -25,27 +25,28 @@ class BucketScan {
  public:
   virtual ~BucketScan() = default;
 
-  // What to look for. A store elsewhere has keys for less than their states.
+  // What to read. For a remote store, keys are cheaper than states.
   enum class Look : unsigned char { keys, states };
 
-  // False: that is enough. Called before Done, perhaps in another thread, one bucket after another.
+  // Returns false to stop. Called before Done, possibly on another thread, for one bucket at a time.
   using Visit = std::function<bool(const StoredBucket&)>;
-  // How far a step came. Called once: before the step returns if the state is in this process, later on the same loop
-  // if it is not.
+  // The result of one step. Done is called once: before the step returns if the state is in this process, otherwise
+  // later on the same loop.
   struct Step {
-    std::string cursor;          // where the next one goes on; empty: nothing is left
-    std::uint32_t millionths{};  // of all buckets that lie before it, about; 0: not known
-    std::uint64_t forgotten{};   // buckets, of forget()
+    std::string cursor;          // where the next step continues; empty: nothing is left
+    std::uint32_t millionths{};  // approximate share of all buckets before the cursor; 0: unknown
+    std::uint64_t forgotten{};   // buckets forgotten by forget()
   };
   using Done = std::function<void(const Result<Step>&)>;
 
-  // Visits some buckets from `cursor` on, a text that an earlier step gave or an empty one, and none after a false. A
-  // bucket that is there all along is seen. In memory none is seen twice unless it came anew; Redis may show one again
-  // while it rebuilds its own table, so who must not count twice looks at the key.
-  // Errors: invalid (no such cursor), or what the store says.
+  // Visits some buckets, starting at `cursor`: empty, or the cursor from an earlier step. Stops when `visit` returns
+  // false. A bucket that exists for the whole scan is always visited. The memory store visits a bucket twice only if it
+  // was removed and created again. Redis may repeat a bucket while it rehashes, so callers that must not count twice
+  // compare keys.
+  // Errors: invalid (unknown cursor), or the store's own.
   virtual void visit(std::string_view cursor, Look look, Now now, const Visit& visit, const Done& done) = 0;
 
-  // Forgets some buckets from `cursor` on.
+  // Forgets some buckets, starting at `cursor`.
   virtual void forget(std::string_view cursor, Now now, const Done& done) = 0;
 };
 

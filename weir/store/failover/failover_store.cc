@@ -5,8 +5,8 @@
 namespace weir {
 namespace {
 
-// Other errors are final. `overloaded` is one of them: the store works and charged nothing, and a client that floods it
-// must not pass because of that.
+// Other errors are final. That includes `overloaded`: the store works and charged nothing, and flooding it must not let
+// a client bypass its limits.
 bool is_failure(const Result<Verdict>& verdict) {
   return !verdict && (verdict.error().fault == Fault::timeout || verdict.error().fault == Fault::unavailable);
 }

@@ -1,10 +1,10 @@
-// Wraps a store that may be unavailable. Every question goes to it; those it fails to answer get the failure policies
-// of their limits (fallback.h).
+// Wraps a store that may be unavailable. Every question goes to that store. If it fails to answer one, the failure
+// policies of the question's limits apply (fallback.h).
 //
 // The wrapped store answers within its timeout, or immediately while it knows that it is down, and reconnects and logs
 // by itself.
 //
-// Thread safety: none; every loop has its own. They share the table and the counts behind the Fallback.
+// Thread safety: none; every loop has its own. All loops share the table and the counters behind the Fallback.
 #pragma once
 
 #include <memory>
@@ -38,7 +38,7 @@ class FailoverStore final : public Store, private Answers {
   std::unique_ptr<Store> primary_;
   Fallback fallback_;
   const Clock& clock_;
-  Answers* answers_ = nullptr;  // the asker; the same for all questions
+  Answers* answers_ = nullptr;  // the caller; the same for all questions
 };
 
 }  // namespace weir

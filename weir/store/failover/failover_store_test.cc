@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A store that answers from memory, until a test makes it fail as stores elsewhere do.
+// A store that answers from memory until a test makes it fail like a remote store.
 class Breakable final : public Store {
  public:
   explicit Breakable(Store& real) : real_(real) {}
@@ -30,7 +30,7 @@ class Breakable final : public Store {
     }
   }
 
-  // Answers what was held, the latest first.
+  // Answers the held questions, the latest first.
   void release(Now now) {
     for (auto waiting = std::exchange(held, {}); !waiting.empty(); waiting.pop_back()) {
       const auto& [question, answers] = waiting.back();
@@ -152,7 +152,7 @@ TEST_F(FailoverStoreTest, AnswersLateAndOutOfOrderReachWhoeverAsked) {
   EXPECT_TRUE(heard_.all[3].second->degraded);
 }
 
-// An answer may lead to the next question.
+// An answer may trigger the next question.
 struct Chatty final : Answers {
   Chatty(FailoverStore& of, const Charge& charged, const Clock& by) : store(of), charge(charged), clock(by) {}
   void answer(Ticket ticket, const Result<Verdict>&) override {

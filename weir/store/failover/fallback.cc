@@ -71,8 +71,8 @@ class FallbackBuckets {
                  : gcra::peek(limit, now_.time, cost, now_.time);
   }
 
-  // Calls `ask` with this server's share of the numbers. A cost that fits the limit but not the share gets a finite
-  // wait: it may pass once the store answers again.
+  // Calls `ask` with this server's share of the limit. A cost that fits the limit but not the share gets a finite wait,
+  // because it may be allowed once the store is available again.
   template <class Ask>
   Decision with_share(const ChargedBucket& bucket, Ask ask) const noexcept {
     Charge charge = *bucket.charge;
@@ -99,7 +99,7 @@ class FallbackBuckets {
 
 Limit divide(const Limit& limit, Count share) {
   WEIR_ASSERT(share >= 1 && share <= bounds::share_max);
-  // An interval this long belongs to a bucket of fewer tokens than there are servers: its share is one token.
+  // Only a bucket with fewer tokens than there are servers has an interval this long: its share is one token.
   const bool longest = limit.interval() > bounds::window_max / share;
   const Duration interval = longest ? bounds::window_max : limit.interval() * share;
   return *Limit::make(1, interval, std::max<Count>(limit.burst() / share, 1));

@@ -1,13 +1,14 @@
-// What a request gets while the store cannot be asked: its limits' failure policies, in one place.
+// Decides requests while the store is unavailable, by the failure policies of their limits.
 //
-//   passThrough       decided as if every bucket were full, nothing is kept; the verdict is marked degraded
-//   failClosed        an Error: the protocol says store_unavailable with the limit's failure_code
-//   inMemoryFallback  charged in a table of this server, each number divided among `share` servers
+//   passThrough       decided as if every bucket were full; nothing is stored; the verdict is marked degraded
+//   failClosed        an Error: the protocol answers store_unavailable with the limit's failure_code
+//   inMemoryFallback  charged in a table local to this server, with the limit divided among `share` servers
 //
-// Limits of one request may differ. One that enforces and fails closed refuses the whole request, and nothing is
-// charged. Otherwise those with a table of their own are charged there, together or in order as asked, and those that
-// pass through deny only what no bucket could ever give: a cost beyond the burst. A shadow limit never refuses.
-// A reset is not a request: it is done in the local table, and still an Error, since the store has not forgotten.
+// The limits of one request may have different policies. If an enforcing limit fails closed, the whole request is
+// refused and nothing is charged. Otherwise limits with inMemoryFallback are charged in the local table, together or in
+// order as the question says, and limits with passThrough deny only a cost above the burst, which no bucket could ever
+// cover. A shadow limit never refuses.
+// A reset is applied to the local table but still returns an Error, because the store has not forgotten the bucket.
 #pragma once
 
 #include <array>
@@ -23,8 +24,8 @@
 
 namespace weir {
 
-// Requests that got a policy instead of the store, for all loops. Any thread may count and read; relaxed, because
-// nothing is published through it.
+// Counts requests that a failure policy decided instead of the store, over all loops. Any thread may add and read.
+// Relaxed, because nothing is published through the counters.
 class FallbackCounts {
  public:
   void add(FailurePolicy policy) noexcept {
@@ -40,7 +41,7 @@ class FallbackCounts {
 
 class Fallback {
  public:
-  // Loops share the table and the counts, which outlive them, as the clock does.
+  // All loops share the table and the counts. These and the clock must outlive every loop.
   // REQUIRES: 1 <= share <= bounds::share_max.
   Fallback(Table& table, Count share, FallbackCounts& counts, const Clock& clock) noexcept;
 
@@ -55,7 +56,7 @@ class Fallback {
   const Clock& clock_;
 };
 
-// The limit's numbers for one of `share` servers: the interval times share, the burst divided by it, but at least 1.
+// Returns one server's part of the limit: the interval times `share`, and the burst divided by `share` but at least 1.
 Limit divide(const Limit& limit, Count share);
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// One request against the table: every charge decided, and taken together or in order (algorithm/charging.h).
+// Charges one request to the table, together or in order (algorithm/charging.h).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace weir {
 
 // The table's buckets at one reading of the clock, for algorithm/charging.h. `clock` is read again only to settle a
-// bucket, and to undo a spend by its age: when another request took the last token of one bucket after this one had
+// bucket, or to undo a spend by its age: when another request took the last token of one bucket after this request had
 // spent from another.
 class TableBuckets {
  public:
@@ -41,7 +41,7 @@ class TableBuckets {
 Verdict charge(Table& table, std::span<const Charge> charges, Mode mode, Order order, Now now,
                const Clock& clock) noexcept;
 
-// Asks the memory for the lines of many charges at once.
+// Prefetches the lines of many charges at once.
 void prefetch(const Table& table, std::span<const Charge> charges) noexcept;
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// What only the memory store promises; the rest is in the conformance kit (store/testing).
+// Guarantees of the memory store alone. Those of all stores are in the conformance kit (store/testing).
 #include "weir/store/memory/charging.h"
 
 #include <gtest/gtest.h>
@@ -38,13 +38,13 @@ TEST_F(Charging, AnOldReadingIsNotTakenForAShrunkLimit) {
   clock_.advance(10s);
   const Now fresh = clock_.now();
   ask({of("a", kFive, 5)});
-  // A thread whose reading is ten seconds old is denied, and must not bring the TAT down by ten seconds.
+  // A thread whose reading is ten seconds old is denied, and must not lower the TAT by ten seconds.
   const std::array<Charge, 1> charges = {of("a", kFive)};
   EXPECT_FALSE(charge(*table_, charges, Mode::spend, Order::together, {fresh.time - 10s, fresh.wall}, clock_).allowed);
   EXPECT_EQ(ask({of("a", kFive)}, Order::together, Mode::peek).all[0].strictest().reset_after, 1h);
 }
 
-// The bucket was empty when its numbers changed, not when somebody looked.
+// The bucket counts as empty when its limit changed, not when it was next used.
 TEST_F(Charging, TimePassesSinceTheNumbersChanged) {
   const auto since = [](Charge charge, Time at) {
     charge.rate->since = at;

@@ -1,8 +1,8 @@
-// A checksum for files: finds flipped bits, torn writes and lost tails; it is no defence against somebody who means to
-// forge one. Eight lanes of 8-byte words, so that two gigabytes of buckets take no longer than reading them. Each step
-// is a bijection of the lane and of the word, so a change within one word is always found and any other is missed once
-// in 2^64. CRC-32C would miss one in 2^32, and without the processor's instruction for it is several times slower.
-// Words are read in the machine's own order, like everything in these files.
+// A checksum for files. It detects flipped bits, torn writes and lost tails, but not deliberate forgery. It uses eight
+// lanes of 8-byte words, so that checking two gigabytes of buckets takes no longer than reading them. Each step is a
+// bijection of the lane and of the word, so a change within one word is always detected, and any other change is missed
+// with probability 2^-64. CRC-32C would miss one in 2^32, and without hardware support it is several times slower.
+// Words are read in native byte order, like everything in these files.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace weir {
 class Checksum {
  public:
   void add(std::string_view bytes) noexcept {
-    if (bytes.empty()) return;  // it may point nowhere
+    if (bytes.empty()) return;  // its pointer may be null
     length_ += bytes.size();
     if (pending_bytes_ != 0) {
       const std::size_t taken = bytes.size() < kBlock - pending_bytes_ ? bytes.size() : kBlock - pending_bytes_;
@@ -33,7 +33,7 @@ class Checksum {
     pending_bytes_ = bytes.size();
   }
 
-  // Of everything added so far. Never 0.
+  // Returns the checksum of everything added so far. Never 0.
   std::uint64_t value() const noexcept {
     Checksum rest = *this;
     std::memset(rest.pending_.data() + pending_bytes_, 0, kBlock - pending_bytes_);
@@ -49,7 +49,7 @@ class Checksum {
   static constexpr std::size_t kBlock = kLanes * sizeof(std::uint64_t);
 
   static constexpr std::uint64_t step(std::uint64_t lane, std::uint64_t word) noexcept {
-    return std::rotl(lane ^ word, 29) * 0x9e3779b97f4a7c15;  // odd, so that multiplying loses nothing
+    return std::rotl(lane ^ word, 29) * 0x9e3779b97f4a7c15;  // odd, so that the multiplication is invertible
   }
 
   void absorb(const char* block) noexcept {
@@ -58,7 +58,7 @@ class Checksum {
     for (std::size_t i = 0; i < kLanes; ++i) lanes_[i] = step(lanes_[i], words[i]);
   }
 
-  std::array<std::uint64_t, kLanes> lanes_{1, 2, 3, 4, 5, 6, 7, 8};  // different, so that lanes cannot change places
+  std::array<std::uint64_t, kLanes> lanes_{1, 2, 3, 4, 5, 6, 7, 8};  // different, so that swapped lanes are detected
   std::array<char, kBlock> pending_{};
   std::size_t pending_bytes_ = 0;
   std::uint64_t length_ = 0;

@@ -1,4 +1,4 @@
-// Live files that cannot be used: each is refused with its sentence and kept aside, and none is half-read.
+// Live files that cannot be used: each is refused with a message and set aside, and none is read in part.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class Damage : public ::testing::Test {
     if (!opened) ADD_FAILURE() << opened.error().detail;
     return opened ? std::move(*opened) : OpenState{};
   }
-  // The bytes of a file with some buckets, closed or not.
+  // Returns the bytes of a file with some buckets, closed or not.
   std::string file(bool sealed) {
     OpenState state = open();
     for (int i = 0; i < 300; ++i) {
@@ -39,7 +39,7 @@ class Damage : public ::testing::Test {
     state = OpenState{};
     return slurp(options.live);
   }
-  // Opens these bytes; the reason why they were refused, or empty.
+  // Opens these bytes. Returns the reason why they were refused, or an empty string.
   std::string refusal(const std::string& bytes) {
     spill(options.live, bytes);
     const OpenState state = open();

@@ -1,4 +1,4 @@
-// A table at its bound: it stays there, whoever comes, and what it forgets is counted.
+// A table at its bound: new keys do not push it over, and evictions are counted.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -25,7 +25,7 @@ TEST(Eviction, KeepsTheTableWithinItsBoundWhileTheForgottenComeBack) {
         std::move(*Table::create({.buckets_max = bound, .names = false, .huge_pages = false}, HashKey{1, 2}));
     std::mt19937_64 random(bound);
     Time now{100s};
-    // Old friends come back as often as strangers come.
+    // Known keys are as frequent as new keys.
     for (std::uint64_t i = 0; i < 20'000; ++i, now += 1ms) {
       const std::uint64_t newest = i / 2;
       const std::string text =

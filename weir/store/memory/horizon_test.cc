@@ -1,5 +1,5 @@
-// The horizon: what is forgotten cannot be spent twice by a thread that holds an old reading of the clock, and what
-// comes back to life while its group is cleaned is kept.
+// The horizon: a thread with an old clock reading cannot spend a forgotten bucket twice, and a bucket that is revived
+// while its group is cleaned is kept.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -37,13 +37,14 @@ TEST(Horizon, AThreadWithAnOldReadingCannotSpendAForgottenBucketTwice) {
   const Time early{10s};
   ASSERT_EQ(spend_all(*table, "a", early), 20);
   const Time late{13s};
-  // Enough others come and go for the group to be rebuilt without "a".
+  // Use enough other keys that the group is rebuilt without "a".
   for (int i = 0; i < 100; ++i) spend_all(*table, "other-" + std::to_string(i), early);
   clean(*table, late);
   ASSERT_EQ(table->stats().buckets, 0u) << "the bucket was not forgotten, so this test shows nothing";
 
-  // By its own reading the bucket is empty. It is gone, so the first spend is made at the horizon, a second before
-  // `late`; after that it is found again, further ahead of the old reading than a bucket can be, and denies.
+  // At the old reading the bucket was empty. It is forgotten, so the first spend is decided at the horizon, one second
+  // before `late`. After that the bucket exists again, with a TAT further ahead of the old reading than a window, and
+  // denies.
   const Time horizon{Duration{table->header().horizon.load()}};
   EXPECT_EQ(horizon, late - 1s);
   EXPECT_EQ(spend_all(*table, "a", early), 1);
@@ -55,7 +56,7 @@ TEST(Horizon, TrailsTheClockSoThatARecentReadingStillFindsItsBucket) {
   auto table = make(1000);
   const Time now{10s};
   ASSERT_EQ(spend_all(*table, "a", now), 20);
-  clean(*table, now + 1999ms);  // the bucket is full since 11 s, and the horizon has not reached that
+  clean(*table, now + 1999ms);  // the bucket is full since 11 s, but the horizon has not reached 11 s
   EXPECT_EQ(spend_all(*table, "a", now), 0);
 }
 
@@ -66,8 +67,8 @@ TEST(Horizon, NeverRunsBack) {
   EXPECT_EQ(table->header().horizon.load(), Duration{49s}.count());
 }
 
-// A group is measured, then moved. Between the two its expired buckets may be spent again, more of them than the new
-// shape has room for: then the move is taken back and nobody is lost.
+// A group is measured, then moved. In between, its expired buckets may be spent from again, more of them than the
+// measured shape has room for. None may be lost.
 TEST(Horizon, ExpiredBucketsThatComeBackWhileTheirGroupShrinksAreKept) {
   constexpr int kKeys = 8000;
   auto table = make(12'000);  // one group
@@ -82,7 +83,7 @@ TEST(Horizon, ExpiredBucketsThatComeBackWhileTheirGroupShrinksAreKept) {
       for (int i = 0; i < 3; ++i) clean(*table, later);
       cleaning = false;
     });
-    // The horizon rises just before the groups are measured.
+    // The horizon is raised just before the groups are measured.
     while (table->header().horizon.load() < Duration{(later - 1s).time_since_epoch()}.count()) {
     }
     int next = 0;

@@ -1,4 +1,4 @@
-// A process killed at a random moment, a hundred times over, comes back each time with every spend it acknowledged.
+// Kills a process at random moments, a hundred times. Each time it restarts with every spend that it acknowledged.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -25,16 +25,16 @@ using namespace std::chrono_literals;
 
 constexpr int kRounds = 100;
 constexpr std::size_t kKeys = 20'000;
-// No token comes back while the test runs, so a bucket counts its spends.
+// No token is refilled while the test runs, so a bucket counts its spends.
 constexpr Limit kCounter = Limit::per_day(1).with_burst(30'000);
-// Strangers that come once and are cleaned away, so that groups are rebuilt all the time.
+// For keys that are used once and cleaned away, so that groups are rebuilt all the time.
 constexpr Limit kBrief = Limit::per(1, 1ms);
 
 std::string key_text(std::size_t i) {
   return "client-" + std::to_string(i);
 }
 
-// Shared with the child and outlives it: what it was told to spend, and what it has answered.
+// Shared with the child, and outlives it: the spends that it was given, and those that it acknowledged.
 struct Ledger {
   std::atomic<std::uint32_t> started[kKeys];
   std::atomic<std::uint32_t> acknowledged[kKeys];
@@ -78,7 +78,7 @@ void spend_for_ever(Table& table, const Clock& clock, Ledger& ledger, std::size_
   for (;;) table.maintain(clock.now(), 4);
 }
 
-// Every bucket holds at least what was acknowledged and at most what was under way.
+// Every bucket has at least the acknowledged spends and at most the started ones.
 void check(const OpenState& state, Ledger& ledger, int round) {
   const BootClock clock(state.boot_offset);
   const Table& table = *state.table;
@@ -104,7 +104,7 @@ void check_names(const OpenState& state) {
 
 TEST(Kill, AHundredTimesAtRandomLosesNoAcknowledgedSpend) {
   Scratch scratch;
-  // Room for all the strangers of a second: a bucket is forgotten only a second after it is full.
+  // Room for all one-time keys of a second, because a bucket is forgotten only a second after it is full.
   const StateOptions options{scratch.path("live"), "", {.buckets_max = 4'000'000, .names = true, .huge_pages = false}};
   Ledger& ledger = shared_ledger();
   std::mt19937_64 random(std::random_device{}());
@@ -114,7 +114,7 @@ TEST(Kill, AHundredTimesAtRandomLosesNoAcknowledgedSpend) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) serve(options, ledger, round);
-    // From before it has opened its state to deep in its work.
+    // From before it has opened its state to well into its work.
     std::this_thread::sleep_for(std::chrono::microseconds{random() % 100'000});
     ASSERT_EQ(kill(child, SIGKILL), 0);
     int status = 0;

@@ -1,5 +1,5 @@
-// What the bytes of a table mean. All of it may lie in a file that outlives the process, so it holds no pointers, and
-// every store leaves something that recover() understands.
+// The memory layout of a table. It may be in a file that outlives the process, so it contains no pointers, and after
+// every single write it is in a state that recover() can handle.
 //
 //   region = Header (one page), Group x groups, then chunks of pages (pages.h)
 //   group  = up to 7 pages of equal size, each an array of lines; a line = 4 slots = 64 bytes
@@ -9,9 +9,8 @@
 //   word 0, fingerprint 0: never used since the group was last rebuilt
 //   word BUSY alone: claimed by an insert that holds the group's lock
 //   word BUSY | w: a rebuild is moving it; the state is w
-//   otherwise: bit 62 tells a quota from a bucket, the low 62 bits are the state xor h. The salt makes a
-//   compare-and-swap prove the key as well as the state: without it a stalled spender could charge the next tenant of a
-//   reused slot.
+//   otherwise: bit 62 is set for a quota, the low 62 bits are the state xor h. This salt makes a compare-and-swap
+//   verify the key as well as the state. Without it, a stalled spender could charge the next tenant of a reused slot.
 #pragma once
 
 #include <atomic>
@@ -22,7 +21,7 @@
 
 namespace weir {
 
-// The upper half of a * b: maps a, a fraction of 2^64, to the range [0, b), in order.
+// Returns the upper half of a * b: maps `a`, as a fraction of 2^64, to [0, b), in order.
 constexpr std::uint64_t scale(std::uint64_t a, std::uint64_t b) noexcept {
   __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>((static_cast<Wide>(a) * b) >> 64);
@@ -36,7 +35,7 @@ static_assert(sizeof(Slot) == 16);
 
 inline constexpr unsigned kSlotsPerLine = 4;
 
-// A bucket's state: its TAT in nanoseconds, or a quota's window and use. 0: evicted, as good as full.
+// A bucket's state: its TAT in nanoseconds, or a quota's window and use. 0: evicted, which counts as full.
 using State = std::uint64_t;
 
 inline constexpr std::uint64_t kBusy = std::uint64_t{1} << 63;
@@ -46,7 +45,8 @@ inline constexpr std::uint64_t kStateMask = kQuota - 1;
 constexpr std::uint64_t encode(State state, std::uint64_t h, Kind kind) noexcept {
   const std::uint64_t kind_bit = kind == Kind::quota ? kQuota : 0;
   const std::uint64_t salted = (state ^ h) & kStateMask;
-  // A word must differ from "free" and from BUSY alone. One nanosecond, or one token, more used than true: never less.
+  // A word must differ from "free" and from BUSY alone. If it would not, the state becomes one nanosecond or one token
+  // more than the true usage, never less.
   return salted != 0 ? salted | kind_bit : (((state + 1) ^ h) & kStateMask) | kind_bit;
 }
 
@@ -57,9 +57,9 @@ constexpr Kind kind_of(std::uint64_t word) noexcept {
   return (word & kQuota) != 0 ? Kind::quota : Kind::bucket;
 }
 
-// How a group's lines are laid out, and a version: one word, so that changing it is one store. The version goes up
-// before a slot of the group changes hands and with every rebuild, so that a reader can tell that a word it read is
-// still its own.
+// How a group's lines are laid out, and a version, in one word, so that one store changes both. The version increases
+// before a slot of the group changes hands and with every rebuild, so that a reader can check that a word it read still
+// belongs to its key.
 struct Shape {
   static constexpr unsigned kPagesMin = 4;
   static constexpr unsigned kPagesMax = 7;
@@ -76,13 +76,13 @@ struct Shape {
   constexpr Shape larger() const noexcept {
     return pages() < kPagesMax ? of(pages() + 1, order()) : of(kPagesMin, order() + 1);
   }
-  // The same lines under the next version.
+  // The same lines with the next version.
   constexpr Shape bumped() const noexcept { return {bits + (1u << 9)}; }
-  // This many lines in the bank that `old` does not use, under its next version.
+  // The same lines in the bank that `old` does not use, with the version after `old`'s.
   constexpr Shape after(Shape old) const noexcept { return {(bits & 255) | ((old.bumped().bits & ~255u) ^ (1u << 8))}; }
 };
 
-// The pages of both banks: a rebuild fills the one not in use, then one store to `shape` takes it into use.
+// The pages of both banks. A rebuild fills the unused bank; then one store to `shape` switches to it.
 struct alignas(64) Group {
   std::atomic<std::uint32_t> shape;
   std::atomic<std::uint32_t> names;  // first page of the name log (names.h), 0: none
@@ -92,27 +92,27 @@ static_assert(sizeof(Group) == 64);
 
 inline constexpr char kMagic[8] = {'W', 'E', 'I', 'R', 'T', 'B', 'L', '\n'};
 inline constexpr std::uint32_t kFormatVersion = 2;
-inline constexpr std::uint32_t kVersionWithoutChecksum = 1;  // the same, but for Header::checksum
+inline constexpr std::uint32_t kVersionWithoutChecksum = 1;  // the same without Header::checksum
 
 // The first page of the region.
 struct Header {
   char magic[8];
   std::uint32_t version;
-  // From here to `seal`: fixed when the table is made.
+  // The fields from here to `seal` are fixed when the table is created.
   std::uint32_t groups;
   std::uint64_t buckets_max;
   HashKey seed;
   std::uint32_t names;  // 1: names are kept
   std::uint32_t reserved;
-  std::atomic<std::uint64_t> seal;         // state.h: 0 while in use; after a clean end the checksum of everything else
+  std::atomic<std::uint64_t> seal;         // state.h: 0 while in use; after a clean shutdown, the checksum of the rest
   std::uint64_t sealed_bytes;              // state.h: the file's size when it was sealed
-  std::atomic<std::int64_t> horizon;       // a bucket whose TAT lies before it may be forgotten; only ever rises
-  std::atomic<std::int64_t> wall_horizon;  // the same for quotas, by the wall clock; goes back when that is set back
+  std::atomic<std::int64_t> horizon;       // a bucket whose TAT is before this may be forgotten; never decreases
+  std::atomic<std::int64_t> wall_horizon;  // the same for quotas, on the wall clock; goes back with that clock
   std::atomic<std::uint64_t> evicted;
-  char boot_id[40];                           // state.h: which boot's CLOCK_BOOTTIME the next two belong to
+  char boot_id[40];                           // state.h: the boot whose CLOCK_BOOTTIME the next two fields refer to
   std::int64_t boot_offset;                   // Time = CLOCK_BOOTTIME + this
   std::int64_t sealed_time;                   // Time when it was sealed
-  std::atomic<std::int64_t> wall_minus_time;  // the wall clock when it was last seen, less Time
+  std::atomic<std::int64_t> wall_minus_time;  // the latest reading of the wall clock minus Time
   std::uint64_t checksum;                     // state.h: of the fields that do not change while the table is in use
 };
 inline constexpr std::size_t kHeaderBytes = 4096;

@@ -43,7 +43,7 @@ Result<LiveFile> LiveFile::lock(const std::string& path) {
     if (flock(file.fd_, LOCK_EX | LOCK_NB) != 0)
       return errno == EWOULDBLOCK ? in_use(path) : system_error(path, "lock");
     if (!is_same_file(file.fd_, path)) continue;
-    (void)fchmod(file.fd_, 0600);  // it holds the seed and clients' names; if it is another's, he decides
+    (void)fchmod(file.fd_, 0600);  // it contains the seed and clients' names; may fail if another user owns it
     return file;
   }
   return in_use(path);
@@ -90,10 +90,10 @@ Result<std::size_t> LiveFile::bytes() const {
   return static_cast<std::size_t>(status.st_size);
 }
 
-// The data that begins there in the file, as far as it may be read through the mapping. Not so a hole, which would take
-// memory then, nor what the system cannot read, which would be a SIGBUS.
+// Returns the data at `from`, up to the next hole, if it can be read through the mapping. A hole would allocate memory
+// when read, and data that the system cannot read would raise SIGBUS.
 std::string_view LiveFile::mapped_data(const Region& region, std::size_t from) const noexcept {
-  const off_t hole = lseek(fd_, static_cast<off_t>(from), SEEK_HOLE);  // `from` itself if that is in one
+  const off_t hole = lseek(fd_, static_cast<off_t>(from), SEEK_HOLE);  // `from` itself if it is in a hole
   const std::size_t to = std::min(static_cast<std::size_t>(std::max<off_t>(hole, 0)), region.ready());
   if (to <= from || !region.make_readable(from, to)) return {};
   return {region.data() + from, to - from};
@@ -103,7 +103,7 @@ Result<std::uint64_t> LiveFile::checksum(const Region* mapped) const {
   const auto buffer = std::make_unique<char[]>(kReadBytes);
   Checksum checksum;
   for (off_t at = 0;;) {
-    // The header is always copied: its seal does not count.
+    // The header is always copied, because its seal is not part of the checksum.
     if (mapped != nullptr && at > 0) {
       const std::string_view data = mapped_data(*mapped, static_cast<std::size_t>(at));
       checksum.add(data);

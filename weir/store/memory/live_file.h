@@ -1,5 +1,5 @@
-// The file a table lives in: opened, locked, replaced whole, and set aside when it cannot be used. The path always
-// names a file that one process has locked, so that no second one slips in while it is being replaced.
+// The file that contains a table. It is opened, locked, replaced as a whole, and set aside if it cannot be used. The
+// path always names a locked file, so that no other process can take it while it is being replaced.
 #pragma once
 
 #include <cstddef>
@@ -15,31 +15,31 @@ namespace weir {
 class LiveFile {
  public:
   LiveFile() = default;
-  // Opens the file, or makes an empty one that only its owner may read, and locks it for this process.
+  // Opens the file, or creates an empty one that only its owner may read, and locks it for this process.
   static Result<LiveFile> lock(const std::string& path);
-  // A new, empty, locked file that takes the path when install() is called and disappears if it is not.
+  // Creates an empty, locked file. install() gives it the path; without install() it is deleted.
   static Result<LiveFile> replacement(const std::string& path);
 
   LiveFile(LiveFile&& other) noexcept;
   LiveFile& operator=(LiveFile&& other) noexcept;
   ~LiveFile();
 
-  // Gives a replacement its path, in place of what was there.
+  // Moves a replacement to its path, in place of the file there.
   Result<void> install();
 
   bool is_open() const noexcept { return fd_ >= 0; }
   int fd() const noexcept { return fd_; }
   const std::string& path() const noexcept { return path_; }
   Result<std::size_t> bytes() const;
-  // What a seal must be (layout.h): of the whole content, less the seal itself. Of a region that was just mapped from
-  // this file nothing is copied.
+  // Returns the checksum that the seal must have (layout.h): over the whole content except the seal itself. With a
+  // region that was just mapped from this file, it copies nothing.
   Result<std::uint64_t> checksum(const Region* mapped = nullptr) const;
 
  private:
   std::string_view mapped_data(const Region& region, std::size_t from) const noexcept;
 
   std::string path_;
-  std::string temporary_;  // where a replacement is until it is installed
+  std::string temporary_;  // path of a replacement until it is installed
   int fd_ = -1;
 };
 

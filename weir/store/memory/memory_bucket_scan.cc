@@ -9,14 +9,14 @@
 namespace weir {
 namespace {
 
-// Groups of one step, most of them small or empty.
+// Groups per step; most of them are small or empty.
 constexpr std::size_t kGroupsPerStep = 1024;
 
-// A cursor is the hash that comes next, in hex.
+// A cursor is the next hash, in hex.
 std::string print_cursor(std::uint64_t h) {
   char text[16];
   const auto [end, fault] = std::to_chars(text, text + sizeof text, h, 16);
-  static_cast<void>(fault);  // 16 digits hold every hash
+  static_cast<void>(fault);  // 16 digits are enough for every hash
   return std::string(text, end);
 }
 
@@ -32,7 +32,7 @@ Error no_such_cursor() {
 }
 
 BucketScan::Step step_at(std::uint64_t next) {
-  // The hashes are spread evenly: what lies before one is as much as it is of the largest.
+  // Hashes are uniformly distributed, so the share of buckets before one is its share of the hash range.
   return {print_cursor(next), static_cast<std::uint32_t>(scale(next, 1'000'000)), 0};
 }
 
@@ -59,12 +59,12 @@ struct Copy {
 };
 
 struct Part {
-  std::vector<Copy> buckets;          // in the order of their hashes
-  std::optional<std::uint64_t> next;  // where the group goes on; nothing: it is done
+  std::vector<Copy> buckets;          // in hash order
+  std::optional<std::uint64_t> next;  // where the rest of the group starts; unset: nothing is left
 };
 
-// About `most` buckets of a group, which may hold more than ten thousand. Copies, because visitors may take their time
-// and the group is locked meanwhile.
+// Returns about `most` buckets of a group, which may have more than ten thousand. Copies them, because visitors may be
+// slow and the group is locked during Table::visit().
 Part copy_part(const Table& table, std::size_t group, std::uint64_t from, std::size_t most) {
   Part part;
   std::vector<std::uint64_t> hashes;

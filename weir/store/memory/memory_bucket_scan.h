@@ -1,5 +1,5 @@
-// The buckets of the memory table in the order of their hashes, so that a list may stop anywhere and go on there,
-// whatever the table has been rebuilt into in between.
+// Scans the buckets of the memory table in hash order, so that a list can stop anywhere and continue from there even if
+// the table was rebuilt in between.
 #pragma once
 
 #include "weir/store/bucket_scan.h"
@@ -7,10 +7,11 @@
 
 namespace weir {
 
-// Answers before each call returns.
+// Calls Done before each function returns.
 class MemoryBucketScan final : public BucketScan {
  public:
-  // Of one step, a few more if some come meanwhile, or a thousand groups with fewer: a loop goes on in between.
+  // Buckets per step, so that the event loop can do other work between steps. A step visits a few more if buckets are
+  // added meanwhile, and fewer if they are spread over more than a thousand groups.
   static constexpr std::size_t kBucketsPerStep = 256;
 
   // The table must outlive the bucket_scan.

@@ -24,7 +24,7 @@ void spend(Table& table, const std::string& name) {
   ASSERT_TRUE(table.spend(table.hash(key), key, kHourly, 1, kNow.time).allowed);
 }
 
-// Everything, `page` at a time; how often each name was seen.
+// Scans everything, `page` buckets at a time. Returns how often each name was seen.
 std::map<std::string, int> walk(Table& table, std::size_t page) {
   MemoryBucketScan bucket_scan(table);
   std::map<std::string, int> seen;

@@ -1,4 +1,4 @@
-// The Store whose state is in this process: answers before charge() returns.
+// The Store whose state is in this process. It answers before charge() returns.
 #pragma once
 
 #include "weir/base/clock.h"

@@ -13,8 +13,8 @@ namespace {
 // An entry: the hash, the length in two bytes, the text.
 constexpr std::uint32_t kEntryHead = sizeof(std::uint64_t) + sizeof(std::uint16_t);
 
-// Atomic, because the page may have held slots, and a spender with an old record may still look; relaxed, because it
-// can only miss.
+// Atomic, because the page may have contained slots and a spender with an old record may still read it. Relaxed,
+// because that spender can only miss.
 void write(char* to, const void* from, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) {
     std::atomic_ref<char>(to[i]).store(static_cast<const char*>(from)[i], std::memory_order_relaxed);
@@ -24,7 +24,7 @@ void write(char* to, const void* from, std::size_t bytes) {
 }  // namespace
 
 struct Names::Page {
-  std::atomic<std::uint32_t> next;  // line of the page before this one, 0: none
+  std::atomic<std::uint32_t> next;  // line of the next older page; 0: none
   std::atomic<std::uint32_t> order;
   std::atomic<std::uint32_t> used;  // bytes of entries; stored after they are written
   std::uint32_t reserved;
@@ -42,13 +42,13 @@ Names::Page* Names::at(Line line) const noexcept {
 bool Names::append(Group& group, std::uint64_t h, std::string_view name) noexcept {
   std::uint32_t head = group.names.load(std::memory_order_relaxed);
   if (!append_to(head, h, name, bytes_max_)) return false;
-  // Release: the page is complete before the log begins with it, also for whoever opens the file after a crash.
+  // Release: the page is complete before the log starts with it, also for a process that opens the file after a crash.
   group.names.store(head, std::memory_order_release);
   return true;
 }
 
-// Two pages of a size, then two of twice the size: the newest, which may be nearly empty, is at most about a quarter of
-// the log. The smallest has room for a few names.
+// Two pages of each size, then two of twice the size. So the newest page, which may be nearly empty, is at most about a
+// quarter of the log. The smallest has room for a few names.
 std::uint32_t Names::next_order(std::uint32_t head) const noexcept {
   if (head == 0) return 1;
   const Page& newest = *at(head);
@@ -57,7 +57,7 @@ std::uint32_t Names::next_order(std::uint32_t head) const noexcept {
   return second ? std::min(order + 1, Pages::kOrderMax) : order;
 }
 
-// Appends to the log that begins with `head`; a new page becomes the new head.
+// Appends to the log that starts with `head`. A new page becomes the new head.
 bool Names::append_to(std::uint32_t& head, std::uint64_t h, std::string_view name, std::size_t bytes_max) noexcept {
   name = name.substr(0, bounds::key_bytes_max);
   const auto length = static_cast<std::uint16_t>(name.size());

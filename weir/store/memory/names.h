@@ -1,8 +1,8 @@
-// The texts of a group's keys, apart from the slots and touched only when a bucket is created: a chain of pages that
-// are appended to, the newest first. An entry may outlive its bucket, and a key that came back has two; whoever reads
-// the log asks the table which are alive.
+// A log of the texts of a group's keys: a chain of pages, the newest first, separate from the slots and written only
+// when a bucket is created. An entry may outlive its bucket, and a key that was forgotten and came back has two. A
+// reader of the log asks the table which keys are alive.
 //
-// Thread safety: the group's lock is held in every call. Each store leaves a log that adopt() can read.
+// Thread safety: the group's lock is held in every call. After every single write, adopt() can read the log.
 #pragma once
 
 #include <atomic>
@@ -18,16 +18,17 @@ namespace weir {
 
 class Names {
  public:
-  // All logs together take at most `bytes_max`, so that long names never take the room of slots.
+  // All logs together take at most `bytes_max`, so that long names never use up the space for slots.
   Names(Pages& pages, std::size_t bytes_max) noexcept : pages_(pages), bytes_max_(bytes_max) {}
 
-  // False if there is no room: the name is not kept, its bucket limits all the same and is listed without one.
+  // Returns false if there is no room. Then the name is not kept; its bucket still works and is listed without a name.
   bool append(Group& group, std::uint64_t h, std::string_view name) noexcept;
   void visit(const Group& group, const std::function<void(std::uint64_t h, std::string_view name)>& visit) const;
-  // Rewrites the log with the entries that `keep` wants. For a moment both take room, beyond the bound if need be.
+  // Rewrites the log with the entries for which `keep` returns true. The old and the new log briefly coexist and may
+  // exceed the bound.
   void compact(Group& group, const std::function<bool(std::uint64_t h)>& keep);
-  // After a restart: takes the log's pages as in use and counts its entries. False, and the rest of the log is dropped,
-  // where it makes no sense.
+  // After a restart: marks the log's pages as in use and counts its entries. At the first invalid page or entry, drops
+  // the rest of the log and returns false.
   bool adopt(Group& group, std::uint32_t& entries) noexcept;
 
  private:

@@ -14,9 +14,9 @@
 namespace weir {
 namespace {
 
-// Below this a table is too small for huge pages, or for touching memory ahead, to pay.
+// A smaller table does not benefit from huge pages or from populating memory ahead.
 constexpr std::size_t kPopulateFrom = std::size_t{16} << 20;
-// Touched ahead of growth: in one call of maintain(), and in all.
+// How much memory is populated ahead of growth: per call of maintain(), and in total.
 constexpr std::size_t kPopulateStep = std::size_t{4} << 20;
 constexpr std::size_t kAheadMax = std::size_t{32} << 20;
 
@@ -44,7 +44,7 @@ std::size_t Pages::ChunkSet::lowest(std::size_t end) noexcept {
 Pages::Pages(Region region, std::size_t begin, bool huge)
     : region_(std::move(region)), begin_(begin), huge_(huge && !region_.in_file()) {
   WEIR_ASSERT(begin % kChunkBytes == 0);
-  // Less one: a reader with an old shape may look past the end of the last page.
+  // Minus one, because a reader with an old shape may read past the end of the last page.
   chunks_max_ = (region_.bytes_max() - begin) / kChunkBytes - 1;
   const std::size_t set_words = chunks_max_ / 64 + 1;
   const std::size_t sets_bytes = (with_room_.size() + 1) * set_words * sizeof(std::uint64_t);
@@ -115,7 +115,7 @@ bool Pages::allocate_one(unsigned order, Line& page, bool& clean) noexcept {
 bool Pages::take_chunk(unsigned order) noexcept {
   std::size_t at = free_.lowest(chunks_ready_);
   if (at == chunks_ready_) {
-    // Unless there is nothing behind: then rather wait for the page.
+    // Skip the chunks that maintain() is populating, unless none follows them: then waiting for the page is better.
     if (touching_from_ <= at && at < touching_to_ && touching_to_ < chunks_max_) at = touching_to_;
     if (at >= chunks_max_ || !region_.extend(byte_offset(at + 1))) return false;
     chunk(at).clean = true;
@@ -181,7 +181,8 @@ bool Pages::adopt(unsigned order, Line page) noexcept {
 
 bool Pages::scattered(unsigned order, std::span<const Line> pages) noexcept {
   const std::lock_guard lock(mutex_);
-  // Groups grow at about the same time, so most pages of an order become free at once, and a few keep every chunk.
+  // Groups grow at about the same time, so most pages of an order become free at once, and the few others keep every
+  // chunk in use.
   if (spare_[order] <= pages_in_chunk(order)) return false;
   const std::size_t lowest = with_room_[order].lowest(chunks_ready_);
   for (const Line page : pages) {
@@ -204,8 +205,8 @@ void Pages::give_back(std::size_t i) noexcept {
   given_back_ += kChunkBytes;
 }
 
-// Returns to the system chunks that were not used since the last call. A huge page goes back only when all of it is
-// free: giving back a part would break it up for good.
+// Gives back chunks that were not used since the last call. A huge page is given back only when all of it is free,
+// because giving back a part would split it permanently.
 void Pages::give_back_idle() noexcept {
   for (std::size_t i = free_.lowest(chunks_ready_); i < chunks_ready_;) {
     const std::size_t huge_page = byte_offset(i) / kHugePage * kHugePage;
@@ -233,7 +234,7 @@ bool Pages::maintain() noexcept {
     const bool growing = std::exchange(grown_, false);
     if (!growing || front < kPopulateFrom) return false;
     from = std::max(populated_, front);
-    // Up to where a huge page ends in the region: the kernel has none for a part.
+    // Ends at a huge page boundary in the region: the kernel does not use a huge page for part of one.
     const std::size_t ahead = std::clamp(front / 16, kHugePage, kAheadMax);
     const std::size_t end = std::min(begin_ + front + ahead, begin_ + from + kPopulateStep) / kHugePage * kHugePage;
     to = std::min(end, region_.bytes_max()) - begin_;
@@ -245,11 +246,11 @@ bool Pages::maintain() noexcept {
       huge_from_ = std::min(huge_from_, touching_from_);
     }
   }
-  // Unlocked: touching pages takes milliseconds.
+  // Unlocked, because populating pages takes milliseconds.
   region_.populate(begin_ + from, begin_ + to, huge_);
   const std::lock_guard lock(mutex_);
   populated_ = to;
-  // What others passed over meanwhile is theirs now.
+  // Chunks that allocations skipped meanwhile are available now.
   for (std::size_t i = touching_from_; i < std::min(touching_to_, chunks_ready_); ++i) {
     if (chunk(i).phase != Phase::unready) continue;
     chunk(i).phase = Phase::free;
@@ -267,7 +268,8 @@ std::size_t Pages::bytes() const noexcept {
 }
 
 void Pages::zero(Line page, unsigned order) noexcept {
-  // Atomic, because a reader with an old record may still look; release, because it must then find its record old.
+  // Atomic, because a reader with an old record may still read the page. Release, because such a reader must then see
+  // that its record is old.
   auto* const words = reinterpret_cast<std::atomic<std::uint64_t>*>(data() + std::size_t{page} * kLineBytes);
   const std::size_t count = (kLineBytes << order) / sizeof(std::uint64_t);
   for (std::size_t i = 0; i < count; ++i) words[i].store(0, std::memory_order_release);

@@ -11,10 +11,10 @@ namespace weir::pages_test {
 namespace {
 
 constexpr std::size_t kRegionBytes = std::size_t{64} << 20;
-// All but the last, which is kept for readers that look past the end.
+// All but the last, which is reserved for readers that read past the end.
 constexpr std::size_t kChunks = kRegionBytes / Pages::kChunkBytes - 1;
 
-// A page that fills a chunk, or 0.
+// Returns a page that fills a chunk, or 0.
 Line allocate_chunk(Pages& pages) {
   std::array<Line, 1> page{};
   return pages.allocate(Pages::kOrderMax, page) ? page[0] : Line{0};
@@ -22,10 +22,10 @@ Line allocate_chunk(Pages& pages) {
 
 struct Filled {
   std::set<Line> pages;
-  bool passed_over = false;  // a page was not the next one
+  bool passed_over = false;  // an allocation skipped a chunk
 };
 
-// Allocates all there is while another thread makes memory ready.
+// Allocates everything while another thread populates memory.
 Filled fill(Pages& pages) {
   Filled filled;
   std::atomic<bool> full = false;
@@ -41,7 +41,7 @@ Filled fill(Pages& pages) {
   }
   full = true;
   maintaining.join();
-  // What was being touched when the region ended.
+  // The chunks that were being populated when the region was used up.
   while (const Line page = allocate_chunk(pages)) EXPECT_TRUE(filled.pages.insert(page).second) << page;
   return filled;
 }
@@ -52,7 +52,7 @@ TEST(Pages, PassOverWhatIsBeingMadeReadyAndLoseNoneOfIt) {
   for (int round = 0; round < kRoundsMax && !passed_over; ++round) {
     auto region = Region::anonymous(kRegionBytes);
     ASSERT_TRUE(region);
-    // Line 0 is kept: here it means none.
+    // Line 0 is not allocated: here it means none.
     Pages pages(std::move(*region), Pages::kChunkBytes, true);
     const Filled filled = fill(pages);
     EXPECT_EQ(filled.pages.size(), kChunks - 1);

@@ -1,5 +1,5 @@
-// Recovery after every single store. A child works on a table in a shared file, one machine instruction at a time; each
-// time the file has changed, what a process killed at that instant would leave is opened and looked through.
+// Recovery after every single store. A child works on a table in a shared file, one machine instruction at a time.
+// Whenever the file has changed, the test opens and checks what a process killed at that instant would leave.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -34,7 +34,7 @@ constexpr Time kStart{100s};
 constexpr Now kNow{kStart, Wall{1'800'000'000s}};
 constexpr Now kLater{kStart + 1h, Wall{1'800'003'600s}};
 
-// Of each chunk only this much is watched; the rest is compared at the end of every operation.
+// Only this much of each chunk is watched at every step. The rest is compared at the end of every operation.
 constexpr std::size_t kWatchedBytes = 8192;
 
 std::string text_of(int i) {
@@ -77,7 +77,7 @@ struct Image {
     return ranges;
   }
 
-  // Everything outside what is watched is zero: follow() makes sure.
+  // Everything outside the watched ranges is zero; follow() checks that.
   std::unique_ptr<Table> recover(int fd, Now now, Table::Recovery& recovery) const {
     WEIR_ASSERT(ftruncate(fd, 0) == 0 && ftruncate(fd, static_cast<off_t>(bytes.size())) == 0);
     for (const auto& [at, length] : watched(bytes.size()))
@@ -90,7 +90,7 @@ struct Image {
   }
 };
 
-// Told by the child, in memory of its own: how many operations are done.
+// Written by the child, in separate shared memory: how many operations are done.
 struct Progress {
   volatile std::size_t done;
 };
@@ -168,7 +168,7 @@ class Recovery : public ::testing::Test {
 
 void Recovery::step_through(Table& table, const std::vector<Operation>& operations, Now now) {
   progress_->done = 0;
-  // On one processor the two take turns without waking each other across processors, which is most of the time.
+  // Run both processes on one processor: waking each other across processors would take most of the time.
   cpu_set_t all;
   cpu_set_t here;
   CPU_ZERO(&here);
@@ -196,7 +196,7 @@ void Recovery::follow(pid_t child, std::size_t operations, Now now) {
     ASSERT_EQ(ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr), 0) << std::strerror(errno);
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSTOPPED(status)) << "the child ended in operation " << done;
-    // The file-size limit of one test says so by a signal, which the child ignores.
+    // The file-size limit of one test raises a signal, which the child ignores.
     const int signal = WSTOPSIG(status);
     ASSERT_TRUE(signal == SIGTRAP || signal == SIGXFSZ) << "signal " << signal << " in operation " << done;
     ++steps_;
@@ -264,7 +264,7 @@ void Recovery::check_image(const Image& image, const Buckets& before, const Buck
     const bool known = (old != before.end() && old->second == kept) || (next != after.end() && next->second == kept);
     EXPECT_TRUE(known) << kept.name << " is neither as it was nor as it is to be";
     if (kept.kind == Kind::quota) continue;
-    // It can be found as well as listed.
+    // It can be found by its key, not only listed.
     const Time tat{Duration{static_cast<std::int64_t>(kept.state)}};
     EXPECT_EQ(table->peek(h, kSlow, 0, now.time).reset_after, std::clamp(tat - now.time, Duration{}, kSlow.window()));
   }
@@ -274,7 +274,7 @@ void Recovery::check_image(const Image& image, const Buckets& before, const Buck
   check_goes_on(*table, found, now);
 }
 
-// Whatever the process was doing, the table it left takes new keys, is cleaned, and keeps the old ones.
+// Whatever the process was doing, the table that it left accepts new keys, can be cleaned, and keeps the old keys.
 void Recovery::check_goes_on(Table& table, const Buckets& found, Now now) {
   constexpr int kNewcomers = 12;
   for (int i = 0; i < kNewcomers; ++i) {
@@ -285,7 +285,7 @@ void Recovery::check_goes_on(Table& table, const Buckets& found, Now now) {
   }
   const Buckets then = list(table);
   EXPECT_EQ(table.stats().buckets, then.size());
-  if (found.size() + kNewcomers > buckets_max_) return;  // somebody had to go
+  if (found.size() + kNewcomers > buckets_max_) return;  // some had to be evicted
   for (const auto& [h, kept] : found) {
     const auto still = then.find(h);
     const bool expired = kept.kind == Kind::bucket &&
@@ -299,8 +299,8 @@ TEST_F(Recovery, AtEveryStoreOfInsertsNamesAndGrowth) {
   auto table = make(1000, true);
   for (int i = 1; i < 11; ++i) spend(*table, i, kSlow, kNow);
   std::vector<Operation> operations;
-  // Thirteen keys fill the first shape; by the twenty-third the group has been rebuilt four times, into larger pages at
-  // last.
+  // Thirteen keys fill the first shape. By the twenty-third the group has been rebuilt four times, the last time into
+  // larger pages.
   for (int i = 11; i < 24; ++i) operations.emplace_back([i](Table& t) { spend(t, i, kSlow, kNow); });
   step_through(*table, operations, kNow);
 }
@@ -311,7 +311,7 @@ TEST_F(Recovery, AtEveryStoreOfWhatChangesABucket) {
   const std::uint64_t h = table->hash(Key{text_of(5)});
   const std::uint64_t quota = table->hash(Key{"quota", Kind::quota});
   const ManualClock clock(kStart, kNow.wall);
-  const State used = (std::uint64_t{30'000'100} << 36) + 5;  // 36 bits of use under a window's last minute
+  const State used = (std::uint64_t{30'000'100} << 36) + 5;  // the window's last minute, then 36 bits of usage
   const std::vector<Operation> operations{
       [](Table& t) { spend(t, 5, kSlow, kNow); },
       [](Table& t) { spend(t, 5, kSlow, kNow, 6); },  // denied
@@ -348,7 +348,7 @@ TEST_F(Recovery, AtEveryStoreOfCleaningShrinkingAndGivingBack) {
   step_through(*table, {clean, clean, clean}, kLater);
 }
 
-// The file cannot grow: the group is filled to the brim and then forgets.
+// The file cannot grow: the group fills up and then evicts.
 TEST_F(Recovery, AtEveryStoreOfAGroupThatCannotGrow) {
   auto table = make(1000, false);
   for (int i = 0; i < 20; ++i) spend(*table, i, kSlow, kNow, i % 6 + 1);

@@ -21,7 +21,8 @@ std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-// Aligned to a huge page, or null. Readable and writable at once: what is not ready reads as zeros instead of faulting.
+// Returns address space aligned to a huge page, or null. All of it is readable and writable from the start: what is not
+// ready reads as zeros instead of faulting.
 char* reserve(std::size_t bytes) {
   const std::size_t padded = bytes + kHugePage;
   void* raw = mmap(nullptr, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -35,7 +36,7 @@ char* reserve(std::size_t bytes) {
   return aligned;
 }
 
-// A signal must not look like a full file system; one at every turn may.
+// Retries after a signal, which must not look like a full file system. The number of retries is bounded.
 bool give_blocks(int fd, std::size_t from, std::size_t to) {
   int failed = EINTR;
   for (int tries = 0; tries < 16 && failed == EINTR; ++tries) {
@@ -55,8 +56,8 @@ Result<Region> Region::anonymous(std::size_t bytes_max) {
   bytes_max = round_up(bytes_max, kHugePage);
   char* const data = reserve(bytes_max);
   if (data == nullptr) return no_space(bytes_max);
-  // Only populate() asks for huge pages, even where the system gives them to everyone: the first touch of one takes
-  // milliseconds, and elsewhere it is a request's.
+  // Only populate() requests huge pages, even if the system enables them by default: the first access to one takes
+  // milliseconds, and elsewhere that access would be a request's.
   madvise(data, bytes_max, MADV_NOHUGEPAGE);
   return Region(data, bytes_max, -1);
 }
@@ -70,7 +71,7 @@ Result<Region> Region::shared(int fd, std::size_t bytes_max) {
   char* const data = reserve(bytes_max);
   if (data == nullptr) return no_space(bytes_max);
   Region region(data, bytes_max, fd);
-  // Without fallocate: a hole stays a hole until the allocator takes it back.
+  // No fallocate: a hole stays a hole until the allocator takes it back.
   if (size != 0 && mmap(data, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
     return Error{Fault::unavailable, std::string("cannot map the state file: ") + std::strerror(errno)};
   }
@@ -104,7 +105,7 @@ bool Region::extend(std::size_t bytes) noexcept {
 }
 
 void Region::populate(std::size_t from, std::size_t to, bool huge) noexcept {
-  // Advice only: where the kernel declines, requests touch ordinary pages themselves.
+  // Best effort: if the kernel declines, requests fault in ordinary pages themselves.
   if (fd_ >= 0) {
     (void)give_blocks(fd_, from, to);
     return;
@@ -119,13 +120,13 @@ bool Region::make_readable(std::size_t from, std::size_t to) const noexcept {
 
 bool Region::give_back(std::size_t from, std::size_t to) noexcept {
   if (fd_ < 0) {
-    madvise(data_ + from, to - from, MADV_NOHUGEPAGE);  // a request will be the next to touch it
+    madvise(data_ + from, to - from, MADV_NOHUGEPAGE);  // the next access will be a request's
     return madvise(data_ + from, to - from, MADV_DONTNEED) == 0;
   }
-  // A late reader must find zeros, not a hole of the file: touching a hole of a full tmpfs is a SIGBUS.
+  // A late reader must find zeros, not a hole in the file: accessing a hole in a full tmpfs raises SIGBUS.
   void* const zeros = mmap(data_ + from, to - from, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-  if (zeros == MAP_FAILED) return false;  // too many mappings: the pages stay, nothing is lost
+  if (zeros == MAP_FAILED) return false;  // too many mappings: the pages stay, and nothing is lost
   return fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
                    static_cast<off_t>(to - from)) == 0;
 }

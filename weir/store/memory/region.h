@@ -1,7 +1,7 @@
-// The memory a table lives in: one range of addresses reserved once, made usable from its front, never moved, so that a
-// reader holding an old address always reads something. Anonymous, or shared with a file that survives the process.
+// The memory of a table: one range of addresses that is reserved once, made usable from the front and never moved, so
+// that reading through a stale address is always safe. Anonymous, or shared with a file that survives the process.
 //
-// Thread safety: none of its own; the table's page allocator calls it under its lock.
+// Thread safety: none; the table's page allocator calls it under its own lock.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ class Region {
  public:
   // Reserves `bytes_max` of address space; nothing is resident yet.
   static Result<Region> anonymous(std::size_t bytes_max);
-  // The same over a file that the caller opened and locked; takes what the file holds as ready. Owns neither.
+  // The same over a file that the caller opened and locked. The file's content counts as ready. Owns neither the file
+  // nor the lock.
   static Result<Region> shared(int fd, std::size_t bytes_max);
 
   Region(Region&& other) noexcept;
@@ -28,20 +29,21 @@ class Region {
   std::size_t bytes_max() const noexcept { return bytes_max_; }
   bool in_file() const noexcept { return fd_ >= 0; }
 
-  // Makes [0, bytes) usable and zero where it is new. False if there is no space: the file system is full, or
-  // bytes_max. A file gets its blocks here, because a store into a hole of a full tmpfs is a SIGBUS.
+  // Makes [0, bytes) usable; new memory is zero. Returns false if the file system is full or bytes_max is exceeded.
+  // Allocates a file's blocks here, because writing to a hole in a full tmpfs raises SIGBUS.
   bool extend(std::size_t bytes) noexcept;
 
-  // Touches [from, to), ready or not yet, so that no request has to; with `huge` in 2 MiB pages where the kernel gives
-  // them.
+  // Populates [from, to), ready or not, so that no request takes the page faults. With `huge`, uses 2 MiB pages if the
+  // kernel provides them.
   void populate(std::size_t from, std::size_t to, bool huge) noexcept;
 
-  // Makes what the file holds in [from, to) ready to be read, all at once instead of page by page. False where that
-  // cannot be, or the kernel does not know how.
+  // Maps the file's content in [from, to) for reading, all at once instead of page by page. Returns false if that is
+  // impossible or the kernel does not support it.
   bool make_readable(std::size_t from, std::size_t to) const noexcept;
 
-  // Returns [from, to) to the system. It stays readable; a writer must take it back first. True if it is zero then;
-  // false where the system would not have it: the memory is locked, the file system knows no holes.
+  // give_back() returns [from, to) to the system. The range stays readable; call take_back() before writing to it.
+  // Returns true if the range is zero afterwards, false if the system refused (locked memory, or a file system without
+  // holes).
   bool give_back(std::size_t from, std::size_t to) noexcept;
   bool take_back(std::size_t from, std::size_t to) noexcept;
 

@@ -1,4 +1,4 @@
-// The cases that the slot protocol's model is explored in. Test only.
+// The cases in which the model of the slot protocol is explored. Test only.
 #pragma once
 
 #include <utility>
@@ -16,7 +16,7 @@ struct Placed {
   std::size_t key, tat, page, slot;  // TAT 0: evicted
 };
 
-// One group per entry of `records`. REQUIRES: of a group's slots those in front are placed.
+// Creates one group per entry of `records`. REQUIRES: a group's placed slots come before its unused ones.
 inline State table(const std::vector<std::vector<std::size_t>>& records, const std::vector<std::size_t>& free_pages,
                    const std::vector<Placed>& placed, std::size_t horizon = 0) {
   State state;
@@ -42,7 +42,7 @@ inline State table(const std::vector<std::vector<std::size_t>>& records, const s
   return state;
 }
 
-// Readings of the clock are 5 unless old readings are the point; a bucket holds 2, so a TAT of 7 is an empty one.
+// Clock readings are 5 unless the case is about old readings. The burst is 2, so a TAT of 7 is an empty bucket.
 inline std::vector<Case> small_cases() {
   std::vector<Case> all;
   const auto add = [&all](const char* name, State start, std::vector<std::vector<Op>> programs) -> Case& {
@@ -99,7 +99,7 @@ inline std::vector<Case> small_cases() {
   add("an evicted key comes back where another slot is free", table({{0}}, {}, {{kBob, 0, 0, 0}, {kAnn, 0, 0, 1}}),
       {{ann, ann}, {ann}, {bob}})
       .slots = 2;
-  // The costly ones last: mutants are convicted by the first case that finds them.
+  // The expensive cases come last, because the first case that detects a mutant ends its search.
   add("three spenders of one key during a rebuild", table({{0}}, {1}, {{kAnn, 5, 0, 0}}),
       {{ann}, {ann}, {ann}, {rebuild(0, 1)}});
   add("an old record while the group grows and shrinks", table({{0}}, {1, 2}, {{kAnn, 6, 0, 0}, {kBob, 6, 0, 1}}),
@@ -111,7 +111,7 @@ inline std::vector<Case> small_cases() {
   return all;
 }
 
-// The same, with more of everything at once; only the protocol as it is meant to be is put through these.
+// Larger cases, with more threads and operations at once. Only the correct protocol is explored in these.
 inline std::vector<Case> larger_cases() {
   std::vector<Case> all;
   const Op ann = spend(kAnn, 5);
@@ -146,8 +146,8 @@ inline std::vector<Case> larger_cases() {
   return all;
 }
 
-// The slot that a spender looks at passes to another key and comes back, and does so again before its CAS: by
-// evictions, and by rebuilds of two groups that exchange pages.
+// The slot that a spender reads goes to another key and comes back, twice, before the spender's CAS: in one case by
+// evictions, in the other by rebuilds of two groups that exchange pages.
 inline std::vector<Case> changes_of_hands() {
   const Op ann = spend(kAnn, 5);
   const Op bob = spend(kBob, 5);

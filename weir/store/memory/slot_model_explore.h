@@ -1,4 +1,4 @@
-// Visits every state that any interleaving of a case's threads can reach, and holds each to the properties. Test only.
+// Visits every state that any interleaving of a case's threads can reach, and checks the properties in each. Test only.
 #pragma once
 
 #include <cstring>
@@ -12,15 +12,16 @@
 namespace weir::slot_model {
 
 struct Finding {
-  const char* fault = nullptr;  // null: every state holds every property
+  const char* fault = nullptr;  // null: every property holds in every state
   bool complete = false;        // every state was visited
   std::size_t states = 0;
   std::size_t ends = 0;       // states in which every thread is done
-  std::size_t evictions = 0;  // the most in one run
-  std::string trace;          // the shortest interleaving to the fault, a step a line
+  std::size_t evictions = 0;  // the most in one interleaving
+  std::string trace;          // the shortest interleaving that leads to the fault, one step per line
 };
 
-// Every state ever seen, each once, in the order of discovery. Exact: compared by bytes, not by hash.
+// All states seen so far, in order of discovery, each once. Exact: states are compared by their bytes, not by their
+// hash.
 class Visited {
  public:
   Visited() : table_(1u << 16, 0) { states_.reserve(1u << 15); }
@@ -28,7 +29,7 @@ class Visited {
   std::size_t size() const { return states_.size(); }
   const State& operator[](std::size_t i) const { return states_[i]; }
 
-  // The state's number, and whether it is new.
+  // Returns the state's number, and whether the state is new.
   std::pair<std::uint32_t, bool> add(const State& state) {
     if (states_.size() * 2 > table_.size()) grow();
     std::size_t at = hash(state) & (table_.size() - 1);
@@ -64,15 +65,15 @@ class Visited {
   }
 
   std::vector<State> states_;
-  std::vector<std::uint32_t> table_;  // number + 1, 0 empty
+  std::vector<std::uint32_t> table_;  // number + 1; 0: empty
 };
 
-// Breadth first, so that a trace is as short as can be; stops at the first fault. REQUIRES: less than 2^31 states.
+// Breadth first, so that traces are as short as possible. Stops at the first fault. REQUIRES: fewer than 2^31 states.
 class Explorer {
  public:
-  // `invariants` false: only the accounts, deadlock and livelock are checked, so that a broken protocol is found out by
-  // the harm it does and not by looking wrong.
-  // `states_max`: gives up after that many, and then says nothing of livelocks.
+  // `invariants` false: checks only the accounting, deadlock and livelock, so that a broken protocol is detected by the
+  // harm it does and not by an intermediate state.
+  // `states_max`: stops after this many states, and then does not check for livelocks.
   Explorer(const Case& scenario, const Protocol& protocol, bool invariants, std::size_t states_max)
       : case_(scenario), rules_(protocol), invariants_(invariants), states_max_(states_max) {}
 
@@ -143,7 +144,7 @@ class Explorer {
     return true;
   }
 
-  // How many slots that the record reaches hold this key now; the last one's TAT in `tat`.
+  // Returns how many slots that the record reaches hold this key now; stores the last one's TAT in `tat`.
   std::size_t live_slots(const State& state, std::size_t key, std::size_t& tat) const {
     std::size_t found = 0;
     const Group& group = state.groups[case_.group_of[key]];
@@ -214,7 +215,7 @@ class Explorer {
     return total != state.buckets;
   }
 
-  // Every state must have a way to an end: a spin that nothing can end has none.
+  // An end must be reachable from every state. From an endless spin none is.
   void look_for_livelock() {
     std::vector<std::uint32_t> first(visited_.size() + 1, 0);
     for (const Edge& edge : edges_) ++first[edge.to + 1];
@@ -241,7 +242,7 @@ class Explorer {
     }
   }
 
-  // `me`: who made the last step, which has no state of its own; kThreads: nobody.
+  // `me`: the thread of the last step, which led to no recorded state; kThreads: none.
   void report(const char* fault, std::uint32_t i, std::size_t me) {
     if (fault == nullptr || finding_.fault != nullptr) return;
     finding_.fault = fault;

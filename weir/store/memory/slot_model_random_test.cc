@@ -1,4 +1,4 @@
-// The slot protocol's model in cases that nobody thought of: drawn from fixed seeds, so that a run can be repeated.
+// The model of the slot protocol in random cases, from fixed seeds so that a run can be repeated.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -9,7 +9,7 @@
 namespace weir::slot_model::slot_model_random_test {
 namespace {
 
-// splitmix64: the same numbers with every standard library.
+// splitmix64: gives the same numbers with every standard library.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -25,7 +25,8 @@ class Random {
   std::uint64_t state_;
 };
 
-// A group or two with keys dead, alive and evicted; sometimes no room, a bound on the buckets, or a raised horizon.
+// One or two groups with dead, live and evicted keys; sometimes without room, with a bound on buckets, or with a raised
+// horizon.
 Case draw_table(Random& random) {
   Case drawn{"", {}, {}};
   drawn.slots = 1 + random.below(2);
@@ -91,7 +92,7 @@ struct Tally {
   std::size_t faults = 0;
 };
 
-// `hunting`: stops at the first fault, which is what it wants.
+// `hunting`: a fault is expected; stops at the first.
 Tally explore_drawn(std::size_t cases, const Protocol& protocol, bool hunting) {
   Tally tally;
   for (std::uint64_t seed = 1; seed <= cases && !(hunting && tally.faults != 0); ++seed) {
@@ -117,7 +118,7 @@ TEST(SlotModelAtRandom, HoldsInEveryInterleavingOfDrawnCases) {
   EXPECT_GT(tally.evictions, 0u);
 }
 
-// The cases are worth something only if a broken protocol does not pass them.
+// The cases are useful only if broken protocols fail in them.
 TEST(SlotModelAtRandom, DrawnCasesFindMutants) {
   for (const auto rule :
        {&Protocol::salt, &Protocol::mark, &Protocol::mark_dead, &Protocol::reread_fp, &Protocol::search_again,

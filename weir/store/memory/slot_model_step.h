@@ -1,5 +1,6 @@
-// One atomic step of one thread of the slot protocol's model, and the accounts it is held to. Test only.
-// The order of loads and stores is that of table.cc (change, insert) and table_rebuild.cc (claim, evict_near, rebuild).
+// One atomic step of one thread in the model of the slot protocol, and the accounting that checks it. Test only.
+// Loads and stores are in the same order as in table.cc (change, insert) and table_rebuild.cc (claim, evict_near,
+// rebuild).
 #pragma once
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 
 namespace weir::slot_model {
 
-// Moves thread `me` of `state` by one access to shared memory. Afterwards fault() is null or the property that broke.
+// Advances thread `me` of `state` by one access to shared memory. Afterwards fault() is null or the violated property.
 class Stepper {
  public:
   Stepper(const Case& scenario, const Protocol& protocol, State& state, std::size_t me)
@@ -16,7 +17,8 @@ class Stepper {
 
   const char* fault() const { return fault_; }
 
-  // `choice` picks the page where there is one to be picked. False: the thread cannot move, or not so.
+  // `choice` selects a page if the step has to choose one. Returns false if the thread cannot move, or not with this
+  // choice.
   bool step(std::size_t choice) {
     if (t_.pc == Pc::done || (choice != 0 && t_.pc != Pc::take_page)) return false;
     if (t_.pc <= Pc::look_again) return search();
@@ -30,7 +32,7 @@ class Stepper {
     return publish();
   }
 
-  // Sets the thread up for its op number `op`, or ends it.
+  // Prepares the thread for operation number `op`, or ends it.
   void begin(std::size_t op) {
     t_ = Thread{};
     t_.op = small(op);
@@ -39,7 +41,7 @@ class Stepper {
     t_.pc = rebuilds() ? Pc::mover_lock : kind == Op::Kind::raise_horizon ? Pc::raise_horizon : Pc::load_shape;
   }
 
-  // To be called for every thread after every step of any: a reset may say "it was full" if it was at any moment.
+  // Call for every thread after every step of any thread: a reset may report "it was full" if it was at any moment.
   void note_absence() {
     if (t_.pc != Pc::done && resets() && state_.truth[op().key] <= op().now) t_.absent = 1;
   }
@@ -53,7 +55,7 @@ class Stepper {
   Group& group() { return state_.groups[rebuilds() ? op().key : case_.group_of[op().key]]; }
   Slot& slot() { return state_.pages[t_.page][t_.slot]; }
   std::size_t capacity() { return group().shape.pages() * case_.slots; }
-  // Then nothing is BUSY for whoever holds the lock.
+  // If true, the holder of the lock never finds a slot BUSY.
   bool locks_work() const {
     return rules_.insert_lock && rules_.mover_lock && rules_.unlock_after_publish && rules_.unmark_all;
   }
@@ -65,7 +67,7 @@ class Stepper {
     t_.pc = pc;
     return true;
   }
-  // Forgets what was read, so that states that differ only in stale registers are one.
+  // Clears what was read, so that states that differ only in stale registers are equal.
   bool start_again() {
     const Thread old = t_;
     begin(t_.op);
@@ -82,12 +84,12 @@ class Stepper {
     begin(t_.op + 1u);
     return true;
   }
-  // GCRA with interval 1 and cost 1: the next TAT, or 0 when denied.
+  // GCRA with interval 1 and cost 1. Returns the next TAT, or 0 if denied.
   std::size_t gcra(std::size_t tat, std::size_t now) const {
     const std::size_t backlog = std::min(tat > now ? tat - now : 0, case_.window);
     return backlog + 1 > case_.window ? 0 : now + backlog + 1;
   }
-  // The spend of `key` decided at `now` takes effect here. The truth must allow it and agree on the TAT.
+  // A spend of `key` decided at `now` takes effect here. The reference must allow it and agree on the TAT.
   void acknowledge(std::size_t key, std::size_t now, std::size_t tat) {
     const std::size_t right = gcra(state_.truth[key], now);
     if (right != tat) fault_ = right == 0 ? "a key was admitted beyond its burst" : "an acknowledged charge was lost";
@@ -100,7 +102,7 @@ class Stepper {
     return tat == 0 || tat < horizon;
   }
 
-  // find(), outside the lock. A page stands for a line, and every key's home is the first.
+  // find(), outside the lock. A page represents a line, and every key's home is the first page.
   bool search() {
     switch (t_.pc) {
       case Pc::load_shape:
@@ -127,7 +129,7 @@ class Stepper {
     return rules_.look_again ? go(Pc::look_again) : missed();
   }
 
-  // No such bucket, or an evicted one.
+  // There is no such bucket, or it was evicted.
   bool missed() {
     if (resets()) return t_.absent != 0 ? finish() : fail("a reset missed a bucket that was there all the time");
     start_again();
@@ -177,7 +179,7 @@ class Stepper {
     return go(Pc::swap_word);
   }
 
-  // Of a copy the fingerprint may still be to come.
+  // The fingerprint of a copy may not be written yet.
   bool is_mine() {
     const std::size_t whose = slot().fp != 0 || !rules_.salt ? slot().fp : t_.word >> 8 & 0xfu;
     return whose == op().key;
@@ -192,7 +194,7 @@ class Stepper {
     return finish();
   }
 
-  // `really` false: a mutant only believes that it holds the lock.
+  // `really` false: a mutant that only believes it holds the lock.
   bool acquire(bool really) {
     if (really && group().lock != 0) return false;
     if (really) group().lock = small(me_ + 1);
@@ -203,7 +205,7 @@ class Stepper {
     if (group().lock == me_ + 1) group().lock = 0;
   }
 
-  // The record and the fingerprints of the group cannot change under its lock: a search is one step.
+  // The record and the fingerprints of the group cannot change under its lock, so a search is one step.
   bool find_key() {
     const Shape shape = group().shape;
     for (t_.index = 0; t_.index < shape.pages(); ++t_.index) {
@@ -244,7 +246,7 @@ class Stepper {
     }
   }
 
-  // claim() from its beginning: a rebuild if the group is full, then an eviction if that did not help.
+  // The start of claim(): a rebuild if the group is full, then an eviction if that did not help.
   bool find_room() {
     start_again();
     if (group().used < capacity()) return room_found();
@@ -279,7 +281,7 @@ class Stepper {
   bool evict_swap() {
     Slot& slot = victim();
     if (rules_.evict_by_swap && slot.word != t_.word) return room_found();
-    // Forgotten knowingly; a plain store would forget what it never saw, and that is not excused.
+    // A deliberate eviction. A plain store could discard a word it never read, which counts as a fault.
     if (slot.word == t_.word && !dead(slot.word, slot.fp)) {
       state_.truth[slot.fp] = 0;
       ++state_.evictions;
@@ -335,7 +337,7 @@ class Stepper {
     ++state_.buckets;
   }
 
-  // This slot cannot be had. A page's dead slots are asked for first, then one that was never used.
+  // This slot is not available. The dead slots of a page are tried first, then one that was never used.
   bool next_slot() {
     if (t_.own != 0) return fail("an evicted key could not take its own slot");
     t_.word = 0;
@@ -443,7 +445,7 @@ class Stepper {
     return go(++t_.taken < t_.wanted ? Pc::take_page : Pc::store_page);
   }
 
-  // No page to be had: what was taken is given back and what was marked unmarked.
+  // No page is available: gives back the pages already taken and unmarks the slots.
   bool give_up() {
     for (std::size_t i = 0; i < t_.taken; ++i) state_.free_pages = small(state_.free_pages | 1u << t_.new_pages[i]);
     t_.taken = t_.wanted = t_.into = 0;

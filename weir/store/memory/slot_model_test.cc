@@ -1,13 +1,14 @@
 // The memory table's slot protocol, model-checked: every interleaving of a few threads, one atomic access at a time.
-// Modelled: groups whose record is one word {pages, bank, version} and two banks of page ids; slots {word, fp}; spend,
+// Modeled: groups whose record is one word {pages, bank, version} and two banks of page ids; slots {word, fp}; spend,
 // insert, reset, eviction (for the bound, and in a group that cannot grow), growth inside an insert, rebuilds, rebuilds
 // that get no pages, the horizon, the count of buckets, the free list of pages and their clearing and reuse.
 // Checked: each acknowledged spend against a reference bucket when it takes effect (burst kept, nothing lost, nothing
-// charged to another key); denials and resets that found nothing too; one live slot a key; at the end every TAT, page,
-// lock and count; no deadlock; from every state a way to the end. An evicted key starts anew, and evictions are
-// counted. Not modelled: weak memory (every access is sequentially consistent), homes other than the first line, undo
-// and refund, quotas, crashes, more than four threads, four pages and three keys, hashes that collide, versions that
-// wrap. A key's word read under another key is noise; the model takes the noise that does the most harm.
+// charged to another key); denials and resets that found nothing; one live slot per key; at the end every TAT, page,
+// lock and count; no deadlock; the end is reachable from every state. An evicted key starts full, and evictions are
+// counted.
+// Not modeled: weak memory (every access is sequentially consistent), homes other than the first line, undo and refund,
+// quotas, crashes, more than four threads, four pages and three keys, hashes that collide, versions that wrap. A word
+// decoded with another key's salt is noise; the model uses the most harmful noise.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -69,13 +70,12 @@ TEST(SlotModel, HoldsInEachVariantThatShouldNotMatter) {
 struct Mutant {
   const char* name;
   bool Protocol::*rule;
-  const char* harm;  // what it must be convicted of
+  const char* harm;  // the fault it must cause
 };
 
-// Gone with the earlier protocol: a record stored in the wrong order, because it is one word now; a 16-byte CAS,
-// because the version does its work; spending under the lock, because a key found there is spent after unlocking. That
-// old pages are given back before the record is stored was harmless and is not any more: a miss outside the lock relies
-// on it.
+// There is no mutant for a record stored in the wrong order (it is one word), for a 16-byte CAS (the version does its
+// work) or for spending under the lock (a key found there is spent after unlocking). Giving old pages back before the
+// record is stored does harm, because a miss outside the lock relies on that order.
 constexpr Mutant kMutants[] = {
     {"no salt", &Protocol::salt, "one key's charge went to another key's bucket"},
     {"no insert lock", &Protocol::insert_lock, "a live bucket was forgotten"},
@@ -101,7 +101,7 @@ constexpr Mutant kMutants[] = {
     {"reset stores 0", &Protocol::reset_keeps_word, "the buckets are miscounted"},
 };
 
-// Explores the cases until one convicts the mutant of its harm.
+// Explores the cases until one shows the mutant's fault.
 bool convicted(const Mutant& mutant, const std::vector<Case>& cases) {
   Protocol protocol;
   protocol.*mutant.rule = false;
@@ -121,9 +121,9 @@ TEST(SlotModel, FindsEveryMutantByTheHarmItDoes) {
   for (const Mutant& mutant : kMutants) EXPECT_TRUE(convicted(mutant, small_cases())) << mutant.name << " survived";
 }
 
-// The word does not say whose it is: a spender that reads Ann's fingerprint, Bob's word and Ann's fingerprint takes
-// noise for Ann's TAT, and if Bob's very word is back by then its CAS succeeds. For that the slot must change hands
-// three times, once in each gap between four neighbouring accesses. The version tells.
+// A word does not tell which key it belongs to. A spender that reads Ann's fingerprint, Bob's word and again Ann's
+// fingerprint mistakes noise for Ann's TAT, and its CAS succeeds if exactly Bob's word is back by then. For that the
+// slot must change hands three times, once in each gap between four consecutive accesses. The version detects it.
 TEST(SlotModel, TheVersionTellsThatASlotChangedHandsTwice) {
   for (Case& scenario : changes_of_hands()) {
     for (const std::size_t noise : {0x00, 0x01, 0xff}) {
@@ -155,7 +155,7 @@ TEST(SlotModel, FindsADeadlock) {
   EXPECT_STREQ(explore(scenario, {}).fault, "deadlock: no thread can move");
 }
 
-// A copy can be spent on as soon as it is written, by whoever still has its page from the time before.
+// A spender that still has the page from an earlier record can spend from a copy as soon as it is written.
 TEST(SlotModel, FindsThatARebuildMustNotGiveUpOnceItHasCopied) {
   const Case scenario{"a rebuild that gives up",
                       {{spend(kAnn, 5)}, {rebuild(0, 1), abandon(0, 1)}},

@@ -26,7 +26,7 @@ struct Tail {
 };
 
 constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
-// Buckets are copied after the head was written; none can be further ahead of the head's time than this and a window.
+// Buckets are copied after the head was written. No TAT can be later than the head's time plus a window plus this.
 constexpr Duration kWritingMax = std::chrono::days{1};
 
 static_assert(std::is_trivially_copyable_v<SnapshotReader::Head> && sizeof(SnapshotReader::Head) == 64);
@@ -45,7 +45,7 @@ T get(std::string_view bytes, std::size_t at = 0) {
   return value;
 }
 
-// Where a snapshot is while it is written. Disappears unless it is published.
+// A snapshot while it is being written. Deleted unless it is published.
 class Draft {
  public:
   explicit Draft(const std::string& path) : path_(path), temporary_(path + ".tmp") {}
@@ -60,7 +60,7 @@ class Draft {
   Result<void> start() {
     const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return system_error(temporary_, "create");
-    // Before truncating: another process may be writing the same snapshot this moment.
+    // Lock before truncating, because another process may be writing the same snapshot.
     const bool alone = flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (!alone || ftruncate(fd, 0) != 0) {
       const Error error = alone ? system_error(temporary_, "truncate")
@@ -118,7 +118,7 @@ SnapshotReader::Head head_of(const Table& table, Now now) {
 }
 
 bool full(const Table::Bucket& bucket, Time now) {
-  // A quota is the table's to judge: its window ends by the wall clock, which may yet go back.
+  // For a quota the table decides: its window ends by the wall clock, which may still go back.
   return bucket.kind == Kind::bucket && Time{Duration{static_cast<std::int64_t>(bucket.state)}} <= now;
 }
 
@@ -145,7 +145,7 @@ Result<SnapshotWritten> write_snapshot(const Table& table, const std::string& pa
       put(records, static_cast<std::uint16_t>(bucket.name.size()));
       records.append(bucket.name);
     });
-    // Written only now: the group's lock is not held while the disk is waited for.
+    // Written only now, so that the group's lock is not held while waiting for the disk.
     if (records.size() < kBufferBytes) continue;
     if (auto written = draft.write(records); !written) return written.error();
     records.clear();
@@ -216,7 +216,7 @@ Result<void> SnapshotReader::read_head() {
   return {};
 }
 
-// The next bytes, valid until the next call. REQUIRES: bytes <= kBufferBytes.
+// Returns the next bytes, valid until the next call. REQUIRES: bytes <= kBufferBytes.
 Result<std::string_view> SnapshotReader::take(std::size_t bytes) {
   if (bytes > left_) return bad_snapshot("a record goes beyond its end");
   while (to_ - from_ < bytes) {
@@ -236,7 +236,8 @@ Result<std::string_view> SnapshotReader::take(std::size_t bytes) {
   return taken;
 }
 
-// As many as the end of the file says, which is not yet to be believed, but no more than it has room for.
+// Returns the number of records that the end of the file states, which is not verified yet, capped at what fits in the
+// file.
 std::uint64_t SnapshotReader::records() const {
   std::uint64_t records = 0;
   const auto at = static_cast<off_t>(bytes_ - sizeof(Tail));
@@ -265,7 +266,7 @@ Result<std::uint64_t> SnapshotReader::restore(Table& table, Duration shift, Now 
   return restored;
 }
 
-// False if the bucket is full by now.
+// Returns false if the bucket is full by now.
 Result<bool> SnapshotReader::restore_one(Table& table, Duration shift, Now now) {
   const auto numbers = take(2 * sizeof(std::uint64_t));
   if (!numbers) return numbers.error();

@@ -1,6 +1,7 @@
-// A table's buckets in a file that survives a reboot and a loss of power: as they stood within the moments of writing,
-// under the table's own seed. Written beside and renamed, so that the path names a whole snapshot or none; read once,
-// front to back, in bounded memory, and refused whole if one bit is wrong.
+// A copy of a table's buckets in a file that survives a reboot and a power loss. Each bucket is copied at some instant
+// while the file is written; hashes use the table's own seed. The snapshot is written to a temporary file and renamed,
+// so the path names a complete snapshot or none. It is read once, front to back, in bounded memory, and refused as a
+// whole if one bit is wrong.
 //
 //   file   = Head, records, u64 records, u64 checksum of everything before it
 //   record = u64 h, u64 kind (bit 62) and state, and if names are kept u16 length and the name
@@ -23,8 +24,8 @@ struct SnapshotWritten {
   std::uint64_t bytes = 0;
 };
 
-// Group by group, so that no request waits for longer than a group takes to copy; off the request path, because it
-// writes and syncs. Buckets that are full at `now` are left out.
+// Copies group by group, so that no request waits longer than copying one group takes. Call it off the request path,
+// because it writes and syncs a file. Omits buckets that are full at `now`.
 Result<SnapshotWritten> write_snapshot(const Table& table, const std::string& path, Now now);
 
 class SnapshotReader {
@@ -40,10 +41,10 @@ class SnapshotReader {
     std::uint64_t evicted;
   };
 
-  // Fault::unknown: there is no such file. Fault::invalid: it is no snapshot that this program can read, and the detail
-  // completes "it is refused, because". Fault::unavailable: the system would not give it.
+  // Fault::unknown: there is no such file. Fault::invalid: this program cannot read it as a snapshot; the detail
+  // completes "it is refused, because". Fault::unavailable: the system cannot open or read it.
   static Result<SnapshotReader> open(const std::string& path);
-  // Takes the descriptor.
+  // Takes ownership of the descriptor.
   static Result<SnapshotReader> read(int fd);
 
   SnapshotReader(SnapshotReader&& other) noexcept;
@@ -52,9 +53,9 @@ class SnapshotReader {
 
   const Head& head() const noexcept { return head_; }
 
-  // Puts every bucket that is not full at `now` into a new table under the same seed, each TAT moved by `shift`; to be
-  // called once. After an error, or before the end, the table holds half a snapshot and must be thrown away. Returns
-  // how many buckets were put in.
+  // Inserts every bucket that is not full at `now` into a new table with the same seed, with each TAT moved by `shift`.
+  // Call it once. After an error the table has only part of the snapshot and must be discarded. Returns the number of
+  // buckets inserted.
   Result<std::uint64_t> restore(Table& table, Duration shift, Now now);
 
  private:
@@ -66,10 +67,10 @@ class SnapshotReader {
 
   int fd_;
   std::uint64_t bytes_ = 0;  // of the file
-  std::uint64_t left_ = 0;   // of it, before the two numbers at its end, not yet taken
+  std::uint64_t left_ = 0;   // bytes not yet taken, without the two numbers at the end
   Head head_{};
   std::unique_ptr<char[]> buffer_;
-  std::size_t from_ = 0;  // what is read and not yet taken
+  std::size_t from_ = 0;  // [from_, to_) is read and not yet taken
   std::size_t to_ = 0;
   Checksum checksum_;  // of what was taken
 };

@@ -1,4 +1,4 @@
-// Any bytes as a snapshot, most of them under a checksum that is right, so that the records are reached.
+// Any bytes as a snapshot, usually with a correct checksum, so that the records are reached.
 #include "weir/store/memory/snapshot.h"
 
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ void read_back(std::string bytes, bool names) {
   const Now now{Time{Duration{reader->head().time}} + 1h, Wall{1'800'000'000s}};
   const auto restored = reader->restore(*table, 30min, now);
   if (!restored) return;
-  // What was taken can be listed, served and cleaned.
+  // The restored buckets can be listed, served and cleaned.
   std::uint64_t listed = 0;
   for (std::size_t g = 0; g < table->groups(); ++g) table->visit(g, [&](const Table::Bucket&) { ++listed; });
   WEIR_ASSERT(listed <= *restored);

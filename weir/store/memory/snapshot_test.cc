@@ -18,7 +18,7 @@ using Origin = OpenState::Origin;
 
 constexpr Limit kSlow = Limit::per_hour(6).with_burst(6);
 
-// What lies where the version, the magic and so on are.
+// Offset of the version in the file.
 constexpr std::size_t kVersionAt = 8;
 
 class Snapshot : public ::testing::Test {
@@ -45,7 +45,7 @@ class Snapshot : public ::testing::Test {
     EXPECT_EQ(wrote->buckets, static_cast<std::uint64_t>(clients));
     return bytes;
   }
-  // Opens what is at the path now; the reason why it was refused, or empty.
+  // Opens the file at the path. Returns the reason why it was refused, or an empty string.
   std::string refusal() {
     const OpenState state = open();
     if (state.origin == Origin::snapshot) return "";
@@ -75,7 +75,7 @@ TEST_F(Snapshot, RestoresEveryBucketAndNameAfterAReboot) {
           Time{Duration{static_cast<std::int64_t>(bucket.state)}} - machine.now(state).time;
     });
   }
-  // One token came back: those that had spent one only are full, and not there.
+  // One token was refilled: buckets that had spent only one are full and not in the snapshot.
   EXPECT_EQ(waits.size(), 700u - 117u);
   for (int i = 0; i < 700; ++i) {
     if (i % 6 == 0) continue;
@@ -179,7 +179,7 @@ TEST_F(Snapshot, OfANewerVersionIsRefused) {
   EXPECT_EQ(refusal(), "it is of version 2 and this program reads version 1");
 }
 
-// Under a checksum that is right, so that only the rule at hand can refuse it.
+// With a correct checksum, so that only the tested rule can refuse it.
 std::string resealed(std::string bytes) {
   Checksum checksum;
   checksum.add(std::string_view(bytes).substr(0, bytes.size() - 8));

@@ -22,19 +22,19 @@
 namespace weir {
 namespace {
 
-// A new timeline begins here, so that every instant around its beginning has a place on it.
+// A new timeline starts at this time, so that instants shortly before it are not negative.
 constexpr Duration kBeginning = std::chrono::days{1};
-// A timeline that has come this far is moved back to its beginning when the state is opened, so that a process can run
-// for years before bounds::time_max.
+// If a timeline is past this time when the state is opened, it is moved back to its start, so that a process can run
+// for years before it reaches bounds::time_max.
 constexpr Duration kRenewAfter = std::chrono::days{14'610};  // 40 years
-// Every bucket is full after this long; longer would only overflow.
+// Every bucket is full after this time; a longer time would only risk overflow.
 constexpr Duration kElapsedMax = bounds::window_max + std::chrono::days{2};
 
 Error refused(std::string reason) {
   return Error{Fault::invalid, std::move(reason)};
 }
 
-// A wall clock that went back counts as no time at all.
+// Returns zero if the wall clock went back.
 Duration elapsed_since(std::int64_t wall, Wall now) {
   const std::int64_t passed =
       std::max<std::int64_t>(now.time_since_epoch().count(), 0) - std::max<std::int64_t>(wall, 0);
@@ -53,7 +53,7 @@ std::string count_of(std::uint64_t count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-// The first page of a file, checked before anything else of it is believed.
+// The first page of a file, which is checked before anything else in it is trusted.
 struct HeaderPage {
   alignas(64) char bytes[kHeaderBytes] = {};
   const Header& header() const { return *reinterpret_cast<const Header*>(bytes); }
@@ -74,7 +74,7 @@ Result<void> read_header(const LiveFile& file, std::size_t size, HeaderPage& pag
   return {};
 }
 
-// Of what stays the same while the table is in use: a seal covers the rest of a file that was closed.
+// Covers the fields that do not change while the table is in use. In a file that was closed, the seal covers the rest.
 std::uint64_t header_checksum(const Header& header) {
   const char* const bytes = reinterpret_cast<const char*>(&header);
   constexpr std::size_t kTable = offsetof(Header, groups);
@@ -89,7 +89,7 @@ bool in_range(std::int64_t value, std::int64_t low, std::int64_t high) {
   return value >= low && value <= high;
 }
 
-// One opening of a state: what is known while it goes on.
+// The steps of opening a state, and what is known in between.
 class Opening {
  public:
   Opening(const StateOptions& options, const Boot& boot) : options_(options), boot_(boot) {}
@@ -123,19 +123,20 @@ class Opening {
 };
 
 Result<OpenState> Opening::run() {
-  // Fail at the start, not when the snapshot that was never written is needed.
+  // Fail at startup, not later when a snapshot is needed that could never be written.
   if (!options_.snapshot.empty()) {
     const std::string folder = std::filesystem::path(options_.snapshot).parent_path().string();
     if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) return system_error(options_.snapshot, "write");
   }
   if (!options_.live.empty()) {
-    const bool existed = access(options_.live.c_str(), F_OK) == 0;  // locking makes it
+    const bool existed = access(options_.live.c_str(), F_OK) == 0;  // lock() creates it
     auto file = LiveFile::lock(options_.live);
     if (!file) return file.error();
     state_.file = std::move(*file);
     const auto size = state_.file.bytes();
     if (!size) return size.error();
-    // Two spellings of one path, a symbolic or a hard link. Only now: locking has created a file that was not there.
+    // Both paths may name one file: by another spelling, a symbolic link or a hard link. Checked only now, because
+    // lock() has created a file that did not exist.
     if (is_same_file(state_.file.fd(), options_.snapshot)) {
       if (!existed) (void)unlink(options_.live.c_str());
       return refused("state.snapshot " + options_.snapshot + " is the same file as state.live " + options_.live +
@@ -202,7 +203,7 @@ Result<void> Opening::choose_time(const Header& header) {
     const Duration sealed_at{header.sealed_time};
     start_at(sealed_at + elapsed_since(header.sealed_time + wall_minus_time, boot_.wall));
   }
-  // The same boot's clock cannot be behind what it has shown; a container with a clock of its own can.
+  // Within one boot the clock cannot be behind an earlier reading, but the clock of a container with its own time can.
   const Time least{Duration{std::max(horizon, header.sealed_time)}};
   if (sealed && now().time < least) start_at(least.time_since_epoch());
   if (now().time < least || (!sealed && now().time.time_since_epoch() > bounds::time_max))
@@ -222,7 +223,7 @@ Result<void> Opening::adopt(const Header& found, std::size_t size, bool sealed) 
   if (sealed) {
     if (auto checked = check_seal(found, size, *region); !checked) return checked.error();
   }
-  // A growth step that was cut off in the middle: no page can lie there, and it must not be taken for a clean one.
+  // A growth step was interrupted. No page can be in the partial chunk, and it must not be mistaken for a clean one.
   const std::size_t whole = size / Pages::kChunkBytes * Pages::kChunkBytes;
   if (whole != size) {
     if (ftruncate(state_.file.fd(), static_cast<off_t>(whole)) != 0) return system_error(options_.live, "truncate");
@@ -230,9 +231,9 @@ Result<void> Opening::adopt(const Header& found, std::size_t size, bool sealed) 
     if (!region) return region.error();
   }
   if (region->ready() < kHeaderBytes) return refused("it is cut short at " + std::to_string(size) + " bytes");
-  // From here on the file is in use; whoever finds it so knows that it must be looked through. If the machine was
-  // restarted since, being killed between these two lines costs what being killed before them would have kept: nothing
-  // has been promised yet, and the snapshot is there.
+  // From here on the file is in use; a process that finds it unsealed checks every slot. If the machine was restarted
+  // since it was sealed, a kill between these two statements loses the live file: it is then unsealed and from another
+  // boot. That is acceptable: nothing has been promised yet, and the snapshot is still there.
   auto& header = *reinterpret_cast<Header*>(region->data());
   header.seal.store(0, std::memory_order_relaxed);
   stamp(header);
@@ -252,7 +253,7 @@ Result<void> Opening::adopt(const Header& found, std::size_t size, bool sealed) 
                            (recovery.dropped == 1 ? "was" : "were") + " dropped");
     state_.forgetful = true;
   }
-  // Nobody holds an older reading yet, so a wall clock that was wrong once need not count for ever.
+  // No thread has an older reading yet, so the horizon of a wall clock that was once wrong can be corrected here.
   const std::int64_t wall = boot_.wall.time_since_epoch().count();
   if (header.wall_horizon.load(std::memory_order_relaxed) > wall)
     header.wall_horizon.store(wall, std::memory_order_relaxed);
@@ -296,7 +297,7 @@ Result<void> Opening::refit() {
     return {};
   }
   if (renew) return made.error();
-  // Room for both at once is not a reason to refuse a good state.
+  // Lack of space for both files at once is no reason to refuse a good state.
   state_.boot_offset = offset;
   say(options_.live, "not rewritten " + change + ", because " + made.error().detail);
   return {};
@@ -318,7 +319,7 @@ Result<void> Opening::start_anew() {
   return {};
 }
 
-// Returns false if there is no usable one.
+// Returns false if there is no usable snapshot.
 Result<bool> Opening::take_snapshot() {
   const std::string& path = options_.snapshot;
   if (path.empty()) return false;
@@ -353,7 +354,7 @@ Result<bool> Opening::take_snapshot() {
   return false;
 }
 
-// A new table, in a new live file if there is one, that takes the place of what state_ holds once it is complete.
+// Creates a table, in a new live file if one is configured. It replaces the table in state_ once it is complete.
 Result<void> Opening::make(HashKey seed, const Fill& fill) {
   LiveFile file;
   std::unique_ptr<Table> table;
@@ -383,8 +384,8 @@ Result<void> Opening::make(HashKey seed, const Fill& fill) {
   return {};
 }
 
-// Makes the file go by this boot's clock. Each store that changes nothing is harmless, so that a process killed in here
-// leaves a good file of the same boot.
+// Switches the file to this boot's clock. A store that does not change a value is harmless, so a process killed in here
+// leaves a good file if the boot is the same.
 void Opening::stamp(Header& header) const {
   char boot_id[sizeof header.boot_id] = {};
   std::memcpy(boot_id, boot_.id.data(), std::min(boot_.id.size(), sizeof boot_id - 1));
@@ -393,7 +394,7 @@ void Opening::stamp(Header& header) const {
   header.sealed_time = 0;
   header.wall_minus_time.store((boot_.wall.time_since_epoch() - now().time.time_since_epoch()).count());
   header.checksum = header_checksum(header);
-  std::atomic_signal_fence(std::memory_order_release);  // the version says whether the checksum counts
+  std::atomic_signal_fence(std::memory_order_release);  // the version tells whether the checksum is valid
   header.version = kFormatVersion;
 }
 
@@ -428,7 +429,8 @@ Result<void> OpenState::seal(Now now) {
   header.sealed_bytes = *size;
   const auto checksum = file.checksum();
   if (!checksum) return checksum.error();
-  // Release, so that it is the last store: killed before it, the file is one of a killed process, and as good.
+  // Release, so that this is the last store. A process killed before it leaves an unsealed file, which is recovered as
+  // after any kill.
   header.seal.store(*checksum, std::memory_order_release);
   if (fsync(file.fd()) != 0) return system_error(file.path(), "sync");
   return {};

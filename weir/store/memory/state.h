@@ -1,19 +1,20 @@
-// Opening the state a process starts with, and closing it. Two files, each honest about what it survives:
-//   live      a shared mapping, meant for tmpfs: survives kill -9 and upgrades. A clean end seals it with a checksum.
-//   snapshot  written every few seconds (snapshot.h): survives a reboot and a loss of power.
-// Either may be left out; without both, a restart forgets every bucket.
+// Opens and closes the state that a process starts with. There are two files:
+//   live      a shared mapping, meant for tmpfs: survives kill -9 and upgrades. A clean exit seals it with a checksum.
+//   snapshot  written every few seconds (snapshot.h): survives a reboot and a power loss.
+// Either may be omitted. Without both, a restart forgets every bucket.
 //
-// What is taken, first match wins:
-//   live, sealed                 checked by its checksum and taken, on whatever boot
-//   live, unsealed, this boot    taken; each slot is checked, what was under way is undone
-//   live, unsealed, other boot   not used: a disk file's pages were written back at different times
+// Which state is used (first match wins):
+//   live, sealed                 used if its checksum matches, from any boot
+//   live, unsealed, this boot    used; each slot is checked, and unfinished operations are undone
+//   live, unsealed, other boot   not used, because a disk file's pages were written back at different times
 //   snapshot                     the time since it was written counts as refill; spends since then may be forgotten
 //   nothing                      every bucket starts full
-// A file that is torn, foreign or newer is refused with a sentence and kept aside (live_file.h), never half-read.
-// max_buckets and names are those of the options: a live file made with others is rewritten, buckets and all.
+// A file that is damaged, not ours or from a newer version is refused with a message and set aside (live_file.h), never
+// read in part.
+// max_buckets and names come from the options. A live file made with other values is rewritten with all its buckets.
 //
-// Time goes on where the file's stopped and never runs back: in the same boot by the boot's clock, otherwise by the
-// wall clock, and one that went back counts as no time at all.
+// Time continues from where the file's time stopped and never goes back. The time in between is measured by the boot
+// clock within the same boot and otherwise by the wall clock; if the wall clock went back, it counts as zero.
 #pragma once
 
 #include <memory>
@@ -28,14 +29,14 @@
 namespace weir {
 
 struct StateOptions {
-  std::string live;      // empty: the table lives in this process alone
-  std::string snapshot;  // empty: none is looked for
+  std::string live;      // empty: the table is only in this process
+  std::string snapshot;  // empty: none
   Table::Options table;
 };
 
-// Which boot of the machine this is, and its clocks. An argument, so that tests can reboot.
+// The current boot of the machine, and its clocks. Passed as an argument, so that tests can simulate a reboot.
 struct Boot {
-  std::string id;   // different after each boot; empty: not known, and then no two are the same
+  std::string id;   // different after each boot; empty: unknown, which equals no other boot
   Duration uptime;  // CLOCK_BOOTTIME
   Wall wall;
 
@@ -45,14 +46,14 @@ struct Boot {
 struct OpenState {
   enum class Origin : unsigned char { nothing, sealed, recovered, snapshot };
 
-  LiveFile file;  // outlives the table
+  LiveFile file;  // must outlive the table
   std::unique_ptr<Table> table;
   Duration boot_offset = Duration::zero();  // for BootClock
   Origin origin = Origin::nothing;
-  bool forgetful = false;           // there was a state, and spends made under it may be forgotten
-  std::vector<std::string> report;  // what happened, a sentence each
+  bool forgetful = false;           // there was a state, and some of its spends may be lost
+  std::vector<std::string> report;  // what happened, one message each
 
-  // Closes the table cleanly and destroys it. REQUIRES: no other thread uses it. Without a live file, only destroys it.
+  // Seals the live file, if there is one, and destroys the table. REQUIRES: no other thread uses the table.
   Result<void> seal(Now now);
 };
 

@@ -1,4 +1,4 @@
-// A live file of a killed process, damaged anywhere: it is refused or served, and never more than that.
+// A live file of a killed process, damaged anywhere: it is refused or served, and nothing else happens.
 #include "weir/store/memory/state.h"
 
 #include <sys/stat.h>
@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Limit kLimit = Limit::per_hour(6).with_burst(6);
-constexpr std::size_t kFront = 8192;  // of every chunk: that is where its pages are, and the rest is zero
+constexpr std::size_t kFront = 8192;  // of every chunk: its pages are there, and the rest is zero
 
 void spend(Table& table, int i, Time now) {
   const std::string text = "client-" + std::to_string(i);
@@ -31,14 +31,15 @@ struct Sample {
   StateOptions options{
       scratch.path("live"), "", {.buckets_max = 20'000, .names = true, .huge_pages = false}};  // two groups
   std::size_t size = 0;
-  std::string fronts;  // of every chunk, one after another
+  std::string fronts;  // the fronts of all chunks, concatenated
 
   Sample() {
     auto state = std::move(*open_state(options, machine.boot));
     for (int i = 0; i < 60; ++i) spend(*state.table, i, machine.now(state).time);
     state = OpenState{};
     std::string bytes = slurp(options.live);
-    // The version before has no checksum that would refuse every damaged header at once.
+    // The previous version, because its header has no checksum: with one, every damaged header would be refused at
+    // once.
     std::memcpy(bytes.data() + offsetof(Header, version), &kVersionWithoutChecksum, sizeof kVersionWithoutChecksum);
     size = bytes.size();
     for (std::size_t at = 0; at < size; at += Pages::kChunkBytes) {
@@ -48,7 +49,7 @@ struct Sample {
   }
 };
 
-// Each patch: where, as four bytes, and what, as eight.
+// Each patch is a position in four bytes and a value in eight.
 void damage(std::string& bytes, std::string_view patches) {
   constexpr std::size_t kPatch = 12;
   for (; patches.size() >= kPatch; patches.remove_prefix(kPatch)) {

@@ -1,5 +1,5 @@
-// Reserves state files for one process: the snapshot and the file of run-time changes are replaced by renames, which no
-// lock on the files themselves survives. Held on PATH.lock, which is created when needed and never removed.
+// Reserves state files for one process. The snapshot and the file of run-time changes are replaced by renames, so a
+// lock on the files themselves would be lost. The lock is on PATH.lock, which is created when needed and never removed.
 #pragma once
 
 #include <functional>

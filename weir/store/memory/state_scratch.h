@@ -1,4 +1,4 @@
-// For tests of files: a directory of their own on tmpfs where there is one, gone with its files at the end.
+// For tests of files: a temporary directory, on tmpfs if available, that is deleted at the end.
 #pragma once
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ inline void spill(const std::string& path, std::string_view bytes) {
 
 inline constexpr Wall kWall{std::chrono::sys_days{std::chrono::year{2026} / 11 / 15}};
 
-// A machine whose clocks and boots are ours.
+// A machine whose clocks and boots the test controls.
 struct Machine {
   Boot boot{"boot-1", std::chrono::seconds{1000}, kWall};
 
@@ -63,7 +63,7 @@ struct Machine {
     boot.uptime += time;
     boot.wall += time;
   }
-  // Its wall clock shows `wall_passed` more, or less, when it is back.
+  // After the reboot the wall clock has moved by `wall_passed`, which may be negative.
   void reboot(Duration wall_passed) {
     boot.id += "+";
     boot.uptime = std::chrono::seconds{3};

@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using Origin = OpenState::Origin;
 
-// One token comes back every 10 minutes.
+// One token is refilled every 10 minutes.
 constexpr Limit kSlow = Limit::per_hour(6).with_burst(6);
 
 class State : public ::testing::Test {
@@ -46,7 +46,7 @@ class State : public ::testing::Test {
     return state.table->peek(state.table->hash(Key{text}), kSlow, 0, machine.now(state).time).remaining;
   }
   void seal(OpenState& state) { ASSERT_TRUE(state.seal(machine.now(state))); }
-  static void kill(OpenState& state) { state = OpenState{}; }  // the mapping goes, the file stays as it is
+  static void kill(OpenState& state) { state = OpenState{}; }  // removes the mapping; the file stays as it is
   std::string live() const { return options.live; }
 };
 
@@ -128,7 +128,7 @@ TEST_F(State, ASealedFileOutlivesARebootAndTheTimeBetweenCountsAsRefill) {
   EXPECT_EQ(state.origin, Origin::sealed);
   EXPECT_EQ(machine.now(state).time, before + 20min);
   EXPECT_EQ(remaining(state, "a"), 2);
-  kill(state);  // and the new boot is the file's own now
+  kill(state);  // the file now belongs to the new boot
   machine.pass(10min);
   state = open();
   EXPECT_EQ(state.origin, Origin::recovered);
@@ -149,7 +149,7 @@ TEST_F(State, AWallClockThatWentBackOverARebootCountsAsNoTime) {
 
 TEST_F(State, AWallClockFarAheadIsNotAnOverflow) {
   OpenState state = open();
-  machine.boot.wall = Wall{};  // a machine without a battery
+  machine.boot.wall = Wall{};  // a machine without a clock battery
   spend(state, "a", 6);
   seal(state);
   kill(state);
@@ -239,10 +239,10 @@ TEST_F(State, ALiveFileIsPreferredToASnapshot) {
   EXPECT_EQ(remaining(state, "a"), 0);
 }
 
-// A hole read through the mapping would take memory that the table has given back.
+// Reading a hole through the mapping would allocate memory that the table has given back.
 TEST_F(State, TheChecksumThroughTheMappingIsTheFilesAndLeavesItsHolesAlone) {
   auto file = std::move(*LiveFile::lock(live()));
-  const std::size_t bytes = 9 * Pages::kChunkBytes + 100;  // the end is no whole page
+  const std::size_t bytes = 9 * Pages::kChunkBytes + 100;  // does not end at a page boundary
   ASSERT_EQ(ftruncate(file.fd(), static_cast<off_t>(bytes)), 0);
   const std::string some(3 * Pages::kChunkBytes, 'x');
   for (const std::size_t at : {std::size_t{0}, 5 * Pages::kChunkBytes}) {
@@ -305,7 +305,7 @@ TEST_F(State, BadOptionsAreAnErrorAndTouchNoFile) {
   EXPECT_EQ(scratch.files(), std::set<std::string>{});
 }
 
-// Other options: the file is rewritten, nobody is forgotten while there is room.
+// With other options the file is rewritten, and no bucket is forgotten while there is room.
 TEST_F(State, OtherOptionsRewriteTheFileWithItsBuckets) {
   OpenState state = open();
   for (int i = 0; i < 500; ++i) spend(state, "client-" + std::to_string(i), i % 6 + 1);
@@ -336,7 +336,7 @@ TEST_F(State, WithoutRoomForBothTheOldOptionsStayInForce) {
   OpenState state = open();
   spend(state, "a", 6);
   kill(state);
-  ASSERT_EQ(mkdir((live() + ".new").c_str(), 0700), 0);  // nothing can be made there
+  ASSERT_EQ(mkdir((live() + ".new").c_str(), 0700), 0);  // no file can be created there
   options.table.buckets_max = 2000;
   state = open();
   EXPECT_EQ(state.report.back(),
@@ -362,8 +362,8 @@ TEST_F(State, TheRealBootAndClockFitTogether) {
   EXPECT_LT(clock.time(), Time{24h + 1min});
 }
 
-// The file system is full: decisions go on, what cannot be kept is counted. A limit on the file's size stands in for
-// it, because it needs no privileges; the allocator sees the same refusal.
+// The file system is full: decisions continue, and what cannot be kept is counted. The test uses a limit on the file's
+// size, which needs no privileges; the allocator sees the same failure.
 void fill_up(const StateOptions& options, const Boot& boot) {
   std::signal(SIGXFSZ, SIG_IGN);
   auto opened = open_state(options, boot);

@@ -1,4 +1,4 @@
-// The request path. Opening a table is in table_open.cc, what happens under a group's lock in table_rebuild.cc.
+// The request path. Opening a table is in table_open.cc; operations under a group's lock are in table_rebuild.cc.
 #include "weir/store/memory/table.h"
 
 #include <algorithm>
@@ -15,13 +15,14 @@ namespace {
 Time tat_of(State state) {
   return Time{Duration{static_cast<std::int64_t>(state)}};
 }
-// A TAT before the beginning of the timeline is a full bucket like any other in the past; 0 is kept for evicted ones.
+// A TAT before the start of the timeline is a full bucket, like any other in the past. 0 is reserved for evicted
+// buckets.
 State state_of(Time tat) {
   return static_cast<State>(std::max<std::int64_t>(tat.time_since_epoch().count(), 1));
 }
 
-// Field by field: copied as a whole, the decision is built on the stack and read back before its parts have arrived
-// there.
+// Copies field by field. A copy of the whole struct would build the decision on the stack and read it back before its
+// parts have arrived there, which stalls.
 void assign(Decision& to, const Decision& from) {
   to.allowed = from.allowed;
   to.burst = from.burst;
@@ -30,8 +31,8 @@ void assign(Decision& to, const Decision& from) {
   to.reset_after = from.reset_after;
 }
 
-// Which slots of the line have this fingerprint, a bit for each. Without a branch per slot: which one it is cannot be
-// predicted, and a wrong guess would keep the processor from running ahead while the line is on its way.
+// Returns which slots of the line have this fingerprint, one bit per slot. There is no branch per slot: which slot
+// matches is unpredictable, and a misprediction would keep the processor from running ahead while the line is loaded.
 unsigned matching(const Slot* slots, std::uint64_t fingerprint) {
   const auto at = [&](unsigned i) {
     return unsigned{slots[i].fingerprint.load(std::memory_order_acquire) == fingerprint} << i;
@@ -40,8 +41,9 @@ unsigned matching(const Slot* slots, std::uint64_t fingerprint) {
   return at(0) | at(1) | at(2) | at(3);
 }
 
-// What the state's TAT counts as. The clock is read after the state was loaded, so a spender with a newer reading than
-// `now` is not taken for other numbers. Never counts as emptier than empty at `now`: the answer would promise too much.
+// Returns the TAT to use for this state (gcra::settle). The clock is read after the state was loaded, so a spend with a
+// newer reading than `now` is not mistaken for a change of the limit. A settled TAT is never emptier than empty at
+// `now`; otherwise the reported wait would be too short.
 Time counted(const Limit& limit, State state, Time now, const Table::Settling& settling) {
   const Time tat = tat_of(state);
   if (tat - now <= limit.window() || settling.clock == nullptr) [[likely]]
@@ -54,21 +56,21 @@ std::uint64_t never_zero(std::uint64_t h) {
   return h != 0 ? h : 1;
 }
 
-// The home line, and the next one: that is where nearly all the other keys are, and to find out only when the home line
-// has come means to wait twice.
+// Prefetches the home line and the next one. Nearly all keys that are not in the home line are in the next, and loading
+// that only after the home line has arrived would mean waiting twice.
 void prefetch(const Slot* line) {
   __builtin_prefetch(line, 1);
   __builtin_prefetch(line + kSlotsPerLine, 1);
 }
 
-// About as many lines, two for each, as a processor can wait for at once.
+// At two lines each, about as many as a processor can load at once.
 constexpr std::size_t kAtOnce = 16;
 
 }  // namespace
 
 std::uint64_t Table::hash(const Key& key) const noexcept {
   HashKey seed = header_->seed;
-  // A limit's bucket and its quota share one text and must not share a slot.
+  // A limit's bucket and its quota may have the same text but must not share a slot.
   if (key.kind == Kind::quota) seed.k1 = ~seed.k1;
   return never_zero(siphash13(seed, key.text));
 }
@@ -91,13 +93,14 @@ std::size_t Table::index_of(std::uint64_t h) const noexcept {
   return scale(h, groups_count_);
 }
 
-// Of the bits that did not go into picking the group.
+// Computed from the bits of h that did not select the group.
 std::uint32_t Table::home(std::uint64_t h, Shape shape) const noexcept {
   return static_cast<std::uint32_t>(scale(h * groups_count_, shape.lines()));
 }
 
 Slot* Table::line(const Group& group, Shape shape, std::uint32_t number) const noexcept {
-  // Relaxed is enough: the page was written before the shape that this reader acquired, and a later one can only miss.
+  // Relaxed is enough: the page was written before the shape that this reader acquired, and a later page can only cause
+  // a miss.
   const Line page = group.page[shape.bank()][number >> shape.order()].load(std::memory_order_relaxed);
   const std::uint32_t within = number & ((1u << shape.order()) - 1);
   return reinterpret_cast<Slot*>(pages_.data() + (std::size_t{page} + within) * kLineBytes);
@@ -119,7 +122,7 @@ Slot* Table::find(const Group& group, Shape shape, std::uint64_t h, std::uint32_
       if (slot_number != nullptr) *slot_number = number * kSlotsPerLine + i;
       return &slots[i];
     }
-    if (matching(slots, 0) != 0) return nullptr;  // never used: h would have been put there
+    if (matching(slots, 0) != 0) return nullptr;  // never used: h would have been inserted here
     if (++number == lines) number = 0;
   }
   return nullptr;
@@ -129,14 +132,14 @@ Slot* Table::find_locked(std::size_t index, std::uint64_t h) const noexcept {
   return find(groups_[index], Shape{groups_[index].shape.load(std::memory_order_relaxed)}, h);
 }
 
-// Somebody holds the group's lock and will be done when it is free.
+// Another thread holds the group's lock and has finished when the lock is free.
 void Table::wait(std::uint64_t h) noexcept {
   waits_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard until_free(sides_[index_of(h)].lock);
 }
 
-// Applies `step` to the bucket's state until it sticks; false if there is no such bucket. `home` may be old: then the
-// first try fails.
+// Applies `step` to the bucket's state and retries until that succeeds. Returns false if there is no such bucket.
+// `home` may be stale; then the first attempt fails.
 template <class Step>
 bool Table::change(std::uint64_t h, Home home, Now now, Step&& step) noexcept {
   const Group& group = groups_[index_of(h)];
@@ -148,7 +151,8 @@ bool Table::change(std::uint64_t h, Home home, Now now, Step&& step) noexcept {
       slot = find(group, home.shape, h);
     }
     if (slot == nullptr) {
-      // Of a record that is still in use: in an old one's pages somebody else's slots may lie by now.
+      // A miss counts only if the record is still in use: the pages of an old record may contain another group's slots
+      // by now.
       if (group.shape.load(std::memory_order_relaxed) != home.shape.bits) continue;
       return false;
     }
@@ -157,14 +161,14 @@ bool Table::change(std::uint64_t h, Home home, Now now, Step&& step) noexcept {
       wait(h);
       continue;
     }
-    // Is the word h's? Once changing hands since the fingerprint was found shows in the fingerprint, twice in the
-    // version.
+    // Check that the word belongs to h. If the slot changed hands once since the fingerprint was found, the fingerprint
+    // differs. If it changed hands twice, the version differs.
     if (slot->fingerprint.load(std::memory_order_acquire) != h ||
         group.shape.load(std::memory_order_relaxed) != home.shape.bits) {
       continue;
     }
     const State state = decode(word, h);
-    if (state == 0) return false;  // evicted: it comes back under the lock, where buckets are counted
+    if (state == 0) return false;  // evicted: insert() brings it back under the lock, where buckets are counted
     const Change change = step(state, now);
     if (change.write) {
       // Release: publishes the new state to readers. Acquire on failure: the next round uses the winner's state.
@@ -187,7 +191,7 @@ void Table::update(std::uint64_t h, Key key, Home home, Now now, Step&& step) no
   }
 }
 
-// True when done; false if the key turned out to be there.
+// Returns false if the key turned out to exist.
 template <class Step>
 bool Table::insert(std::uint64_t h, Key key, Now now, Step& step) noexcept {
   raise_horizon(now);
@@ -195,7 +199,7 @@ bool Table::insert(std::uint64_t h, Key key, Now now, Step& step) noexcept {
   const std::lock_guard lock(sides_[index].lock);
   const Slot* const found = find_locked(index, h);
   if (found != nullptr && decode(found->word.load(std::memory_order_acquire), h) != 0) return false;
-  // Whatever was forgotten had its TAT before the horizon: at the horizon it was full.
+  // A forgotten bucket had its TAT before the horizon, so it was full at the horizon.
   const Now at{std::max(now.time, Time{Duration{header_->horizon.load(std::memory_order_relaxed)}}), now.wall};
   const Change change = step(State{0}, at);
   if (!change.write) return true;
@@ -206,7 +210,8 @@ bool Table::insert(std::uint64_t h, Key key, Now now, Step& step) noexcept {
   return true;
 }
 
-// Into the caller's decision: one of our own would be copied, and read back before its parts have arrived in memory.
+// Writes into the caller's decision. A local one would have to be copied, and would be read back before its parts have
+// arrived in memory.
 void Table::spend_at(Home home, std::uint64_t h, Key key, const Limit& limit, Count cost, Time now,
                      const Settling& settling, Decision& decision) noexcept {
   update(h, key, home, Now{now, Wall{}}, [&](State state, Now at) {
@@ -256,7 +261,7 @@ Decision Table::refund(std::uint64_t h, const Limit& limit, Count cost, Time now
     const Time tat = counted(limit, state, at.time, settling);
     const Step step = gcra::refund(limit, tat, cost, at.time);
     decision = step.decision;
-    // A full bucket stays as it is: writing it would only keep it from being forgotten.
+    // Leave a full bucket as it is: writing it would only delay forgetting it.
     const Time next = cost != 0 && tat > at.time ? step.tat : tat;
     return Change{state_of(next), next != tat_of(state)};
   });
@@ -308,7 +313,7 @@ bool Table::reset(std::uint64_t h, Kind kind, Now now) noexcept {
 
 void Table::undo(std::uint64_t h, const Limit& limit, Count cost, Time spent_at, const Clock& clock) noexcept {
   change(h, home_of(h), Now{}, [&](State state, Now) {
-    // Read after the state was loaded: what the refill has given since the spend is not given twice.
+    // Read after the state was loaded, so that what the refill has returned since the spend is not returned again.
     const Time now = clock.now().time;
     return Change{state_of(gcra::undo(tat_of(state), limit.price(cost), spent_at, now)), true};
   });

@@ -1,23 +1,22 @@
 // The memory table: fifty million buckets in flat memory, charged without a lock.
 //
-// In: a key, a limit, a cost, now. Out: a decision. A key's 64-bit keyed hash h is its identity: two of 50 million keys
-// share a bucket with probability 7e-5. The top of h picks one of a fixed number of groups; a group is a small
-// open-addressed array of slots (layout.h) that is rebuilt into other pages when it grows, shrinks or is cleaned.
+// In: a key, a limit, a cost, now. Out: a decision. A key's 64-bit keyed hash h is its identity: the probability that
+// any two of 50 million keys share a bucket is 7e-5. The top bits of h select one of a fixed number of groups. A group
+// is a small open-addressed array of slots (layout.h) that is rebuilt in other pages when it grows, shrinks or is
+// cleaned.
 //
 // Invariants
-// 1. Whoever inserts, moves or forgets a key of a group holds the group's lock. So at most one slot that is reachable
-//    through the group's record and not BUSY holds h.
-// 2. A hit needs no lock: a compare-and-swap from w succeeds only where h lives with that state, because w carries h.
-// An
-//    old record, an old page or a reused slot can only make it fail, or miss.
-// 3. Whoever inserts believes a miss only under the lock, after searching again; whoever only looks, if the group's
-//    record has not changed since before the search.
-// 4. A key is forgotten only when its TAT lies before the horizon, and a miss decides at or after the horizon. So a
-// thread
-//    with an old reading of the clock cannot spend a forgotten bucket twice.
-// 5. Slots become 0 only by being in a new page, and a key is put in the first free or dead slot from its home on. So a
-//    search may stop at the first line with a slot that was never used.
-// A denial writes nothing. A lost race is repeated, never dropped.
+// 1. A thread that inserts, moves or forgets a key holds the lock of the key's group. So at most one slot that is
+//    reachable through the group's record and not BUSY holds h.
+// 2. A hit needs no lock. A slot's word w encodes h, so a compare-and-swap from w succeeds only on a slot that holds h
+//    with that state. A stale record, a stale page or a reused slot can only make it fail or miss.
+// 3. An insert re-checks a miss under the group lock. A reader accepts a miss only if the group's record has not
+//    changed since before the search.
+// 4. A key is forgotten only when its TAT is before the horizon, and a miss is decided at or after the horizon. So a
+//    thread with an old clock reading cannot spend a forgotten bucket twice.
+// 5. A slot is 0 only in a new page, until its first use. A key goes into the first free or dead slot at or after its
+//    home. So a search may stop at the first line with a slot that was never used.
+// A denial writes nothing. A lost race is retried, never dropped.
 //
 // Thread safety: every function may be called from any thread at any time.
 #pragma once
@@ -47,18 +46,18 @@ namespace weir {
 class Table {
  public:
   struct Options {
-    std::uint64_t buckets_max = 50'000'000;  // more than that and the bucket nearest to full is forgotten, and counted
-    bool names = false;                      // keep the keys' texts, so that buckets can be listed
-    bool huge_pages = true;  // ask for 2 MiB pages once the table is large; only maintain() touches them
+    std::uint64_t buckets_max = 50'000'000;  // beyond this, the nearby bucket closest to full is evicted, and counted
+    bool names = false;                      // keep the text of each key, so that buckets can be listed
+    bool huge_pages = true;  // request 2 MiB pages once the table is large; only maintain() populates them
   };
 
   // Counted since the table was opened. `evicted` counts over the life of the state.
   struct Stats {
-    std::uint64_t buckets = 0;     // slots in use, expired ones included until they are cleaned
-    std::uint64_t bytes = 0;       // memory taken from the system
+    std::uint64_t buckets = 0;     // slots in use, including expired ones until they are cleaned
+    std::uint64_t bytes = 0;       // memory allocated from the system
     std::uint64_t evicted = 0;     // evicted before they were full because the table is full
-    std::uint64_t lost_races = 0;  // compare-and-swaps lost, or states that changed under a denial: repeated
-    std::uint64_t waits = 0;       // a slot was being moved or claimed
+    std::uint64_t lost_races = 0;  // retries after a lost compare-and-swap, or after a state changed during a denial
+    std::uint64_t waits = 0;       // retries because a slot was being moved or claimed
     std::uint64_t rebuilds = 0;
     std::uint64_t moved = 0;
     std::uint64_t refused_growth = 0;  // a group could not allocate memory to grow and evicted instead
@@ -74,29 +73,30 @@ class Table {
 
   struct Recovery {
     std::uint64_t buckets = 0;
-    std::uint64_t unfinished = 0;  // claims undone and moves unmarked, none of them reported to a caller
-    std::uint64_t dropped = 0;     // slots that hold nothing this table could have written
+    std::uint64_t unfinished = 0;  // claims undone and moves unmarked; none had been reported to a caller
+    std::uint64_t dropped = 0;     // slots whose content this table cannot have written
   };
 
   static Result<void> check(const Options& options);
   static Result<HashKey> fresh_seed();
 
-  // In memory of its own, under a fresh secret seed unless one is given.
+  // Creates a table in its own memory, with a new secret seed unless one is given.
   static Result<std::unique_ptr<Table>> create(const Options& options);
   static Result<std::unique_ptr<Table>> create(const Options& options, HashKey seed);
-  // In the region of an empty file.
+  // Creates a table in the region of an empty file.
   static Result<std::unique_ptr<Table>> create(const Options& options, HashKey seed, Region region);
-  // From a region that an earlier process left, whatever it was doing when it ended. The caller has checked the header.
+  // Takes over the table that an earlier process left in a region, whatever it was doing when it died. REQUIRES: the
+  // caller has checked the header.
   static Result<std::unique_ptr<Table>> recover(Region region, bool huge_pages, Now now, Recovery& recovery);
 
-  // Address space for that many buckets.
+  // Returns the address space that a table with these options needs.
   static std::size_t region_bytes(const Options& options) noexcept;
 
-  // The key's identity. The functions below take it so that a caller may hash once and ask several times.
+  // Returns the key's identity. The functions below take it, so that a caller can hash once and use it several times.
   std::uint64_t hash(const Key& key) const noexcept;
 
-  // How to count a TAT that these numbers cannot have written (gcra::settle), and whether to write what it counts as.
-  // The clock is read for such a TAT alone. Without a clock it counts as an empty bucket's and stays.
+  // How to treat a TAT that this limit cannot have written (gcra::settle), and whether to write the settled TAT. The
+  // clock is read only for such a TAT. Without a clock, the TAT counts as that of an empty bucket and stays unchanged.
   struct Settling {
     Time since = Time::max();
     const Clock* clock = nullptr;
@@ -121,16 +121,16 @@ class Table {
   Decision peek(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept;
   Decision refund(std::uint64_t h, const Quota& quota, Count cost, Now now) noexcept;
 
-  // Forgets the bucket; false if it was full already.
+  // Forgets the bucket. Returns false if it was already full.
   bool reset(std::uint64_t h, Kind kind, Now now) noexcept;
 
-  // Takes back a spend whose request was denied elsewhere: at most what the refill has not given back since.
+  // Takes back a spend whose request another limit denied: at most what the refill has not returned since.
   void undo(std::uint64_t h, const Limit& limit, Count cost, Time spent_at, const Clock& clock) noexcept;
-  // Of a quota: only while its bucket is still in the window that was charged.
+  // For a quota: only if its bucket is still in the window that was charged.
   void undo(std::uint64_t h, const Quota& quota, Count cost, Wall window_end) noexcept;
 
-  // One spend of a batch, from a limit's bucket. `h` is filled in by hash(): it must be done before spend_batch(), and
-  // the limit may be chosen by it.
+  // One spend of a batch, from a limit's bucket. Call hash() before spend_batch(). It fills in `h`, which may determine
+  // the limit.
   struct Spend {
     std::string_view key;
     const Limit* limit;
@@ -138,34 +138,35 @@ class Table {
     Settling settling{};
     std::uint64_t h = 0;
   };
-  // Hashes all the keys and asks the memory for their groups.
+  // Hashes all keys and prefetches their groups.
   void hash(std::span<Spend> asked) const noexcept;
-  // The decisions, one after the other at one reading of the clock, into out[0], out[1], …: the same as that many
-  // spends, but the memory is asked for all the lines at once.
+  // Decides one spend after another at one reading of the clock and writes out[0], out[1], …. The result is the same as
+  // with separate spends, but all lines are prefetched at once.
   void spend_batch(std::span<const Spend> asked, Time now, Decision* out) noexcept;
 
-  // Asks the memory for the key's line, so that a batch waits for all of them at once: first for every key, then again.
+  // Prefetch a key's memory, so that a batch waits for all keys at once. Call the first for every key, then the second
+  // for every key.
   void prefetch_group(std::uint64_t h) const noexcept;
   void prefetch_line(std::uint64_t h) const noexcept;
 
-  // Keeps a bucket, and its name, for at least so long after it is full. Thread-safe; a shorter time acts from the next
-  // maintain() on.
+  // Keeps a bucket and its name for at least this long after it is full. Thread-safe. A shorter time takes effect with
+  // the next maintain().
   void keep_idle(Duration at_least) noexcept { idle_.store(at_least.count(), std::memory_order_relaxed); }
 
-  // Off the request path: cleans and shrinks up to `groups_max` groups, going round; makes memory ready for growth;
-  // gives memory back. True when it has come round once.
+  // Call it off the request path. Cleans and shrinks the next `groups_max` groups, prepares memory for growth and
+  // returns memory to the system. Returns true when a pass over all groups is complete.
   bool maintain(Now now, std::size_t groups_max = 64) noexcept;
 
   // Visits every live bucket of one group, 0 <= group < groups(), under its lock: no bucket is seen twice or missed.
   // `visit` must not call the table.
   void visit(std::size_t group, const std::function<void(const Bucket&)>& visit) const;
   std::size_t groups() const noexcept { return groups_count_; }
-  // The group of a hash: it never falls as the hash rises, so that lists may go by hash.
+  // Returns the group of a hash. A higher hash never has a lower group, so lists can be in hash order.
   std::size_t group_of(std::uint64_t h) const noexcept { return index_of(h); }
-  // Puts back what visit() showed. Only into a table under the same seed, before it serves.
+  // Inserts a bucket that visit() returned. REQUIRES: the table has the same seed and serves no requests yet.
   void restore(const Bucket& bucket, Now now) noexcept;
-  // Before that: room for so many at once. In the order of visit() they would crowd the front of every group that is
-  // still to grow, and take its size squared.
+  // Makes room for this many buckets. Call it before restore(): buckets that arrive in the order of visit() would crowd
+  // the front of every group that still has to grow, which takes quadratic time.
   void reserve(std::uint64_t buckets) noexcept;
 
   Stats stats() const noexcept;
@@ -175,13 +176,13 @@ class Table {
   Table& operator=(const Table&) = delete;
 
  private:
-  // What one operation makes of a state.
+  // The result of one operation on a state.
   struct Change {
     State state;
     bool write;
   };
 
-  // One reading of the header's.
+  // One reading of the header's horizons.
   struct Horizons {
     std::int64_t time;
     std::int64_t wall;
@@ -196,13 +197,13 @@ class Table {
     void consider(Slot& candidate, std::uint64_t its_word, std::uint64_t its_tenant, Now now) noexcept;
   };
 
-  // A group's part that need not survive the process.
+  // The part of a group that need not survive the process.
   struct Side {
     mutable std::mutex lock;
     std::uint32_t used = 0;        // slots that are not 0
-    std::uint32_t counted = 0;     // of these, those in buckets_
+    std::uint32_t counted = 0;     // those of them that are counted in buckets_
     std::uint32_t names_dead = 0;  // entries of the name log whose bucket is gone
-    std::uint32_t patience = 0;    // inserts until it asks for pages again after it got none
+    std::uint32_t patience = 0;    // inserts to wait before asking for pages again after a failure
   };
 
   Table(Region region, std::size_t groups, bool huge_pages);
@@ -220,16 +221,16 @@ class Table {
   static bool dead(std::uint64_t word, std::uint64_t h, const Horizons& horizons) noexcept;
   void raise_horizon(Now now) noexcept;
 
-  // Where a search begins, and the shape by which it was computed: what is found there counts only while the group has
-  // that very shape.
+  // Where a search starts, and the shape from which that was computed. What is found there is valid only while the
+  // group has exactly that shape.
   struct Home {
     Shape shape;
     Slot* line;
   };
   Home home_of(std::uint64_t h) const noexcept;
 
-  // A hit in the line where the search begins is the common case: that much is inlined into every operation, so that
-  // neither a call nor a copy of the decision lies between two waits for memory. The rest is not.
+  // The common case is a hit in the line where the search starts. Only that part is inlined into every operation, so
+  // that neither a call nor a copy of the decision lies between two waits for memory.
   template <class Step>
   [[gnu::always_inline]] inline void update(std::uint64_t h, Key key, Home home, Now now, Step&& step) noexcept;
   template <class Step>
@@ -263,10 +264,10 @@ class Table {
   std::size_t groups_count_;
   std::unique_ptr<Side[]> sides_;
   std::unique_ptr<Names> names_;      // null: names are not kept
-  std::size_t next_to_maintain_ = 0;  // only maintain() touches it
+  std::size_t next_to_maintain_ = 0;  // used only by maintain()
   std::mutex maintaining_;
   std::atomic<std::uint64_t> buckets_{0};
-  std::atomic<std::int64_t> idle_{0};  // relaxed: a reading of any age is a time that was asked for
+  std::atomic<std::int64_t> idle_{0};  // relaxed: any value read, however old, is one that was set
   std::atomic<std::uint64_t> lost_races_{0};
   std::atomic<std::uint64_t> waits_{0};
   std::atomic<std::uint64_t> rebuilds_{0};

@@ -18,7 +18,8 @@ TEST(TableBatch, AnswersAsThatManySpendsWould) {
   std::vector<std::string> texts;
   for (int i = 0; i < 50; ++i) texts.push_back("key:" + std::to_string(i));
   Time now = kStart;
-  // Around one and two fills of the lines asked for at once; keys come back within a batch and between batches.
+  // Sizes around one and two times the lines that are prefetched at once. Keys repeat within a batch and between
+  // batches.
   for (const std::size_t size : {0u, 1u, 15u, 16u, 17u, 32u, 33u, 200u}) {
     std::vector<Table::Spend> asked;
     for (std::size_t i = 0; i < size; ++i)

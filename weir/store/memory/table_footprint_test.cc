@@ -24,7 +24,7 @@ void maintain_once_round(Table& table) {
   }
 }
 
-// 200 000 keys in a table for 50 million: nearly every group has just moved on to larger pages.
+// 200 000 keys in a table for 50 million: nearly every group has just moved to larger pages.
 class TableFootprint : public testing::TestWithParam<bool> {};
 
 TEST_P(TableFootprint, GivesBackThePagesThatGroupsHaveOutgrown) {
@@ -33,7 +33,7 @@ TEST_P(TableFootprint, GivesBackThePagesThatGroupsHaveOutgrown) {
   const auto table = Table::create({.names = names, .huge_pages = false}, HashKey{1, 2});
   ASSERT_TRUE(table);
   for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(spend(**table, i).allowed);
-  // Groups move in the first round; what they left is given back when it has stayed free.
+  // Groups move in the first round. The pages they left are given back once they have stayed free for a round.
   for (int round = 0; round < 3; ++round) maintain_once_round(**table);
   EXPECT_LE((*table)->stats().bytes / kKeys, names ? 64u : 28u);
 
@@ -66,7 +66,7 @@ TEST(TableNames, NamesOfDepartedClientsReturnTheirMemory) {
   EXPECT_LE((*table)->stats().bytes, full / 8);
 }
 
-// Of the mappings that lie in [from, to).
+// Huge-page bytes of the mappings within [from, to).
 std::size_t huge_bytes(const char* from, const char* to) {
   std::ifstream smaps("/proc/self/smaps");
   std::size_t total = 0;
@@ -104,7 +104,7 @@ TEST(TableHugePages, GrowsIntoWholeHugePagesAndKeepsThem) {
   for (int round = 0; round < 3; ++round) maintain_once_round(**table);
   const Region& region = (*table)->region();
   const std::size_t bytes = (*table)->stats().bytes;
-  // The first 16 MiB are ordinary pages, and so is what was needed before it was made ready.
+  // The first 16 MiB are ordinary pages, and so is memory that was needed before it was populated.
   EXPECT_GE(huge_bytes(region.data(), region.data() + region.bytes_max()), bytes / 4);
   EXPECT_LE(bytes / kKeys, 32u);
 }

@@ -1,4 +1,4 @@
-// Making a table, and taking over one that an earlier process left in its file.
+// Creating a table, and taking over one that an earlier process left in its file.
 #include <sys/random.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace weir {
 namespace {
 
-// Buckets of a group when the table is full. Small enough to rebuild in a fraction of a millisecond, large enough that
-// the groups' records stay in the processor's cache.
+// Buckets per group when the table is full. Small enough to rebuild a group in a fraction of a millisecond, large
+// enough that the groups' records stay in the processor's cache.
 constexpr std::uint64_t kBucketsPerGroup = 12'288;
 
 std::size_t groups_for(std::uint64_t buckets_max) {
@@ -26,13 +26,13 @@ std::size_t groups_for(std::uint64_t buckets_max) {
 constexpr std::uint64_t kSlotBytesPerBucket = 64;
 constexpr std::uint64_t kNameBytesPerBucket = 128;
 
-// Where the chunks begin.
+// Where the chunks start.
 std::size_t pages_begin(std::size_t groups) {
   const std::size_t bytes = kHeaderBytes + groups * sizeof(Group);
   return (bytes + Pages::kChunkBytes - 1) / Pages::kChunkBytes * Pages::kChunkBytes;
 }
 
-// A chunk, and the one that is never used.
+// Requires two chunks: one to use, and the last one, which is never used.
 bool holds_pages(const Region& region, std::size_t groups) {
   return region.bytes_max() >= pages_begin(groups) + 2 * Pages::kChunkBytes;
 }
@@ -54,8 +54,8 @@ Result<void> Table::check(const Options& options) {
 }
 
 std::size_t Table::region_bytes(const Options& options) noexcept {
-  // Address space, not memory. A bucket takes 22 to 32 bytes, for a moment twice that while its group is rebuilt, and
-  // its name up to a line or two; the last chunk is never used, because a stale reader may look past a page's end.
+  // Address space, not memory. A bucket takes 22 to 32 bytes, twice that while its group is rebuilt, and its name up to
+  // a line or two. The last chunk is never used, because a stale reader may read past a page's end.
   const std::uint64_t per_bucket = options.names ? kSlotBytesPerBucket + kNameBytesPerBucket : kSlotBytesPerBucket;
   const std::size_t groups = groups_for(options.buckets_max);
   return pages_begin(groups) + groups * 8 * kLineBytes + static_cast<std::size_t>(options.buckets_max * per_bucket) +
@@ -93,7 +93,7 @@ Result<std::unique_ptr<Table>> Table::create(const Options& options, HashKey see
   return table;
 }
 
-// Every group gets its smallest shape at once, so that a key always has a place, whatever fails later.
+// Gives every group its smallest shape, so that a key always has a place, whatever fails later.
 bool Table::format(const Options& options, HashKey seed) noexcept {
   for (std::size_t i = 0; i < groups_count_; ++i) {
     const Shape shape = Shape::of(Shape::kPagesMin, 0);
@@ -108,7 +108,7 @@ bool Table::format(const Options& options, HashKey seed) noexcept {
   header_->seed = seed;
   header_->names = options.names ? 1 : 0;
   if (options.names) names_ = std::make_unique<Names>(pages_, options.buckets_max * kNameBytesPerBucket);
-  // Last, for the compiler too: a file without it was never a table.
+  // Written last; the fence keeps the compiler from reordering it. A file without the magic was never a complete table.
   std::atomic_signal_fence(std::memory_order_release);
   std::memcpy(header_->magic, kMagic, sizeof kMagic);
   return true;
@@ -129,7 +129,7 @@ Result<std::unique_ptr<Table>> Table::recover(Region region, bool huge_pages, No
     if (!table->adopt_group(i, now, recovery))
       return Error{Fault::invalid, "group " + std::to_string(i) + " of " + std::to_string(groups) + " is damaged"};
   }
-  // Only after every page of slots is known: what a name log claims must not shadow them.
+  // Only after all pages of slots are adopted, so that a damaged name log cannot claim one of them.
   for (std::size_t i = 0; table->names_ != nullptr && i < groups; ++i) {
     std::uint32_t entries = 0;
     if (!table->names_->adopt(table->groups_[i], entries)) ++recovery.dropped;
@@ -159,8 +159,8 @@ bool Table::adopt_group(std::size_t index, Now now, Recovery& recovery) noexcept
 void Table::recover_slot(std::size_t index, Slot& slot, Now now, Recovery& recovery) noexcept {
   const std::uint64_t h = slot.fingerprint.load(std::memory_order_relaxed);
   const std::uint64_t found = slot.word.load(std::memory_order_relaxed);
-  // A rebuild that never took effect leaves the state under its mark. A claim leaves nothing, and nobody was told of
-  // it.
+  // A rebuild that did not finish leaves the state under its mark. A claim that did not finish leaves no state, and its
+  // spend was not acknowledged.
   if ((found & kBusy) != 0) ++recovery.unfinished;
   std::uint64_t word = found & ~kBusy;
   if (h == 0) {
@@ -174,26 +174,26 @@ void Table::recover_slot(std::size_t index, Slot& slot, Now now, Recovery& recov
   const bool possible = index_of(h) == index && (kind_of(word) == Kind::quota || state <= latest);
   if (word == 0 || state == 0 || !possible) {
     if (word != 0 && state != 0) ++recovery.dropped;
-    // It stays as an evicted one: searches for other keys must not end here.
+    // The slot stays as an evicted bucket, because searches for other keys must not end here.
     word = encode(State{0}, h, Kind::bucket);
   } else {
     ++side.counted;
     if (!dead(word, h)) ++recovery.buckets;
   }
-  // Only what differs, so that opening a large file does not make every page of it dirty.
+  // Write only if it differs, so that opening a large file does not dirty every page.
   if (word != found) slot.word.store(word, std::memory_order_relaxed);
 }
 
 void Table::remember_name(std::size_t index, std::uint64_t h, Key key) noexcept {
   if (names_ == nullptr || names_->append(groups_[index], h, key.text)) return;
-  // Not for every name while there is no room: only when it gives back a good part of the log.
+  // There is no room. Compact only if that frees a good part of the log, not for every name.
   const Side& side = sides_[index];
   if (side.names_dead <= side.counted / 4) return;
   compact_names(index);
   names_->append(groups_[index], h, key.text);
 }
 
-// Drops the entries of buckets that are gone, and all but one of a key that came back.
+// Drops the entries of buckets that are gone, and all but one entry of a key that came back.
 void Table::compact_names(std::size_t index) noexcept {
   if (names_ == nullptr) return;
   const Group& group = groups_[index];

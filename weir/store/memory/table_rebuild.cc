@@ -1,4 +1,4 @@
-// What happens under a group's lock: finding room for a new key, moving a group into other pages, forgetting.
+// Operations under a group's lock: finding room for a new key, moving a group to other pages, forgetting buckets.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -10,38 +10,38 @@
 namespace weir {
 namespace {
 
-// The horizon trails the clock by this much, so that a thread with an older reading rarely has to use the horizon's.
+// The horizon trails the clock by this much, so that a thread with an older reading rarely has to use the horizon
+// instead.
 constexpr Duration kHorizonLag = std::chrono::seconds{1};
-// How often, at most, a horizon is raised: it is one shared word.
+// A horizon is raised only in steps of at least this, to limit writes to a shared word.
 constexpr Duration kHorizonStep = std::chrono::milliseconds{10};
 
-// A group grows when 23 of 32 slots are used. Fuller, and searches run long; emptier, and memory is wasted.
+// A group grows when 23 of 32 slots are used. A higher threshold makes searches long; a lower one wastes memory.
 constexpr std::uint32_t full_at(Shape shape) {
   return shape.slots() * 23 / 32;
 }
-// When it cannot grow it fills up to this and evicts from then on. Searches end at a slot that was never used, so some
-// stay.
+// A group that cannot grow fills up to this and then evicts. Some slots must stay unused, because searches end at them.
 constexpr std::uint32_t crammed_at(Shape shape) {
   return shape.slots() * 15 / 16;
 }
-// After a rebuild at most this much is live, so that the next one is some way off.
+// After a rebuild at most this many slots are live, so that the next rebuild is not needed soon.
 constexpr std::uint32_t roomy_at(Shape shape) {
   return shape.slots() * 19 / 32;
 }
 
 constexpr Shape kSmallest = Shape::of(Shape::kPagesMin, 0);
 
-// The smallest shape that holds `live` keys with room to spare.
+// Returns the smallest shape that holds `live` keys with room to spare.
 Shape shape_for(std::uint32_t live) {
   Shape shape = kSmallest;
   while (live > roomy_at(shape) && shape.larger().order() <= Pages::kOrderMax) shape = shape.larger();
   return shape;
 }
 
-// A log of names is rewritten when more of its buckets are gone than there are, and more than this.
+// A name log is rewritten when its dead entries outnumber the live buckets and exceed this number.
 constexpr std::uint32_t kNamesDeadMin = 16;
 
-// Lines looked at for the bucket nearest to full.
+// How many lines are searched for the bucket closest to full.
 constexpr std::uint32_t kEvictionLines = 8;
 
 void raise(std::atomic<std::int64_t>& horizon, std::int64_t to) {
@@ -51,8 +51,8 @@ void raise(std::atomic<std::int64_t>& horizon, std::int64_t to) {
   }
 }
 
-// The wall clock may be set back, and a horizon that stayed behind would end every quota until the clock is there
-// again. A reading that is merely old lowers it too; that only forgets less.
+// Moves a horizon with the wall clock, also backward. If the clock is set back and the horizon stayed, every quota
+// would count as ended until the clock catches up. An old reading lowers the horizon too, which only forgets less.
 void follow(std::atomic<std::int64_t>& horizon, Wall wall) {
   const std::int64_t to = (wall.time_since_epoch() - kHorizonLag).count();
   std::int64_t seen = horizon.load(std::memory_order_relaxed);
@@ -75,7 +75,7 @@ Table::Horizons Table::horizons() const noexcept {
   return {header_->horizon.load(std::memory_order_relaxed), header_->wall_horizon.load(std::memory_order_relaxed)};
 }
 
-// May be forgotten: full, and full for everyone whose reading of the clock is used.
+// Returns whether the bucket may be forgotten: it is full at every clock reading that is still used.
 bool Table::dead(std::uint64_t word, std::uint64_t h, const Horizons& horizons) noexcept {
   const State state = decode(word, h);
   if (state == 0) return true;
@@ -83,8 +83,9 @@ bool Table::dead(std::uint64_t word, std::uint64_t h, const Horizons& horizons) 
   return static_cast<std::int64_t>(state) < horizons.time;
 }
 
-// A slot for h, marked BUSY: the first from its home on that is dead or was never used. If h was evicted and its old
-// slot is still there, that one is dead too: either it is taken, or one before it, where searches for h will end.
+// Returns a slot for h, marked BUSY: the first one at or after its home that is dead or was never used. If h was
+// evicted and its old slot still exists, that slot is dead too. So claim() takes it or one before it, where searches
+// for h will end.
 Slot* Table::claim(std::size_t index, std::uint64_t h, Now now) noexcept {
   Side& side = sides_[index];
   const Group& group = groups_[index];
@@ -105,7 +106,7 @@ Slot* Table::claim(std::size_t index, std::uint64_t h, Now now) noexcept {
     for (unsigned i = 0; i < kSlotsPerLine; ++i) {
       if (claim_dead(index, slots[i])) return &slots[i];
     }
-    // Only then one that was never used: searches for other keys end at those.
+    // Only then take one that was never used, because searches for other keys end at those.
     for (unsigned i = 0; i < kSlotsPerLine; ++i) {
       if (slots[i].word.load(std::memory_order_relaxed) != 0) continue;
       slots[i].word.store(kBusy, std::memory_order_relaxed);
@@ -124,9 +125,9 @@ bool Table::claim_dead(std::size_t index, Slot& slot) noexcept {
   const std::uint64_t tenant = slot.fingerprint.load(std::memory_order_relaxed);
   if (word == 0 || !dead(word, tenant)) return false;
   const bool evicted = decode(word, tenant) == 0;
-  // Before the slot changes hands. Release: whoever finds the record through this store finds the pages it names.
+  // Must precede the change of hands. Release: a reader that acquires this shape sees the pages that it names.
   group.shape.store(Shape{group.shape.load(std::memory_order_relaxed)}.bumped().bits, std::memory_order_release);
-  // Its owner may be spending it this moment; then it is not dead after all.
+  // Another thread may be spending from it; then the swap fails, and the bucket is not dead after all.
   if (!slot.word.compare_exchange_strong(word, kBusy, std::memory_order_acq_rel)) return false;
   ++side.names_dead;
   if (evicted) count_one(side);
@@ -138,13 +139,13 @@ void Table::count_one(Side& side) noexcept {
   buckets_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Forgets the bucket nearest to full among those close to h's home, so that the table stays within its bound. It stays
-// in its slot as a dead one, state 0, until somebody claims the slot.
+// Evicts the bucket closest to full near h's home, so that the table stays within its bound. The bucket stays in its
+// slot with state 0, dead, until the slot is claimed.
 void Table::evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed) noexcept {
   const Group& group = groups_[index];
   const Shape shape{group.shape.load(std::memory_order_relaxed)};
   const std::uint32_t lines = shape.lines();
-  // Whoever spends from a bucket brings no wall clock; quotas are weighed all the same.
+  // A spend from a rate's bucket has no wall clock reading, but quotas must be compared too.
   if (now.wall == Wall{}) {
     now.wall = Wall{Duration{header_->wall_horizon.load(std::memory_order_relaxed)} + kHorizonLag};
   }
@@ -158,19 +159,20 @@ void Table::evict_near(std::size_t index, std::uint64_t h, Now now, bool crammed
       for (unsigned i = 0; i < kSlotsPerLine; ++i) {
         const std::uint64_t word = slots[i].word.load(std::memory_order_acquire);
         const std::uint64_t tenant = slots[i].fingerprint.load(std::memory_order_relaxed);
-        // claim() will take this one. One that is only expired is no better than a victim: its owner may revive it.
+        // claim() will take this slot. A slot that is only expired does not suffice, because a spend may revive it.
         if (crammed && word != 0 && decode(word, tenant) == 0) return;
         if (word != 0 && decode(word, tenant) != 0) victim.consider(slots[i], word, tenant, now);
       }
       for (unsigned i = 0; i < kSlotsPerLine; ++i) never_used |= slots[i].word.load(std::memory_order_relaxed) == 0;
-      // A group that cannot grow must reuse the very slot, and h may not be put behind one that was never used.
+      // A group that cannot grow must reuse the victim's slot, and h must not be placed after a slot that was never
+      // used.
       if (crammed ? never_used : victim.slot != nullptr && searched + 1 >= kEvictionLines) break;
     }
-    if (victim.slot == nullptr) return;  // an empty group: the few buckets over the bound are its first
+    if (victim.slot == nullptr) return;  // the group is empty: only its first bucket goes over the bound
   } while (!forget(index, victim));
 }
 
-// False if its owner was faster.
+// Returns false if another thread changed the bucket first.
 bool Table::forget(std::size_t index, const Victim& victim) noexcept {
   const bool expired = dead(victim.word, victim.tenant);
   std::uint64_t word = victim.word;
@@ -183,7 +185,7 @@ bool Table::forget(std::size_t index, const Victim& victim) noexcept {
   return true;
 }
 
-// Keeps the one nearest to full.
+// Keeps the current victim or the candidate, whichever is closer to full.
 void Table::Victim::consider(Slot& candidate, std::uint64_t its_word, std::uint64_t its_tenant, Now now) noexcept {
   const State state = decode(its_word, its_tenant);
   const Duration its_wait = kind_of(its_word) == Kind::quota
@@ -211,13 +213,13 @@ void Table::make_room(std::size_t index) noexcept {
   });
   if (done) return;
   refused_growth_.fetch_add(1, std::memory_order_relaxed);
-  // Asking has marked and unmarked every slot: not again with every insert while memory is short.
+  // The attempt marked and unmarked every slot, so do not repeat it with every insert while memory is short.
   sides_[index].patience = shape.slots() / 64;
 }
 
 void Table::reserve(std::uint64_t buckets) noexcept {
   const auto each = static_cast<std::uint32_t>(std::min(buckets, header_->buckets_max) / groups_count_);
-  const Shape shape = shape_for(each + each / 16);  // some groups hold more than the others
+  const Shape shape = shape_for(each + each / 16);  // some groups have more buckets than others
   for (std::size_t i = 0; i < groups_count_; ++i) {
     const std::lock_guard lock(sides_[i].lock);
     if (shape.lines() <= Shape{groups_[i].shape.load(std::memory_order_relaxed)}.lines()) continue;
@@ -225,14 +227,14 @@ void Table::reserve(std::uint64_t buckets) noexcept {
   }
 }
 
-// Moves the live keys of a group into new pages, of the shape that `choose` makes of their number. Nobody can change a
-// marked slot, so the number is final. False, and nothing changed, if there are no pages.
+// Moves the live keys of a group to new pages. `choose` returns the new shape for the number of live keys; that number
+// is final, because no thread can change a marked slot. Returns false and changes nothing if there are no pages.
 template <class Choose>
 bool Table::rebuild(std::size_t index, Choose choose) noexcept {
   Group& group = groups_[index];
   Side& side = sides_[index];
   const Shape old{group.shape.load(std::memory_order_relaxed)};
-  const Horizons now = horizons();  // once: what was counted as dead must not be alive when it is moved
+  const Horizons now = horizons();  // read once, so that a key counted as dead is not moved as alive
   std::uint32_t marked = 0;
   for (std::uint32_t number = 0; number < old.lines(); ++number) marked += mark(line(group, old, number), now);
 
@@ -255,7 +257,8 @@ bool Table::rebuild(std::size_t index, Choose choose) noexcept {
   rebuilds_.fetch_add(1, std::memory_order_relaxed);
   moved_.fetch_add(live, std::memory_order_relaxed);
 
-  // The one store that takes the new pages into use. Old readers still see the old ones, where every word is marked.
+  // This one store switches to the new pages. Readers with the old record still see the old pages, where every word is
+  // marked.
   group.shape.store(next.bits, std::memory_order_release);
   std::array<Line, Shape::kPagesMax> left{};
   for (unsigned i = 0; i < old.pages(); ++i) left[i] = group.page[old.bank()][i].load(std::memory_order_relaxed);
@@ -264,8 +267,8 @@ bool Table::rebuild(std::size_t index, Choose choose) noexcept {
   return true;
 }
 
-// Marks a line's slots, so that no spender can change them behind the copy; returns how many are alive. Dead ones are
-// marked too: whoever revives one must wait and find it gone.
+// Marks a line's slots, so that no spender can change them after they are copied. Returns how many are alive. Dead
+// slots are marked too: a spender that would revive one must wait and then finds it gone.
 std::uint32_t Table::mark(Slot* slots, const Horizons& horizons) noexcept {
   std::uint32_t live = 0;
   for (unsigned i = 0; i < kSlotsPerLine; ++i) {
@@ -277,7 +280,7 @@ std::uint32_t Table::mark(Slot* slots, const Horizons& horizons) noexcept {
   return live;
 }
 
-// Copies a marked slot to its place in the new pages, if it is alive.
+// Copies a marked slot to its place in the new pages if it is alive.
 bool Table::move(Group& group, Slot& from, Shape to, const Horizons& horizons) noexcept {
   const std::uint64_t word = from.word.load(std::memory_order_relaxed) & ~kBusy;
   const std::uint64_t h = from.fingerprint.load(std::memory_order_relaxed);
@@ -288,8 +291,8 @@ bool Table::move(Group& group, Slot& from, Shape to, const Horizons& horizons) n
     Slot* const slots = line(group, to, number);
     for (unsigned i = 0; i < kSlotsPerLine; ++i) {
       if (slots[i].word.load(std::memory_order_relaxed) != 0) continue;
-      // The word first: a reader that finds the fingerprint must find the state with it. Release: one who comes here
-      // with an old record and reads the word must find that the record is old.
+      // The word first, because a reader that finds the fingerprint must also find the state. Release: a reader that
+      // gets here with an old record and reads the word must then see that its record is old.
       slots[i].word.store(word, std::memory_order_release);
       slots[i].fingerprint.store(h, std::memory_order_release);
       return true;
@@ -304,14 +307,14 @@ bool Table::scattered(const Group& group, Shape shape) noexcept {
   return pages_.scattered(shape.order(), std::span<const Line>(pages.data(), shape.pages()));
 }
 
-// Cleans, shrinks or moves a group if that gives something back.
+// Cleans, shrinks or moves a group if that frees memory.
 void Table::fit(std::size_t index) noexcept {
   Side& side = sides_[index];
   const std::lock_guard lock(side.lock);
   const Group& group = groups_[index];
   const Shape shape{group.shape.load(std::memory_order_relaxed)};
   const std::uint32_t live = count_live(group, shape);
-  // Two steps of difference, so that a group at the edge does not go back and forth.
+  // Requires a difference of two steps, so that a group near the threshold does not shrink and grow repeatedly.
   const bool shrink = shape_for(live).larger().lines() < shape.lines();
   const bool clean = side.used - live > shape.slots() / 8;
   if (shrink || clean || scattered(group, shape)) {

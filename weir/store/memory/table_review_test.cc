@@ -1,4 +1,4 @@
-// What a review of the table found: inputs at its edges, each once a wrong answer, an abort or a stall.
+// Edge cases that a review of the table found. Each once caused a wrong answer, an abort or a stall.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -66,7 +66,7 @@ TEST(TableReview, GroupsThatCannotGrowEvictAndSeldomAskForPages) {
   EXPECT_GT(stats.evicted, 20'000u);
   EXPECT_EQ(stats.buckets + stats.evicted, static_cast<std::uint64_t>(kKeys));
   EXPECT_EQ(visited(*table), stats.buckets);
-  // Asking means marking and unmarking the whole group.
+  // Each attempt to grow marks and unmarks the whole group.
   EXPECT_GT(stats.refused_growth, 0u);
   EXPECT_LT(stats.refused_growth, stats.evicted / 20);
 }
@@ -76,17 +76,17 @@ TEST(TableReview, AGroupThatCannotGrowTakesExpiredBucketsBeforeLiveOnes) {
   constexpr int kKeys = 100'000;
   for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(spend(*table, "old" + std::to_string(i), kHourly, Time{10s}).allowed);
   const Table::Stats before = table->stats();
-  // Two hours on all of them are full and may go uncounted.
+  // Two hours later all of them are full and may be forgotten without being counted.
   constexpr int kNew = kKeys / 20;
   for (int i = 0; i < kNew; ++i) ASSERT_TRUE(spend(*table, "new" + std::to_string(i), kHourly, Time{2h}).allowed);
-  // Few of the new ones met only each other.
+  // Only a few new keys had no old neighbor to evict.
   EXPECT_LT(table->stats().evicted - before.evicted, kNew / 100u);
 }
 
 TEST(TableReview, AWallClockThatWasAheadForAMomentDoesNotEndQuotas) {
   auto table = std::move(*Table::create({.buckets_max = 1000, .names = false, .huge_pages = false}, kSeed));
   const Quota daily = until(kNoon + 12h);
-  table->maintain({Time{10s}, kNoon + std::chrono::years{50}});  // and is set right again
+  table->maintain({Time{10s}, kNoon + std::chrono::years{50}});  // corrected again below
   for (int round = 0; round < 3; ++round) {
     const Now now{Time{11s + round * 1s}, kNoon + round * 1s};
     for (int i = 0; i < 100; ++i) {
@@ -108,7 +108,7 @@ TEST(TableReview, AQuotaIsForgottenWhenItsWindowHasEnded) {
 
 TEST(TableReview, ABucketThatNeedsRoomEvictsAQuotaThatEndsSooner) {
   auto table = std::move(*Table::create({.buckets_max = 20, .names = false, .huge_pages = false}, kSeed));
-  // Spends of buckets come without the wall clock; the quotas here end in a minute, the buckets are full in an hour.
+  // Spends from buckets have no wall clock reading. The quotas here end in a minute; the buckets are full in an hour.
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(spend(*table, "q" + std::to_string(i), until(kNoon + 1min), {Time{10s}, kNoon}).allowed);
   }
@@ -123,7 +123,7 @@ TEST(TableReview, ABucketThatNeedsRoomEvictsAQuotaThatEndsSooner) {
   EXPECT_EQ(table->stats().evicted, 10u);
 }
 
-// A program that locks its memory makes madvise fail; a file system without holes does the same to fallocate.
+// madvise fails in a program that locks its memory; fallocate fails on a file system without holes.
 TEST(PagesReview, AChunkThatTheSystemDidNotTakeBackIsCleared) {
   Region region = std::move(*Region::anonymous(std::size_t{4} << 20));
   char* const data = region.data();
@@ -134,7 +134,7 @@ TEST(PagesReview, AChunkThatTheSystemDidNotTakeBackIsCleared) {
   char* const bytes = data + std::size_t{page} * kLineBytes;
   constexpr std::size_t kPageBytes = kLineBytes << 10;
   std::memset(bytes, 0x5a, kPageBytes);
-  // The call itself: sanitizers make mlock() do nothing.
+  // The raw system call, because sanitizers turn mlock() into a no-op.
   if (syscall(SYS_mlock, data, std::size_t{1} << 20) != 0) GTEST_SKIP() << "no memory may be locked here";
   pages.release(10, std::span(&page, 1));
   pages.maintain();

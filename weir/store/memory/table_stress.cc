@@ -1,5 +1,5 @@
-// Many threads on one table, with growth, cleaning, eviction and slot reuse going on. Each test counts exactly; the
-// races it needs must really have happened, or it fails.
+// Many threads on one table, during growth, cleaning, eviction and slot reuse. Each test counts exactly, and fails if
+// the races that it needs did not happen.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// ThreadSanitizer is about ten times slower; the interleavings it needs are the same.
+// ThreadSanitizer is about ten times slower but needs the same interleavings.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 constexpr int kScale = 1;
@@ -60,7 +60,7 @@ TEST(TableStress, OneKeyAdmitsExactlyItsBurstWhateverTheThreads) {
   constexpr Count kBurst = 50'000;
   constexpr Limit kLimit = Limit::per_hour(kBurst);
   std::uint64_t lost_races = 0;
-  // A race is chance: go on until one was seen, but not for ever.
+  // Races are random: repeat until one was seen, up to a bound.
   for (int round = 0; round < 50 && (round < kScale || lost_races == 0); ++round) {
     auto table = make(1000);
     std::atomic<Count> admitted{0};
@@ -88,7 +88,7 @@ TEST(TableStress, NoChargeIsLostWhileTheTableGrowsAndShrinks) {
   std::thread keeper([&] {
     while (!done) table->maintain(Now{Time{10s}, Wall{}}, 16);
   });
-  // Every key is asked for twice its burst, by all threads, each in its own order around one moving front.
+  // All threads together ask each key for twice its burst, each thread in its own order around one moving front.
   on_threads(kThreads, [&](int t) {
     std::mt19937 random(static_cast<unsigned>(t));
     for (int i = 0; i < kKeys * 2 * kBurst / kThreads; ++i) {
@@ -100,7 +100,7 @@ TEST(TableStress, NoChargeIsLostWhileTheTableGrowsAndShrinks) {
   done = true;
   keeper.join();
   for (std::size_t k = 0; k < kKeys; ++k) {
-    // What was acknowledged is what the bucket lost: nothing more, nothing less.
+    // Each bucket lost exactly what was acknowledged.
     const Decision now = table->peek(table->hash(Key{keys[k]}), kLimit, 0, Time{10s});
     ASSERT_LE(admitted[k].load(), kBurst) << keys[k];
     ASSERT_EQ(now.remaining, kBurst - admitted[k].load()) << keys[k];
@@ -111,8 +111,8 @@ TEST(TableStress, NoChargeIsLostWhileTheTableGrowsAndShrinks) {
   EXPECT_GT(stats.rebuilds, 0u);
 }
 
-// Spends at the readings the decisions used, in order of time, must conform: that is the promise for every window at
-// once.
+// The spends must conform when replayed in time order, at the readings that the decisions used. That verifies the
+// guarantee for every window at once.
 void expect_conforming(std::vector<Time> spends, const Limit& limit, const std::string& key) {
   std::sort(spends.begin(), spends.end());
   Time tat{};
@@ -128,7 +128,7 @@ TEST(TableStress, NoKeyExceedsItsLimitInAnyWindowWhileSlotsAreReused) {
   constexpr int kKeys = 4000;
   auto table = make(100'000);
   std::atomic<std::int64_t> clock{Duration(10s).count()};
-  // Readings in use. None gets older than the horizon trails the clock, so that every decision is made at its reading.
+  // Readings in use. None is older than the horizon's lag, so every decision is made at its own reading.
   std::vector<std::atomic<std::int64_t>> readings(kThreads);
   for (auto& reading : readings) reading = clock.load();
   std::vector<std::vector<std::vector<Time>>> spends(kThreads, std::vector<std::vector<Time>>(kKeys));
@@ -141,7 +141,7 @@ TEST(TableStress, NoKeyExceedsItsLimitInAnyWindowWhileSlotsAreReused) {
         while (other < reading - Duration(900ms).count()) std::this_thread::yield();
       }
       const Time now{Duration{reading}};
-      // Few keys at a time, and other ones later: the slots of those that went away are reused.
+      // Few keys at a time, and different ones later, so that the slots of earlier keys are reused.
       const auto epoch = static_cast<unsigned>(now.time_since_epoch() / 500ms);
       const auto k = (epoch * 97 + random() % 40) % kKeys;
       const std::string key = "k" + std::to_string(k);
@@ -180,7 +180,7 @@ TEST(TableStress, OnlyEvictedBucketsForgetAndEveryEvictionIsCounted) {
   const Table::Stats stats = table->stats();
   print("eviction", stats);
   EXPECT_GT(beyond, 0);
-  // A forgotten bucket may admit at most what it had admitted before, so at most a burst for each eviction.
+  // An evicted bucket may admit again at most what it had admitted before: at most one burst per eviction.
   EXPECT_LE(beyond, static_cast<Count>(stats.evicted) * kBurst);
   EXPECT_LE(stats.buckets, 8000u + kThreads);
 }
@@ -192,7 +192,7 @@ TEST(TableStress, TogetherNeverTakesFromOneBucketOnly) {
   const ManualClock clock(Time{10s});
   std::vector<std::atomic<Count>> admitted(kThreads);
   on_threads(kThreads, [&](int t) {
-    // Neighbours share a bucket of 1000 too, in another order of naming.
+    // Pairs of threads also share a bucket of 1000, and name the buckets in opposite order.
     const std::string own = "own" + std::to_string(t % 2);
     std::array<Charge, 2> charges;
     charges[0].rate = RateCharge{"shared", kShared};

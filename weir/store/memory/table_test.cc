@@ -58,7 +58,7 @@ TEST(Table, ADeniedRequestChangesNothing) {
   auto table = make(1000);
   EXPECT_TRUE(spend(*table, "a", Time{10s}, kTwoAnHour, 2).allowed);
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(spend(*table, "a", Time{10s + i * 1s}, kTwoAnHour).allowed);
-  // Burnt quota would push this out.
+  // If denials had taken tokens, this would be denied.
   EXPECT_TRUE(spend(*table, "a", Time{10s + 30min}, kTwoAnHour).allowed);
 }
 
@@ -121,11 +121,11 @@ TEST(Table, ExpiredBucketsMakeRoomWithoutEviction) {
 TEST(Table, AThreadWithAnOldReadingCannotSpendAForgottenBucketTwice) {
   constexpr Limit kFive = Limit::per_second(5);
   auto table = make(1);
-  // The bucket is emptied at 10 s, full again at 11 s, and forgotten at 20 s, when another key takes its place.
+  // The bucket is emptied at 10 s, is full again at 11 s, and is forgotten at 20 s, when another key takes its slot.
   EXPECT_TRUE(spend(*table, "a", Time{10s}, kFive, 5).allowed);
   EXPECT_TRUE(spend(*table, "b", Time{20s}, kFive, 5).allowed);
-  // A thread that read the clock at 10 s and slept since: at that reading the bucket was empty. It is decided at the
-  // horizon instead, 19 s, where a full bucket is the truth; the next reading of the clock must not grant it again.
+  // A thread read the clock at 10 s and was delayed since. At that reading the bucket was empty. Its spend is decided
+  // at the horizon instead, 19 s, where the bucket is full. The next clock reading must not grant it again.
   EXPECT_TRUE(spend(*table, "a", Time{10s}, kFive, 5).allowed);
   EXPECT_FALSE(spend(*table, "a", Time{19s}, kFive, 1).allowed);
   EXPECT_FALSE(spend(*table, "a", Time{10s}, kFive, 1).allowed);
@@ -136,7 +136,7 @@ TEST(Table, MaintainGivesMemoryBack) {
   for (int i = 0; i < 200'000; ++i) spend(*table, client(i), Time{10s});
   const std::uint64_t grown = table->stats().bytes;
   const Now later{Time{1h}, Wall{}};
-  // Memory stays for one round, in case it is wanted again at once.
+  // Memory is kept for one round in case it is needed again immediately.
   for (int round = 0; round < 3; ++round) {
     while (!table->maintain(later)) {
     }

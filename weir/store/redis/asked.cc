@@ -95,7 +95,7 @@ Result<void> Asked::add(const Charge& charge, std::size_t group, const Keys& key
   return {};
 }
 
-// The same bucket twice is charged once with the summed cost.
+// A bucket that occurs twice is charged once with the summed cost.
 std::size_t Asked::add(Key key, const Entry& fresh, const Keys& keys) {
   const std::size_t at = keys_.size();
   append_key(keys.prefix, keys.hash_tag, key, keys_);
@@ -124,7 +124,7 @@ void Asked::plan(Order order, const Keys& keys) {
     const int slot = keys.slot_of ? keys.slot_of(key(i)) : 0;
     const bool next_group = order == Order::in_order && i > 0 && entry.group != list_[i - 1].group;
     if (next_group) {
-      // Groups that lie in one slot, one after the other, are one script.
+      // Consecutive groups that lie in one slot are one script.
       bool together = parts_size_ - stage_begin == 1 && parts_[stage_begin].slot == slot;
       for (std::size_t j = i + 1; j < entries_size_ && list_[j].group == entry.group; ++j) {
         together = together && (!keys.slot_of || keys.slot_of(key(j)) == slot);
@@ -179,7 +179,7 @@ std::size_t Asked::keys(std::size_t part) const noexcept {
   return count;
 }
 
-// A spend of several parts may be undone, which needs the time that only the long form returns.
+// A spend of several parts may be undone. That needs the time of the spend, which only the long form returns.
 bool Asked::is_one_bucket(std::size_t part) const noexcept {
   if (mode_ != Mode::spend && mode_ != Mode::peek && mode_ != Mode::refund) return false;
   if (end_part_ - first_part_ > 1 || keys(part) != 1) return false;
@@ -210,7 +210,7 @@ void Asked::push_head(std::size_t keys, const Script& script) {
 
 void Asked::push_price(const Entry& entry, Mode mode, std::vector<std::string_view>& words) {
   if (mode == Mode::refund) {
-    // No bucket on Redis lies further ahead.
+    // Capped: no bucket's TAT on Redis is further ahead than this.
     push_number(std::min(entry.limit.worth(entry.cost), bounds::redis_window_max).count(), words);
   } else {
     push_number(entry.cost > entry.limit.burst() ? -1 : entry.limit.price(entry.cost).count(), words);
@@ -219,7 +219,8 @@ void Asked::push_price(const Entry& entry, Mode mode, std::vector<std::string_vi
 }
 
 void Asked::push_entry(const Entry& entry, Mode mode, Joint joint, std::vector<std::string_view>& words) {
-  // Behind its marks. An alternative whose fellows lie elsewhere is taken on its own, and undone if they all deny.
+  // The word is the marks, then the letter. If the stage has several parts, an alternative is sent as a shadow: it is
+  // charged on its own, and undone if the question is denied.
   const bool fixed = entry.kind == Kind::quota && entry.quota.every != Duration::zero();
   const bool together = end_part_ - first_part_ == 1;
   const bool alternative = entry.say == Say::alternative && together;
@@ -290,7 +291,8 @@ std::span<const std::string_view> Asked::command(std::size_t part, const Script&
   return command_;
 }
 
-// The undo names a quota's window by its end, which the reply to the spend gave relative to its time.
+// The undo identifies a quota's window by its end. The reply to the spend gave that end relative to the time of the
+// spend.
 std::span<const std::string_view> Asked::undo_command(std::size_t part, const Script& script, const Wall* time) {
   const Part& spent = parts_[part];
   const auto is_spent = [part](const Entry& entry) { return entry.part == part && entry.must_undo; };
@@ -315,13 +317,13 @@ std::span<const std::string_view> Asked::undo_command(std::size_t part, const Sc
   return command_;
 }
 
-// Of a denied bucket and of one that passed, the script says how it was left: the decision is gcra.h's. False: no
-// script of ours leaves it so.
+// The script returns the backlog it left in the bucket, negative if it denied; gcra.h turns that into a decision.
+// Returns false if our script cannot have left the bucket like this.
 bool Asked::absorb_bucket(Entry& entry, std::int64_t backlog) noexcept {
   const bool allowed = backlog >= 0;
   const Duration owed{allowed ? backlog : -1 - backlog};
   if (owed > entry.limit.window()) return false;
-  // Of several, one that would pass is not charged if another denies.
+  // Of several buckets, one that would allow is not charged if another denies.
   const bool charged = allowed && mode_ == Mode::spend && is_one_bucket(entry.part) && !entry.peeks;
   if (charged && owed < entry.limit.price(entry.cost)) return false;
   entry.decision = gcra::spend(entry.limit, Time{owed}, allowed ? 0 : entry.cost, Time{}).decision;
@@ -402,7 +404,7 @@ bool Asked::advance() noexcept {
   return true;
 }
 
-// Marks for undo what parts of this stage spent although another part denied.
+// If another part of this stage denied, marks the spends of the parts that did not.
 void Asked::undo_enforcing() noexcept {
   const std::span<Entry> entries(list_.data(), entries_size_);
   for (std::size_t part = first_part_; part < end_part_; ++part) {
@@ -415,7 +417,7 @@ void Asked::undo_enforcing() noexcept {
   }
 }
 
-// Those that had room were taken, whatever their part said.
+// Alternatives with room were charged, whatever the rest of their part decided.
 void Asked::undo_alternatives() noexcept {
   for (Entry& entry : std::span(list_.data(), entries_size_)) {
     const bool spent = entry.answered && entry.decision.allowed && !entry.peeks;
@@ -423,7 +425,7 @@ void Asked::undo_alternatives() noexcept {
   }
 }
 
-// A shadow limit's rate and quota are also charged both or not at all.
+// Undoes half-charged shadow limits: a shadow's rate and quota are also charged both or not at all.
 void Asked::undo_shadows() noexcept {
   for (const Asking& charge : std::span(charges_.data(), charges_size_)) {
     if (charge.rate == kNone || charge.quota == kNone) continue;
@@ -442,7 +444,7 @@ bool Asked::must_undo(std::size_t part) const noexcept {
                              [part](const Entry& entry) { return entry.part == part && entry.must_undo; });
 }
 
-// The decision of a spent entry as it will be once the spend is undone.
+// Returns what the decision of a spent entry becomes once the spend is undone.
 Decision Asked::as_it_stands(const Entry& entry) noexcept {
   Decision decision = entry.decision;
   if (entry.kind == Kind::quota) {
@@ -461,7 +463,7 @@ Decision Asked::decision(std::size_t entry) const noexcept {
 }
 
 Verdict Asked::verdict() const noexcept {
-  // In order, what comes behind the group that denied was not asked.
+  // In order, the groups after the one that denied were not asked.
   std::size_t last_group = 0;
   for (std::size_t i = 0; i < entries_size_; ++i) {
     if (list_[i].answered) last_group = std::max(last_group, list_[i].group);

@@ -1,12 +1,12 @@
 // One question to Redis, without I/O: which scripts to run with which keys and arguments, and what their replies mean
 // together.
 //
-// A limit's rate and its quota are two buckets: here, an entry each. Buckets of one slot are one script, a part. A
-// question whose buckets lie in one slot, as on a single Redis they all do, is one part. Otherwise the parts of a stage
-// are asked at once; if one of them denies, what the others spent is undone, less what has refilled. In order,
-// the next stage begins when the one before has allowed.
+// A limit's rate and its quota are two buckets; each is an entry here. The buckets of one slot form a part, which is
+// one script call. If all buckets are in one slot, as they always are on a single Redis, the question is one part.
+// Otherwise the parts of a stage are sent at once; if one of them denies, the spends of the others are undone, minus
+// what has refilled. In order, the next stage starts when the previous one has allowed.
 //
-// Used again and again: after a few questions it allocates nothing. Thread safety: none.
+// Reusable: after a few questions it allocates nothing. Thread safety: none.
 #pragma once
 
 #include <array>
@@ -25,10 +25,10 @@
 
 namespace weir::redis {
 
-// A window that Redis's arithmetic can hold, or a sentence that names the limit.
+// Fails if the limit's window is too long for Redis's arithmetic; the error names the limit.
 Result<void> check_window(std::string_view limit_name, const Limit& limit);
 
-// The key of a bucket in Redis, behind what is in `out`: <prefix>b:…, w:… or a:…, with {hash_tag} behind the prefix.
+// Appends the Redis key of a bucket to `out`: <prefix>b:…, w:… or a:…, with {hash_tag} after the prefix.
 void append_key(std::string_view prefix, std::string_view hash_tag, Key key, std::string& out);
 
 class Asked {
@@ -39,13 +39,13 @@ class Asked {
     std::function<int(std::string_view)> slot_of{};
   };
 
-  // Copies what it needs of the question. `invalid`: a window that Redis cannot hold.
+  // Copies what it needs of the question. Returns `invalid` if a window is too long for Redis.
   Result<void> begin(const Question& question, const Keys& keys);
 
   Mode mode() const noexcept { return mode_; }
   bool is_empty() const noexcept { return entries_size_ == 0; }
 
-  // The parts of the present stage: [first_part(), end_part()).
+  // The parts of the current stage: [first_part(), end_part()).
   std::size_t first_part() const noexcept { return first_part_; }
   std::size_t end_part() const noexcept { return end_part_; }
   int slot(std::size_t part) const noexcept { return parts_[part].slot; }
@@ -53,36 +53,36 @@ class Asked {
 
   std::size_t keys(std::size_t part) const noexcept;
 
-  // The command, views into this object and `script` until the next call. `time` is for tests that bring their own:
-  // production's clock is Redis's.
+  // Returns the command: views into this object and `script`, valid until the next call. Tests may pass `time`;
+  // production uses Redis's clock.
   std::span<const std::string_view> command(std::size_t part, const Script& script, const Wall* time = nullptr);
-  // The part's keys and arguments of the script, appended to a command of several questions; views into this object
-  // until the next call.
+  // Append the part's keys and script arguments to a command for several questions: views into this object, valid until
+  // the next call.
   void append_keys(std::size_t part, std::vector<std::string_view>& words) const;
   void append_arguments(std::size_t part, std::vector<std::string_view>& words);
-  // Takes a part's spends back; empty if it spent nothing.
+  // Returns the command that takes the part's spends back; empty if it spent nothing.
   std::span<const std::string_view> undo_command(std::size_t part, const Script& script, const Wall* time = nullptr);
 
-  // A part's reply, or its share of a reply to several questions. An Error: it is not what the script answers.
+  // Takes a part's reply, or its share of a reply to several questions. Fails if the script cannot have sent it.
   Result<void> absorb(std::size_t part, std::span<const resp::Reply::Value> values);
   Result<void> absorb(std::size_t part, const resp::Reply& reply) { return absorb(part, reply.values()); }
-  // All parts of the stage have replied. True: there is another stage to ask. False: verdict() is there, and the parts
-  // before end_part() that must_undo() are to be taken back.
+  // Called when all parts of the stage have replied. Returns true if there is another stage to send. Otherwise
+  // verdict() is final, and the caller must undo the parts before end_part() for which must_undo() is true.
   bool advance() noexcept;
   bool must_undo(std::size_t part) const noexcept;
   // A part of the stage failed: what the other parts spent must be undone.
   void abandon() noexcept;
   Verdict verdict() const noexcept;
 
-  // For the memory of denials. Only what a repetition would answer the same way without charging anything is worth
-  // remembering: denied in the first group, and no shadow that would be charged in its own right.
+  // For the denial cache. True if asking again would be denied again and charge nothing: the first group denied, and no
+  // charge is a shadow, which would be charged on its own.
   bool is_denied_for_all() const noexcept;
-  // The same buckets, numbers, costs and order have the same text.
+  // Equal for questions with the same buckets, numbers, costs and order.
   std::string_view identity() const noexcept { return identity_; }
   std::size_t entries() const noexcept { return entries_size_; }
   std::string_view key(std::size_t entry) const noexcept;
   bool denies(std::size_t entry) const noexcept;
-  // Decisions as they are `later`, nothing having been charged since: one per entry.
+  // Restores cached decisions, one per entry, as they are `later`. Assumes that nothing was charged since.
   void recall(std::span<const Decision> decisions, Duration later) noexcept;
   Decision decision(std::size_t entry) const noexcept;
 
@@ -97,11 +97,11 @@ class Asked {
     Say say = Say::enforces;
     bool peeks = false;  // takes nothing
     bool enforces() const noexcept { return say == Say::enforces; }
-    std::size_t charge = 0;  // the first that names it
+    std::size_t charge = 0;  // the first charge that uses it
     std::size_t group = 0;
     std::size_t part = 0;
     bool answered = false;
-    bool must_undo = false;  // spent, and another bucket denied the request or the limit
+    bool must_undo = false;  // spent, but another bucket denied the request or the limit
     Decision decision{};
   };
   struct Part {
@@ -119,16 +119,16 @@ class Asked {
   };
 
   Result<void> add(const Charge& charge, std::size_t group, const Keys& keys);
-  // The index of the bucket's entry: `fresh`, or the one that has this key already.
+  // Returns the index of the bucket's entry: the existing one with this key, or a copy of `fresh`.
   std::size_t add(Key key, const Entry& fresh, const Keys& keys);
   void plan(Order order, const Keys& keys);
   void identify(Order order);
-  // The question is about one bucket and nothing it spends is ever taken back: the script's short form.
+  // True if the question is about one bucket and its spend is never undone: it can use the script's short form.
   bool is_one_bucket(std::size_t part) const noexcept;
   void begin_numbers();
   void push_number(std::int64_t number, std::vector<std::string_view>& words);
   void push_price(const Entry& entry, Mode mode, std::vector<std::string_view>& words);
-  // How an entry stands to the one before it in its part.
+  // How an entry relates to the previous one in its part.
   enum class Joint : unsigned char { same_group, next_group, same_limit };
   void push_entry(const Entry& entry, Mode mode, Joint joint, std::vector<std::string_view>& words);
   void push_arguments(std::size_t part, std::vector<std::string_view>& words);
@@ -143,7 +143,8 @@ class Asked {
   static Decision as_it_stands(const Entry& entry) noexcept;
 
   Mode mode_ = Mode::spend;
-  // As long as the largest question so far: a flood holds many of these, and most questions name one bucket.
+  // As long as the largest question so far, not the maximum: there are many of these in a flood, and most questions
+  // name one bucket.
   std::vector<Entry> list_;
   std::vector<Part> parts_;
   std::vector<Asking> charges_;

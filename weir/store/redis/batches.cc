@@ -105,7 +105,7 @@ void Batches::arm(Time when) {
   });
 }
 
-// The last deadline of a batch is its link's to watch.
+// The link watches the last deadline of a batch; this watches the earlier ones.
 void Batches::expire() {
   const Time now = loop_.now().time;
   Time next = Time::max();

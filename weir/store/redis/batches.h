@@ -1,8 +1,8 @@
-// Combines questions for one link into one EVALSHA, in order, so that Redis pays for a command and its clock once.
-// Adds no delay: whatever was gathered is sent at the end of the loop's turn.
+// Combines questions for one link into one EVALSHA, in order, so that Redis pays for a command and its clock once. Adds
+// no delay: gathered questions are sent at the end of the loop's turn.
 //
-// Each question keeps its own tag and deadline. A batch in flight has a tag of its own, under which its members are
-// found when its reply comes; a question that found no company is sent under its own tag.
+// Each question keeps its own tag and deadline. A batch in flight has its own tag, which finds its members when the
+// reply arrives. A single question is sent under its own tag.
 //
 // Thread safety: none; it belongs to its loop.
 #pragma once
@@ -26,24 +26,24 @@ namespace weir::redis {
 
 class Batches {
  public:
-  // One part of a question, as it is asked.
+  // One part of a question, as it is sent.
   struct Member {
     Tag tag = 0;
-    Asked* asked = nullptr;  // must live until it is sent
+    Asked* asked = nullptr;  // must outlive the sending
     std::size_t part = 0;
     Time deadline{};
     Effect effect = Effect::writes;
-    std::optional<Wall> time{};  // tests bring their own; questions of one batch have the same
+    std::optional<Wall> time{};  // for tests; the same for all questions of a batch
   };
   struct Owner {
     virtual ~Owner() = default;
-    // The link has no room for it, or is down.
+    // The link is down or its queue is full.
     virtual void not_sent(RedisLink& link, Tag tag) = 0;
-    // Its deadline passed, and its batch has no reply. It is in that batch no more.
+    // The question's deadline passed before the reply to its batch. It is no longer in that batch.
     virtual void late(Tag tag) = 0;
   };
 
-  // All must outlive it.
+  // All of them must outlive it.
   Batches(Loop& loop, const Script& script, Owner& owner) : loop_(loop), script_(script), owner_(owner) {}
   ~Batches() { loop_.cancel(timer_); }
   Batches(const Batches&) = delete;
@@ -51,14 +51,13 @@ class Batches {
 
   static bool is_batch(Tag tag) noexcept { return (tag & kBatch) != 0; }
 
-  // Sent with the next send(); what is gathered for the link is sent before if this one does not fit.
+  // Adds a question to the next send(). Sends what is already gathered for the link first if this one does not fit.
   void gather(RedisLink& link, const Member& member);
-  // Puts what is gathered for the link, or for all links, into the links: what is sent behind it stays behind it.
+  // Hands what is gathered to the link, or to all links. Anything sent later stays behind it.
   void send(RedisLink& link);
   void send();
 
-  // The tags of a batch that has a reply or was lost, in the order asked; kGone for one that was late. Forgets the
-  // batch.
+  // Removes a batch that was answered or lost. Returns the tags of its questions in order; kGone for one that was late.
   static constexpr Tag kGone = ~Tag{0};
   using Tags = InlineList<Tag, bounds::redis_batch_questions_max>;
   Tags take(Tag batch);
@@ -90,9 +89,9 @@ class Batches {
   std::vector<Batch> sent_;         // by the low bits of a tag; empty: free
   std::vector<std::size_t> free_;
   std::vector<std::string_view> command_;
-  std::array<std::string, 3> numbers_;  // of keys; the time of a test
+  std::array<std::string, 3> numbers_;  // numbers of keys; a test's time
   Loop::TimerId timer_ = 0;
-  Time timer_at_ = Time::max();  // the first deadline that no link watches, or earlier
+  Time timer_at_ = Time::max();  // at or before the first deadline that no link watches
 };
 
 }  // namespace weir::redis

@@ -29,12 +29,12 @@ Charge of(std::string_view key, Count cost = 1) {
 
 RedisStore::Options one_link() {
   RedisStore::Options options;
-  options.link.timeout = 20s;  // a busy machine is no outage
+  options.link.timeout = 20s;  // a busy machine is not an outage
   options.pool_size = 1;
   return options;
 }
 
-// One question per list of charges, all of one turn.
+// Asks one question per list of charges, all in one turn.
 std::vector<Result<Verdict>> ask_all(StoreOnRedis& store, const std::vector<std::vector<Charge>>& questions,
                                      Mode mode = Mode::spend) {
   std::vector<Question> batch;
@@ -58,7 +58,7 @@ class BatchesTest : public testing::Test {
     store_->wait_until(true);
     server_.ask({"CONFIG", "RESETSTAT"});
   }
-  // How often Redis ran a command.
+  // How often Redis ran the command.
   int calls(const std::string& command) {
     const std::string stats = server_.ask({"INFO", "commandstats"});
     const std::string field = "cmdstat_" + command + ":calls=";
@@ -184,7 +184,7 @@ TEST_F(BatchesTest, ABatchThatIsLostWithItsConnectionFailsAndIsNotRepeated) {
   EXPECT_EQ(server_.ask({"EXISTS", "weir:b:a", "weir:b:b"}), "0");
 }
 
-// The answers in the order they come.
+// Records the answers in the order they arrive.
 struct Sequence final : Answers {
   std::mutex mutex;
   std::vector<std::pair<Ticket, bool>> seen;

@@ -67,7 +67,7 @@ bool DenialCache::is_void(std::uint64_t bucket, std::uint64_t since) const {
 void DenialCache::forget(std::string_view bucket) {
   const std::uint64_t hash = siphash13(key_, bucket);
   Stripe& stripe = stripe_of(hash);
-  // Both under the lock: a later remember() sees that it is void.
+  // Both under the lock, so that a later remember() sees that its denial is void.
   const std::lock_guard lock(stripe.mutex);
   voided_.add(hash);
   size_.fetch_sub(stripe.entries.erase(hash), std::memory_order_relaxed);
@@ -91,8 +91,8 @@ void DenialCache::drop(std::string_view bucket) noexcept {
   size_.fetch_sub(stripe.entries.erase(hash), std::memory_order_relaxed);
 }
 
-// Drops entries past their second plus kAskAgainMax, and the oldest ones if there are too many. An age whose entry was
-// forgotten or replaced since is only removed from the list.
+// Drops entries past their second plus kAskAgainMax, and the oldest ones if there are too many. If an age's entry was
+// forgotten or replaced in the meantime, only the age is removed.
 void DenialCache::drop_old(Stripe& stripe, Time now) {
   std::deque<Age>& ages = stripe.ages;
   while (!ages.empty() &&

@@ -1,15 +1,15 @@
 // Caches denials for up to a second, so that a flood costs Redis one question per bucket, server and second instead of
 // one per request.
 //
-// An entry is a question that a bucket denied: its buckets, numbers and costs, and what was decided. It lives
-// min(retry_after, 1 s) from the sending of that question. Until retry_after is over the answer cannot become yes by
-// waiting; what could make it yes on this server, a refund, a reset or other numbers, drops it; what does so on another
-// server is noticed after at most a second. When the second is over, whoever asks first asks Redis; until that is
-// answered, or kAskAgainMax, the others still hear what is known. Otherwise a flood would meet Redis every second with
-// all that arrives within one round trip.
+// An entry is a question that a bucket denied: its buckets, numbers, costs and decisions. It lives min(retry_after, 1
+// s), counted from when the question was sent. Waiting cannot change the answer before retry_after. What can change it
+// on this server (a refund, a reset, other numbers) drops the entry; changes on other servers are noticed after at most
+// a second. After that second, the first request asks Redis; until Redis answers, but at most for kAskAgainMax, the
+// others still get the cached denial. Without this, every second Redis would get all requests that arrive within one
+// round trip.
 //
-// Thread safety: every function may be called from any thread at any time: all loops of a server share one. Stripes by
-// hash, each with its lock, held for some instructions.
+// Thread safety: every function may be called from any thread at any time; all loops of a server share one cache. It is
+// striped by hash; each stripe has a lock that is held for a few instructions.
 #pragma once
 
 #include <atomic>
@@ -44,22 +44,22 @@ class DenialCache {
   };
   enum class Found : unsigned char {
     nothing,
-    ask_again,  // it was denied a second ago: ask, and if that passes, drop() the bucket
+    ask_again,  // denied a second ago: ask Redis, and drop() the bucket if it allows
     denied,
   };
 
-  // What `bucket` said to that very question, if it is still true; then `denial` tells it.
+  // Looks up what `bucket` answered to exactly this question. Fills `denial` if the result is `denied`.
   Found find(std::string_view bucket, std::string_view question, Time now, Denial& denial);
-  // `retry_after` is the bucket's, `serial` was noted when the question was sent. One denial per bucket: the last
-  // question's.
+  // Caches a denial. `retry_after` is the bucket's; `serial` is serial() when the question was sent. Keeps one denial
+  // per bucket, the latest.
   void remember(std::string_view bucket, std::string_view question, std::span<const Decision> decisions,
                 Duration retry_after, Time sent, Time now, std::uint64_t serial);
-  // The bucket was refunded, reset or asked with other numbers: no denial of a question that was sent before is true.
+  // Call when the bucket was refunded, reset or asked with other numbers. Voids all denials of questions sent before.
   void forget(std::string_view bucket);
   void forget_all();
-  // The bucket did not deny: nothing to remember.
+  // Call when the bucket did not deny. Removes its entry.
   void drop(std::string_view bucket) noexcept;
-  // What was forgotten so far, to be noted when a question is sent.
+  // Counts the forgotten buckets. Note it when a question is sent, for remember().
   std::uint64_t serial() const noexcept { return voided_.serial(); }
   std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
 
@@ -67,8 +67,8 @@ class DenialCache {
   struct Entry {
     std::uint64_t question = 0;
     Time sent{};
-    Time until{};         // of its life
-    Time denies_until{};  // by itself
+    Time until{};         // end of its life
+    Time denies_until{};  // waiting cannot change the answer before this
     bool asked_again = false;
     std::uint64_t serial = 0;
     std::vector<Decision> decisions;
@@ -93,7 +93,7 @@ class DenialCache {
   std::vector<Stripe> stripes_;
   std::size_t stripe_entries_max_;
   Voided voided_;
-  std::atomic<std::size_t> size_{0};  // relaxed: a guess is enough to leave early
+  std::atomic<std::size_t> size_{0};  // relaxed: an estimate is enough for the early return
 };
 
 }  // namespace weir::redis

@@ -1,5 +1,5 @@
-// Loops that remember denials while another refunds the bucket: none is heard that was on its way when the refund was
-// answered.
+// Loops cache denials while another refunds the bucket. After a refund, find() must not return a denial that was in
+// flight before it.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -26,7 +26,7 @@ TEST(DenialCacheStress, NoDenialOutlivesARefundThatItDidNotSee) {
     loops.emplace_back([&] {
       while (!over.load()) {
         const std::uint64_t serial = cache.serial();
-        // What is remembered tells when it was sent.
+        // `remaining` holds the serial at which the question was sent.
         const std::array<Decision, 1> denied = {Decision{false, 5, static_cast<Count>(serial), 1h, 1h}};
         cache.remember("a", "q", denied, 1h, kNow, kNow, serial);
       }

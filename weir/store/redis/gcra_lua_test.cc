@@ -1,4 +1,4 @@
-// Holds gcra.lua, run by a real Redis, to gcra_vectors.txt, in every form that a question may have.
+// Checks gcra.lua, run by a real Redis, against gcra_vectors.txt, in every form that a question may have.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace weir::redis::gcra_lua_test {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-// Answers depend on differences of instants alone. Redis's clock has whole microseconds, the vectors' does not: both
-// instants are moved back together, on top of a base that keeps them positive.
+// Answers depend only on differences of instants. Redis's clock has whole microseconds, but the vectors do not, so both
+// instants are shifted back together, on top of a base that keeps them positive.
 constexpr std::int64_t kBase = 1'000'000'000 * kSecond;
 
 struct Vector {
@@ -78,7 +78,7 @@ class GcraLua : public testing::Test {
     return connection_.ask(command);
   }
 
-  // False: the script's clock cannot tell it.
+  // Returns false if the script's clock cannot represent the vector.
   bool hold(const Vector& vector);
 
   static RedisServer* server_;
@@ -92,13 +92,13 @@ std::string* GcraLua::sha_;
 bool GcraLua::hold(const Vector& vector) {
   const auto limit = Limit::make(vector.count, Duration{vector.period}, vector.burst);
   if (!limit || limit->window() > bounds::redis_window_max) return false;
-  // The script knows no other instant at which the numbers may have changed.
+  // The script has no other instant at which the numbers may have changed.
   if (vector.op != "undo" && vector.since != vector.now) return false;
-  // Everything moves back by what is less than a microsecond of now.
+  // Shift everything back by the part of `now` below a microsecond.
   const std::int64_t shift = kBase - vector.now % 1000;
   const std::int64_t now = vector.now + shift;
   const bool undo = vector.op == "undo";
-  // The age counts in nanoseconds; the script's clock does not. Both of its readings move.
+  // The age is in nanoseconds, but the script's clock is not. Both of its readings are shifted.
   const std::int64_t spent_at = vector.since + shift;
   if (undo && spent_at % 1000 != 0) return false;
   const bool never = vector.cost > vector.burst && (vector.op == "spend" || vector.op == "peek");
@@ -153,7 +153,7 @@ TEST_F(GcraLua, EveryVectorHoldsUpToTheWindowThatRedisTakes) {
 TEST_F(GcraLua, TheLongestWindowIsExactToTheNanosecond) {
   const std::int64_t window = Duration{bounds::redis_window_max}.count();
   const std::int64_t now = kBase + 999'999'000;
-  // Empty but for one nanosecond.
+  // All spent except one nanosecond.
   connection_.ask({"SET", "k", state_text(now + window - 1)});
   const std::vector<std::string> one = {"s", "1", std::to_string(window)};
   EXPECT_EQ(run({"k"}, one, now), std::to_string(window));
@@ -161,7 +161,7 @@ TEST_F(GcraLua, TheLongestWindowIsExactToTheNanosecond) {
   EXPECT_EQ(run({"k"}, one, now), std::to_string(-1 - window));
 }
 
-// Under our names, and not ours: it limits nobody, and refuses nobody either.
+// A foreign value under our key neither limits requests nor makes them fail.
 TEST_F(GcraLua, WhatIsNoStateCountsAsNoneAndIsOverwrittenOrReset) {
   const std::int64_t now = kBase;
   const std::string head = "[" + seconds(now) + ", 0, ";
@@ -216,7 +216,8 @@ TEST_F(GcraLua, WhatIsNoListOfLeasesIsNone) {
 }
 
 TEST_F(GcraLua, AServersClockMoreThanAWindowAwayIsRefused) {
-  // An hour that ends at minute 120, after Redis says it is minute 60 to 179; one before and beyond are refused.
+  // The window is minutes 60 to 119. The script accepts it while Redis's clock is at most one window away: minutes 0 to
+  // 179.
   const std::vector<std::string> spend = {"spend", "1", "w", "1", "5", "60", "120", "180"};
   connection_.ask({"DEL", "k"});
   EXPECT_EQ(run({"k"}, spend, 0), "[0, 0, 0, 1, 60]");
@@ -227,7 +228,7 @@ TEST_F(GcraLua, AServersClockMoreThanAWindowAwayIsRefused) {
   EXPECT_TRUE(run({"k"}, later, 59 * 60 * kSecond).starts_with("(error) WEIRCLOCK"));
 }
 
-// The questions of one command.
+// Several questions in one command.
 
 TEST_F(GcraLua, QuestionsOfOneCommandAreDecidedInOrderEvenAboutTheSameBucket) {
   connection_.ask({"DEL", "k", "l"});
@@ -242,7 +243,7 @@ TEST_F(GcraLua, QuestionsOfOneCommandAreDecidedInOrderEvenAboutTheSameBucket) {
 TEST_F(GcraLua, AQuestionThatFailsFailsAlone) {
   connection_.ask({"DEL", "k", "q", "w"});
   connection_.ask({"LPUSH", "w", "x"});
-  // The quota's window is far from the clock, and one price makes no sense.
+  // The quota's window is far from the clock, and one price is invalid.
   const std::vector<std::string> all = {"s",   "10",  "100", "spend", "1",   "w", "1",  "5",  "60",
                                         "120", "180", "s",   "x",     "100", "s", "10", "100"};
   const std::string reply = run({"k", "q", "k", "w"}, all, kBase);

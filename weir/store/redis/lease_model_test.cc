@@ -1,5 +1,5 @@
-// Leases hold the limit in every window, whatever happens: servers that crash, messages that are late, lost or
-// overtaken, and clocks that do not agree. Real Leases against the model of the script.
+// Leases keep the limit in every window, whatever happens: servers that crash, messages that are late, lost or
+// reordered, and clocks that disagree. Runs the real Leases against the model of the script.
 #include "weir/store/redis/lease_model_test.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 constexpr Limit kLimit = Limit::per_second(1000).with_burst(48);
 constexpr Lease kLease{8, 4};
 
-// Time is the world's; every server reads it with an offset of its own.
+// Owns the time; every server reads it with its own offset.
 class World {
  public:
   World(unsigned seed, const Limit& shared, Count places)
@@ -26,7 +26,7 @@ class World {
     for (std::size_t i = 0; i < 6; ++i) start(servers_.emplace_back());
   }
 
-  // False: some window saw more than the limit.
+  // Returns false if some window exceeded the limit.
   bool run(int steps) {
     for (int i = 0; i < steps && holds_; ++i) {
       now_ += Duration{below(8) == 0 ? below(80'000'000) : below(200'000)};
@@ -74,15 +74,15 @@ class World {
     server.held.clear();
   }
 
-  // Tokens pass now. The limit holds in every window if a bucket of the whole limit never runs dry.
+  // Tokens are admitted now. The limit holds in every window if a bucket of the whole limit never runs dry.
   void pass(Count tokens) {
     const auto step = gcra::spend(kLimit, seen_, tokens, now_);
     seen_ = step.tat;
     holds_ = holds_ && step.decision.allowed;
   }
 
-  // The worst that can happen: hot everywhere at no cost, a lease each, silence until the shared bucket is full again,
-  // then everything at once.
+  // The worst case: every server is hot at no cost and has a lease, all stay silent until the shared bucket is full
+  // again, and then all spend everything at once.
   void besiege() {
     for (Server& server : servers_) request(server, 9);
     messages_.clear();
@@ -155,7 +155,7 @@ class World {
   }
 
   void send(std::function<void()> message) { messages_.push_back(std::move(message)); }
-  // Mostly the oldest, sometimes any; sometimes it is lost.
+  // Delivers mostly the oldest message, sometimes any; sometimes loses it.
   void deliver(std::uint64_t times) {
     for (; times > 0 && !messages_.empty(); --times) {
       if (below(10) == 0) std::swap(messages_.front(), messages_[below(messages_.size())]);

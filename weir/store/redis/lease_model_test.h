@@ -1,4 +1,5 @@
-// What gcra.lua does for leases, in C++: for histories that would take Redis too long, and held to the script itself.
+// A C++ model of what gcra.lua does for leases, for histories that would take too long on Redis. A test compares it
+// with the script.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@ class LeaseModel {
     bool full = false;
     Count fit = 0;
     Count leased = 0;
-    Decision left;  // of the bucket, without asking for anything
+    Decision left;  // the bucket's state, if nothing is asked
   };
 
   explicit LeaseModel(const Leases::Terms& terms) : terms_(terms) {}

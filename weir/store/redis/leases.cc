@@ -13,7 +13,7 @@ Leases::Entry* Leases::find(Set& set, Bucket bucket) noexcept {
   return found == set.entries.end() ? nullptr : &*found;
 }
 
-// A free place, or that of the bucket that was last begun to be counted the longest ago and has no lease.
+// Returns the bucket's entry, or makes one in place of the oldest entry without a lease. Null if all have leases.
 Leases::Entry* Leases::find_or_make(Set& set, Bucket bucket, Time now) noexcept {
   if (Entry* const entry = find(set, bucket)) return entry;
   Entry* oldest = nullptr;
@@ -41,7 +41,7 @@ void Leases::count(Entry& entry, Count cost, Time now) noexcept {
   entry.used += cost;
 }
 
-// REQUIRES: the lease suffices.
+// REQUIRES: the lease covers the cost.
 Decision Leases::take(Entry& entry, Count cost) noexcept {
   entry.rest -= cost;
   Decision decision = entry.left;
@@ -66,7 +66,7 @@ Leases::Answer Leases::spend(Bucket bucket, const Terms& terms, Count cost, Time
   Entry* const entry = find_or_make(set, bucket, now);
   if (entry == nullptr) return {};
   if (entry->terms != terms) {
-    // Other numbers: what was leased under the old ones is theirs, and comes back by itself.
+    // The terms changed. Drop the tokens leased under the old ones; the bucket refills with time.
     entry->terms = terms;
     entry->rest = 0;
     entry->asking = 0;

@@ -1,16 +1,17 @@
-// Leases of this server, and which buckets are hot enough for one: what all loops share, without Redis.
+// The leases of this server, and which buckets are hot enough for one. Shared by all loops; does not talk to Redis.
 //
-// A lease is tokens that the server has taken of a shared bucket as one spend, to give to its own requests without
-// asking. The shared bucket is smaller than the limit by all tokens that may be out on lease, so whatever happens to
-// them no window sees more than the limit; docs/decisions/0016 has the argument. It rests on this class for one thing:
-// at any time the server spends of at most one lease of a bucket, and only while Redis counts that lease. Hence
-//   - a lease is spent for less than kLeaseLife, from the moment its question was sent, and Redis keeps its place for
-//     kLeasePlace from a later moment, which is longer;
-//   - a question for the next lease ends the one at hand;
-//   - a grant that is not the answer to the last question is not spent.
+// A lease is a number of tokens that the server has spent from a shared bucket at once, to give to its own requests
+// without asking Redis. The shared bucket is smaller than the limit by all tokens that may be leased, so no window
+// exceeds the limit whatever happens to them; docs/decisions/0016 has the proof. The proof relies on this class for one
+// thing: at any time the server spends from at most one lease of a bucket, and only while Redis counts that lease.
+// Therefore:
+//   - a lease is spent for less than kLeaseLife after its question was sent, while Redis counts it for kLeasePlace,
+//     which is longer and starts later;
+//   - asking for the next lease ends the current one;
+//   - a grant that does not answer the latest question is not spent.
 //
-// Thread safety: every function may be called from any thread at any time. The table is in sets of a few buckets, each
-// with its lock, held for some instructions.
+// Thread safety: every function may be called from any thread at any time. The table is divided into sets of a few
+// buckets; each set has a lock that is held for a few instructions.
 #pragma once
 
 #include <algorithm>
@@ -32,17 +33,17 @@
 namespace weir::redis {
 
 inline constexpr Duration kLeaseLife = std::chrono::milliseconds{100};
-// Loops read the clock every 100 µs or so, and each reads it for itself.
+// 1 ms less than kLeaseLife: each loop reads the clock on its own, about every 100 µs.
 inline constexpr Duration kLeaseSpent = kLeaseLife - std::chrono::milliseconds{1};
 // How long Redis counts a lease that is not returned: longer than kLeaseLife on any plausibly accurate clock.
 inline constexpr Duration kLeasePlace = std::chrono::milliseconds{250};
-// A bucket that was asked for this often within kLeaseLife is hot.
+// A bucket that is requested this often within kLeaseLife is hot.
 inline constexpr Count kHotAsks = 10;
 
 class Leases {
  public:
   struct Options {
-    std::string holder;  // letters and digits; no other server has the same
+    std::string holder;  // letters and digits; unique to this server
     HashKey key;         // secret
     std::size_t buckets_max = bounds::leases_max;
   };
@@ -52,7 +53,7 @@ class Leases {
   Bucket bucket(std::string_view key) const noexcept { return std::max<Bucket>(siphash13(options_.key, key), 1); }
   const std::string& holder() const noexcept { return options_.holder; }
 
-  // What is counted: the numbers that Redis decides with, and the lease.
+  // The numbers that Redis decides with, and the size of the lease.
   struct Terms {
     Limit limit = Limit::per_second(1);
     Lease lease;
@@ -60,7 +61,7 @@ class Leases {
   };
 
   enum class Way : unsigned char {
-    leased,  // passes, from the lease at hand; `decision` is the answer
+    leased,  // allowed from the current lease; `decision` is the answer
     alone,   // ask Redis, for this request only
     gather,  // ask Redis, for all such requests of this turn at once
   };
@@ -71,21 +72,22 @@ class Leases {
   struct Answer {
     Way way = Way::alone;
     Decision decision;
-    Count want = 0;            // of gather: tokens to lease beside; 0: none
-    std::uint64_t serial = 0;  // of the lease wanted
-    Unspent unspent;           // of the lease before it, to be returned first
+    Count want = 0;            // with gather: tokens to lease as well; 0: none
+    std::uint64_t serial = 0;  // of the wanted lease
+    Unspent unspent;           // of the previous lease, to be returned first
   };
-  // A request for `cost` tokens. `again`: it was counted before.
+  // Handles a request for `cost` tokens. `again`: the request was counted before.
   Answer spend(Bucket bucket, const Terms& terms, Count cost, Time now, bool again = false);
 
   // The same, from the current lease only. Returns nullopt, and counts nothing, if the lease does not suffice.
   std::optional<Decision> spend_leased(Bucket bucket, const Terms& terms, Count cost, Time now);
 
-  // Redis answered the question for lease `serial`, sent at `sent`: so many tokens, and how the bucket was left.
-  // True: requests are given of them until `sent` + kLeaseSpent; then end() it. False: they came too late, return them.
+  // Redis granted `tokens` for lease `serial`; the question was sent at `sent`, and `left` is the bucket's state
+  // afterwards. Returns true if requests can now spend them until `sent` + kLeaseSpent; call end() then. False: too
+  // late, return them.
   bool granted(Bucket bucket, std::uint64_t serial, Count tokens, const Decision& left, Time sent, Time now);
-  // There is no such lease: the bucket denied or enough others have one, so that asking again is of no use until
-  // `until`; or nobody knows.
+  // Redis granted no lease: do not ask for one again before `until`, because the bucket denied or enough other servers
+  // have one. Also called if the outcome is unknown.
   void refused(Bucket bucket, std::uint64_t serial, Time until);
   // Ends the lease: nothing more is spent from it. Returns the tokens to give back.
   Count end(Bucket bucket, std::uint64_t serial);
@@ -96,16 +98,16 @@ class Leases {
   struct Entry {
     Bucket bucket = 0;  // 0: free
     Terms terms;
-    Time since{};  // when counting began
+    Time since{};  // when the current counting period began
     Count asks = 0, asks_before = 0;
     Count used = 0, used_before = 0;
-    std::uint64_t asking = 0;  // serial of the question on its way; 0: none
+    std::uint64_t asking = 0;  // serial of the question in flight; 0: none
     Time asking_until{};
-    Time rests_until{};  // there is no use in asking for a lease
-    Count rest = 0;      // of the lease at hand
+    Time rests_until{};  // do not ask for a lease before this
+    Count rest = 0;      // of the current lease
     std::uint64_t serial = 0;
     Time until{};
-    Decision left;  // the bucket without any of the lease
+    Decision left;  // the bucket without the lease's tokens
   };
   struct Set {
     std::mutex mutex;

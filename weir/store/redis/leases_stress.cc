@@ -1,5 +1,4 @@
-// Loops that spend of the same leases at once: every token that was granted is given to one request or returned, and
-// none twice.
+// Loops spend from the same leases at once: every granted token is given to one request or returned, never both.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -28,7 +27,7 @@ TEST(LeasesStress, EveryTokenIsSpentOrReturnedOnce) {
         if (answer.way == Leases::Way::leased) spent += cost;
         returned += answer.unspent.tokens;
         if (answer.want == 0) continue;
-        // Counted before anybody can spend it.
+        // Count it before any loop can spend it.
         granted += answer.want;
         if (!leases.granted(bucket, answer.serial, answer.want, {}, kNow, kNow)) returned += answer.want;
         if (round % 7 == 0) returned += leases.end(bucket, answer.serial);
@@ -36,7 +35,7 @@ TEST(LeasesStress, EveryTokenIsSpentOrReturnedOnce) {
     });
   }
   for (std::thread& loop : loops) loop.join();
-  // What is left is told to whoever wants the next lease.
+  // Spend what is left.
   for (const Leases::Bucket bucket : {Leases::Bucket{1}, Leases::Bucket{2}}) {
     for (;;) {
       const Leases::Answer answer = leases.spend(bucket, terms, 1, kNow);

@@ -18,7 +18,7 @@ constexpr Leases::Terms kTerms{Limit::per_second(1000).less(256), Lease{64, 4}};
 class LeasesTest : public testing::Test {
  protected:
   Leases::Answer spend(Time now, Count cost = 1) { return leases_.spend(7, kTerms, cost, now); }
-  // Asked for until it is hot; the answer to the last of it.
+  // Spends until the bucket is hot; returns the last answer.
   Leases::Answer heat(Time now) {
     for (Count i = 1; i < kHotAsks; ++i) EXPECT_EQ(spend(now).way, Way::alone);
     return spend(now);
@@ -45,7 +45,7 @@ TEST_F(LeasesTest, HotBucketsWantWhatTheyUsedUpToTheTokens) {
     const auto answer = spend(kStart + 1ms);
     if (answer.want > 0) leases_.refused(7, answer.serial, Time{});
   }
-  EXPECT_EQ(spend(kStart + 150ms).want, 64);  // the period before was hot
+  EXPECT_EQ(spend(kStart + 150ms).want, 64);  // the previous period was hot
   EXPECT_EQ(spend(kStart + 500ms).way, Way::alone);
 }
 
@@ -62,7 +62,7 @@ TEST_F(LeasesTest, ServesUntilItIsUsedUp) {
   ASSERT_TRUE(grant(asked, 3, kStart, kStart + 1ms));
   const auto first = spend(kStart + 2ms);
   EXPECT_EQ(first.way, Way::leased);
-  // As the bucket was left, with what is left of the lease.
+  // The bucket's state at the grant, plus what is left of the lease.
   EXPECT_EQ(first.decision.remaining, 702);
   EXPECT_EQ(first.decision.reset_after, 42ms);
   EXPECT_EQ(first.decision.burst, 744);
@@ -110,7 +110,7 @@ TEST_F(LeasesTest, ACostBeyondALeaseIsAskedAlone) {
   ASSERT_TRUE(grant(asked, 3, kStart, kStart + 1ms));
   EXPECT_EQ(spend(kStart + 2ms, 65).way, Way::alone);
   EXPECT_EQ(spend(kStart + 2ms).way, Way::leased);
-  // And so is one beyond the shared bucket.
+  // So is a cost larger than the shared bucket.
   const Leases::Terms small{Limit::per_second(1000).with_burst(300).less(256), Lease{64, 4}};
   EXPECT_EQ(leases_.spend(7, small, 45, kStart).way, Way::alone);
 }

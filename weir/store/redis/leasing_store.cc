@@ -9,10 +9,10 @@
 namespace weir::redis {
 namespace {
 
-// Ends of leases that a loop remembers: a bucket may have several within a lease's life, each used up but the last.
+// How many lease ends a loop tracks. A bucket may have several leases within kLeaseLife; all but the last are used up.
 constexpr std::size_t kDueMax = 4 * bounds::leases_max;
 
-// Of the script's reply.
+// The fields of the script's reply.
 constexpr std::size_t kFull = 2, kFit = 3, kRemaining = 4, kRetry = 5, kReset = 6, kLeased = 7, kFields = 8;
 
 Verdict verdict_of(const Decision& decision) {
@@ -66,7 +66,7 @@ bool LeasingStore::answer_at_hand(const Question& question, Now now, Answers& an
   return store_->answer_at_hand(question, now, answers);
 }
 
-// False: it is to be asked alone.
+// Returns false if the request must be asked alone.
 bool LeasingStore::lend(const Member& member, Time now, bool again) {
   const Charge& charge = member.question.charges.front();
   const Leases::Bucket bucket = leases_.bucket(charge.rate->key);
@@ -187,7 +187,7 @@ void LeasingStore::told(Ask& ask, const resp::Reply* reply, Lost how) {
   }
 }
 
-// As if they had been asked one after another, at the moment that the reply tells of.
+// Decides as if the requests had been asked one after another at the time of the reply.
 void LeasingStore::decide(Ask& ask, std::span<const resp::Reply::Value> values) {
   const Limit& limit = ask.place.terms.limit;
   const auto passed =
@@ -218,7 +218,7 @@ void LeasingStore::decide(Ask& ask, std::span<const resp::Reply::Value> values) 
   ask_anew(ask.parked);
 }
 
-// `left`: how the bucket was left, a denial if there was one.
+// `left` is the bucket's state afterwards; a denial if it denied a request.
 void LeasingStore::settle_lease(const Ask& ask, Count leased, bool full, const Decision& left, bool all_fit) {
   const Time now = loop_.now().time;
   const Leases::Bucket bucket = ask.place.bucket;
@@ -233,7 +233,7 @@ void LeasingStore::settle_lease(const Ask& ask, Count leased, bool full, const D
   } else if (full) {
     leases_.refused(bucket, ask.serial, now + kLeaseLife);
   } else if (!all_fit) {
-    // Denials are remembered behind us, one question each.
+    // Until then, requests are asked one by one, and the RedisStore caches their denials.
     leases_.refused(bucket, ask.serial, now + left.retry_after);
   } else if (ask.want > 0) {
     leases_.refused(bucket, ask.serial, now + ask.place.terms.limit.interval());
@@ -253,7 +253,7 @@ void LeasingStore::ask_alone(std::span<const Member> members) {
   for (const Member& member : members) store_->charge({&member.question, 1}, member.now, *member.answers);
 }
 
-// The time that has passed since they came counts as waiting.
+// Their deadlines still count from their arrival.
 void LeasingStore::ask_anew(std::span<const Member> members) {
   const Time now = loop_.now().time;
   for (const Member& member : members) {

@@ -1,15 +1,16 @@
 // A RedisStore that answers from this server's leases where it can, without asking Redis.
 //
-// A spend of one bucket that may be leased and does not shadow is counted (leases.h). While the bucket is cold it is
-// asked alone, as everything else is. Once it is hot,
-//   - it is answered from the lease at hand, or
-//   - gathered: all of one turn are one question to Redis, which decides them one after another and gives a lease
-//     beside, or
-//   - parked behind such a question that is on its way, as many as the lease will serve: the answer comes no later than
-//     their own would. Those it does not serve are asked then.
-// A question that Redis did not apply (MOVED, …) is asked again by each for itself: the RedisStore knows how.
+// Spends of one leasable bucket without shadow limits are counted (leases.h). While the bucket is cold, each is sent to
+// Redis alone, like any other question. Once it is hot, a request is
+//   - answered from the current lease, or
+//   - gathered: all requests of one turn form one question to Redis, which decides them one after another and may grant
+//     a lease as well, or
+//   - parked behind such a question in flight, as long as the wanted lease can serve it: its answer comes no later than
+//     that of its own question would. Requests that the lease does not serve are asked afterwards.
+// If Redis did not apply a question (MOVED, …), each of its requests is asked again alone: the RedisStore handles that.
 //
-// A lease ends kLeaseSpent after its question was sent; what is left is returned, at the latest when the store ends.
+// A lease ends kLeaseSpent after its question was sent. Unspent tokens are returned then, or when the store is
+// destroyed.
 //
 // Thread safety: none; every loop has its own. Leases are shared by the loops.
 #pragma once
@@ -26,8 +27,9 @@
 
 namespace weir::redis {
 
-// The key that names the leases of a bucket, in the slot of its key: <prefix>l:…, or <prefix>l:{<the bucket's key>}.
-// `letter_at`: where the bucket's key has its "b:". Absent: braces in the id leave none.
+// Returns the key that lists the leases of a bucket, in the slot of the bucket's key: <prefix>l:…, or <prefix>l:{<the
+// bucket's key>}. `letter_at` is the position of "b:" in the bucket's key. Returns nullopt if braces in the id make
+// both impossible.
 template <class SlotOf>
 std::optional<std::string> lease_key(std::string_view key, std::size_t letter_at, SlotOf slot_of) {
   std::string same(key);
@@ -47,7 +49,7 @@ class LeasingStore final : public Store {
   ~LeasingStore() override;
 
   void charge(std::span<const Question> batch, Now now, Answers& answers) override;
-  // Spends from a lease need no reply, and one question asks for a lease for all that wait.
+  // Spends from a lease need no reply, and one question asks for a lease on behalf of all that wait.
   std::size_t batch_max() const noexcept override {
     return lending_ ? bounds::queries_per_turn_max : store_->batch_max();
   }
@@ -61,9 +63,9 @@ class LeasingStore final : public Store {
   struct Member {
     Question question;
     Answers* answers;
-    Now now;  // when it came
+    Now now;  // when it arrived
   };
-  struct Place {  // of a bucket in Redis
+  struct Place {  // a bucket in Redis
     Leases::Bucket bucket;
     Leases::Terms terms;
     std::string key;
@@ -80,7 +82,7 @@ class LeasingStore final : public Store {
     std::vector<Member> parked;   // served from the lease
     Count parked_cost = 0;
   };
-  struct Due {  // a lease to be ended
+  struct Due {  // a lease to end
     Time until;
     Place place;
     std::uint64_t serial;
@@ -106,10 +108,10 @@ class LeasingStore final : public Store {
   Loop& loop_;
   std::unique_ptr<RedisStore> store_;
   Leases& leases_;
-  bool lending_ = false;  // the last batch had to do with leases
+  bool lending_ = false;  // the last batch used leases
   std::vector<Question> alone_;
   std::vector<std::shared_ptr<Ask>> open_;               // of this turn
-  std::unordered_map<Leases::Bucket, Ask*> on_its_way_;  // those that will bring a lease
+  std::unordered_map<Leases::Bucket, Ask*> on_its_way_;  // questions in flight that ask for a lease
   std::deque<Due> due_;                                  // in the order they end
   Loop::TimerId timer_ = 0;
 };

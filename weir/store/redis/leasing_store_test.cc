@@ -37,7 +37,7 @@ class Leasing : public testing::Test {
     place = std::make_unique<Place>();
     place->thread.run([&] {
       RedisStore::Options options;
-      options.link.timeout = 20s;  // a slow machine is no failure
+      options.link.timeout = 20s;  // a slow machine is not a failure
       auto store =
           std::make_unique<RedisStore>(place->thread.loop(), options, health_, [this](Loop&, const MakeNode& make) {
             return std::make_unique<SingleTopology>(make, Target{"127.0.0.1", server_.port(), {}});
@@ -46,7 +46,7 @@ class Leasing : public testing::Test {
     });
     while (!place->thread.run([&] { return place->store->store().is_up(); })) std::this_thread::sleep_for(1ms);
   }
-  // So many requests at once.
+  // Sends `times` requests at once.
   std::vector<Result<Verdict>> ask(const Charge& charge, std::size_t times, std::size_t place = 0,
                                    Mode mode = Mode::spend) {
     std::vector<Question> questions;
@@ -71,7 +71,7 @@ class Leasing : public testing::Test {
   std::array<std::unique_ptr<Place>, 2> places_;
 };
 
-// Refills by one in an hour.
+// Refills one token per hour.
 Charge slow(Count burst, Lease lease, Count cost = 1) {
   Charge charge;
   charge.limit_name = "slow";
@@ -102,7 +102,7 @@ TEST_F(Leasing, EveryoneOfAGatheringGetsTheAnswerOfItsTurn) {
   const Charge charge = slow(100, {8, 4}, 2);
   const auto first = ask(charge, 9);
   ASSERT_EQ(passed(first), 9);
-  const auto rest = ask(charge, 30);  // 50 are left: 25 of these
+  const auto rest = ask(charge, 30);  // 50 tokens are left: enough for 25 of these
   ASSERT_EQ(passed(rest), 25);
   for (std::size_t i = 0; i < 25; ++i) {
     EXPECT_EQ(rest[i]->all[0].strictest().remaining, 48 - 2 * static_cast<Count>(i));
@@ -115,7 +115,7 @@ TEST_F(Leasing, EveryoneOfAGatheringGetsTheAnswerOfItsTurn) {
 
 TEST_F(Leasing, WhatIsLeftOfALeaseIsReturned) {
   const Charge charge = slow(1000, {64, 4});
-  EXPECT_EQ(passed(ask(charge, 20)), 20);  // the last of them want a lease
+  EXPECT_EQ(passed(ask(charge, 20)), 20);  // the last of them ask for a lease
   EXPECT_EQ(passed(ask(charge, 1)), 1);
   EXPECT_GT(health_.leased(), 0u);
   Count remaining = 0;
@@ -172,13 +172,13 @@ TEST_F(Leasing, ALeaseEndsWithItsTimeWhenRedisIsAway) {
   server_.kill();
   for (;;) {
     const auto answer = ask(charge, 1)[0];
-    if (!answer) break;  // an Error: the failure policy's matter
+    if (!answer) break;  // an Error; the failure policy would handle it
     EXPECT_TRUE(answer->allowed);
     std::this_thread::sleep_for(1ms);
   }
 }
 
-// The script is held to the model that the histories of lease_model_test.cc use.
+// Compares the script with the model that lease_model_test.cc uses.
 TEST(LeaseScript, AnswersAsTheModel) {
   RedisConnection redis(shared_server().port());
   redis.ask({"FLUSHALL"});

@@ -15,7 +15,7 @@
 namespace weir::redis {
 namespace {
 
-// How long a master is waited for whose connection was lost over a reply.
+// How long to wait for a master whose connection was lost because of a reply.
 constexpr Duration kPatience = std::chrono::seconds{3};
 constexpr Duration kLookEvery = std::chrono::milliseconds{20};
 
@@ -41,7 +41,7 @@ std::vector<RedisNode*> in_order(std::vector<RedisNode*> masters) {
   return masters;
 }
 
-// SCAN counts with the highest bit first: what lies before a cursor is as much as its mirror image is of the largest.
+// SCAN counts with the highest bit first, so the share of the keys before a cursor is its bit reversal / 2^64.
 std::uint32_t millionths_before(std::uint64_t scan) {
   std::uint64_t mirrored = 0;
   for (int bit = 0; bit < 64; ++bit, scan >>= 1) mirrored = mirrored << 1 | (scan & 1);
@@ -62,8 +62,8 @@ std::string hexadecimal(std::uint64_t value) {
   return std::string(text, end);
 }
 
-// "1700000000123456789": a TAT. "28333334:5": the minute that a quota's window ends with, and what is used of it;
-// "1700000040:5": the same with the second, of windows of a fixed length.
+// States: "1700000000123456789" is a TAT. "28333334:5" is the minute in which a quota's window ends and what is used of
+// it; "1700000040:5" is the same with the second, for windows of a fixed length.
 std::optional<StoredBucket> bucket_of(Key key, std::string_view state, Wall now) {
   StoredBucket bucket{key, Duration::zero(), 0};
   if (key.kind == Kind::bucket) {
@@ -109,8 +109,8 @@ std::optional<Key> key_within(std::string_view text, std::string_view prefix, st
   return Key{room, Kind::bucket};
 }
 
-// Where a list stands: "<master>.<scan>" in hexadecimal, in the middle of a page ".<its end>.<last seen>" behind it; an
-// "s" at the end means small pages.
+// The position of a scan: "<master>.<scan>" in hexadecimal, followed by ".<page end>.<last seen>" in the middle of a
+// page. A trailing "s" means small pages.
 struct RedisBucketScan::Place {
   std::uint64_t master = 0;
   std::uint64_t scan = 0;
@@ -149,10 +149,10 @@ struct RedisBucketScan::Place {
   }
 };
 
-// One step on its way.
+// One step of a scan.
 struct RedisBucketScan::Page {
   Place place;
-  RedisNode* node = nullptr;  // while the topology says so
+  RedisNode* node = nullptr;  // valid while the topology has it
   bool forgetting = false;
   Look look = Look::keys;
   Visit visit;
@@ -163,7 +163,7 @@ struct RedisBucketScan::Page {
     std::optional<std::string> state;
   };
   std::vector<Item> items;
-  std::uint64_t next = 0;  // SCAN's cursor behind this page
+  std::uint64_t next = 0;  // SCAN's cursor after this page
   Wall now{};              // Redis's clock
   std::size_t waiting = 0;
   std::uint64_t forgotten = 0;
@@ -220,7 +220,7 @@ void RedisBucketScan::scan(const std::shared_ptr<Page>& page) {
   const std::span<const std::string_view> command(words.data(), words.size() - (page->forgetting ? 2 : 0));
   store_.ask(*page->node, command, [this, page](const Result<const resp::Reply*>& reply) {
     if (reply) return scanned(page, **reply);
-    // Of very long keys a page may be more than we take: then the connection is given up. Again, with fewer of them.
+    // With very long keys, a page may exceed the reply limit, which closes the connection. Retry with fewer keys.
     if (page->place.few || reply.error().fault != Fault::timeout) return page->done(reply.error());
     page->place.few = true;
     scan_again(page, reply.error(), loop_.now().time + kPatience);
@@ -256,7 +256,7 @@ void RedisBucketScan::scanned(const std::shared_ptr<Page>& page, const resp::Rep
   });
   const auto twice = std::ranges::unique(page->items, {}, &Page::Item::key);
   page->items.erase(twice.begin(), twice.end());
-  // The same page again, as long as it ends where it ended: otherwise it may hold others.
+  // It is the same page only if it ends at the same cursor; otherwise it may contain other keys.
   if (page->place.inside && page->place.page_end == page->next) {
     std::erase_if(page->items, [&](const Page::Item& item) { return item.hash <= page->place.last; });
   }
@@ -325,14 +325,14 @@ void RedisBucketScan::show(const std::shared_ptr<Page>& page) {
     const auto key = key_within(item.key, options_.key_prefix, options_.hash_tag, room);
     std::optional<StoredBucket> bucket = StoredBucket{*key, Duration::zero(), 0};
     if (page->look == Look::states) bucket = item.state ? bucket_of(*key, *item.state, page->now) : std::nullopt;
-    if (!bucket) continue;  // full meanwhile, or not ours
+    if (!bucket) continue;  // expired in the meantime, or not a bucket of ours
     if (page->visit(*bucket)) continue;
     return end(*page, &item != &page->items.back(), item.hash);
   }
   end(*page, false, 0);
 }
 
-// `stopped`: in the middle of the page, behind `last`.
+// `stopped`: the visitor stopped in the middle of the page, after `last`.
 void RedisBucketScan::end(const Page& page, bool stopped, std::uint64_t last) {
   Step step;
   step.forgotten = page.forgotten;

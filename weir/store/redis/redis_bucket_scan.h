@@ -1,9 +1,9 @@
-// The buckets on Redis, page by page: SCAN over every master, in the order of the masters' addresses, and never KEYS.
-// Only buckets, quotas and callers' own buckets are seen and forgotten; whatever else lies under the prefix is not.
+// Lists the buckets on Redis page by page: SCAN over every master, ordered by the hash of their addresses; never KEYS.
+// Lists and removes only buckets, quotas and callers' own buckets, no other keys under the prefix.
 //
-// A cursor names the master and where its SCAN goes on; a page that was left in the middle is asked for again, and what
-// was seen of it is known by its hash. A bucket that is there all along is seen, unless its master fails over or its
-// slot moves meanwhile; some may be seen twice.
+// A cursor names the master and its SCAN position. A page that was left in the middle is requested again; keys already
+// seen are recognized by hash. A bucket that exists throughout is seen, unless its master fails over or its slot moves
+// during the scan; some buckets may be seen twice.
 //
 // Thread safety: none; it belongs to its store's loop.
 #pragma once
@@ -21,8 +21,9 @@
 
 namespace weir::redis {
 
-// The key of a bucket in Redis as the other layers call it: "weir:b:orders:7" is the bucket orders:7. The text is a
-// view into `text` or into `room`. Nothing: no bucket's key. The inverse of append_key() in asked.h.
+// Converts a bucket's key in Redis to the key that other layers use: "weir:b:orders:7" is the bucket orders:7. The
+// result is a view into `text` or `room`. Returns nullopt if it is not the key of a bucket. The inverse of append_key()
+// in asked.h.
 std::optional<Key> key_within(std::string_view text, std::string_view prefix, std::string_view hash_tag,
                               std::string& room);
 
@@ -34,7 +35,7 @@ class RedisBucketScan final : public BucketScan {
     HashKey order;         // secret: keeps clients from choosing names whose hashes collide
   };
 
-  // Loop and store must outlive the bucket_scan, and the bucket_scan whatever it was asked.
+  // Loop and store must outlive the bucket_scan, and the bucket_scan must outlive its unfinished calls.
   RedisBucketScan(Loop& loop, RedisStore& store, Options options);
 
   void visit(std::string_view cursor, Look look, Now now, const Visit& visit, const Done& done) override;

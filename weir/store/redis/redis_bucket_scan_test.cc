@@ -26,7 +26,7 @@ Charge of(const std::string& key, Kind kind = Kind::bucket) {
   return charge;
 }
 
-// A bucket_scan on a store's loop, asked from the test's thread.
+// A bucket_scan on a store's loop, called from the test's thread.
 class Walker {
  public:
   explicit Walker(StoreOnRedis& store, RedisBucketScan::Options options = {}) : store_(store) {
@@ -55,7 +55,7 @@ class Walker {
     return promise.get_future().get();
   }
 
-  // Everything, `page` at a time; how often each was seen.
+  // Scans everything, `page` buckets at a time; returns how often each was seen.
   std::map<std::string, int> walk(std::size_t page, Look look = Look::states) {
     std::map<std::string, int> seen;
     std::string cursor;
@@ -87,7 +87,7 @@ class Walker {
   std::unique_ptr<RedisBucketScan> bucket_scan_;
 };
 
-// Spends one token of each.
+// Spends one token from each.
 void fill(StoreOnRedis& store, const std::vector<std::string>& names, Kind kind = Kind::bucket) {
   std::vector<Charge> charges;
   charges.reserve(names.size());
@@ -111,7 +111,7 @@ void expect_each_once(const std::map<std::string, int>& seen, std::size_t count)
 
 RedisStore::Options on_one_link() {
   RedisStore::Options options;
-  options.link.timeout = 5s;  // a slow machine is no failure
+  options.link.timeout = 5s;  // a slow machine is not a failure
   options.pool_size = 1;
   return options;
 }

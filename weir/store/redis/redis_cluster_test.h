@@ -1,4 +1,4 @@
-// Three masters of a cluster for tests, and what tests of servers that move need.
+// A test cluster with three masters, and helpers for tests of servers that move.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ inline std::uint16_t free_port() {
   return bound_address(*socket)->port;
 }
 
-// Waits for readiness; a test that waits for ever is ended by its runner.
+// Waits until `holds`; the test runner ends a test that waits forever.
 template <class Holds>
 void until(Holds holds) {
   while (!holds()) std::this_thread::sleep_for(std::chrono::milliseconds{5});
@@ -63,7 +63,7 @@ class Cluster : public testing::Test {
       });
     }
   }
-  // Knows one of them only.
+  // Makes a store that knows only one of the masters.
   std::unique_ptr<StoreOnRedis> serve() {
     auto store = std::make_unique<StoreOnRedis>(
         [endpoint = at(*nodes_[2])](Loop& loop, const MakeNode& make_node) {
@@ -75,7 +75,7 @@ class Cluster : public testing::Test {
     return store;
   }
   static std::size_t third_of(std::string_view key) { return slot_of("weir:b:" + std::string(key)) * 3 / kSlots; }
-  // The n-th key that lives in a third of the slots; charges point to it, so it is kept.
+  // Returns the n-th key in a third of the slots. Kept, because charges point to it.
   const std::string& key_in(std::size_t third, int n = 0) {
     for (int i = 0;; ++i) {
       std::string key = "key-" + std::to_string(i);

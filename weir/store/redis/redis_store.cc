@@ -10,7 +10,7 @@
 
 namespace weir::redis {
 
-// One question from charge() until its last reply. Answered perhaps before that: what fails is not waited for.
+// One question, from charge() until its last reply. It is answered earlier if a part fails.
 struct RedisStore::Pending {
   std::size_t index = 0;
   Ticket ticket = 0;
@@ -19,13 +19,13 @@ struct RedisStore::Pending {
   Time sent{};
   Time deadline{};
   int sends = 0;
-  std::uint64_t voided = 0;    // how many buckets were, when it was sent
+  std::uint64_t voided = 0;    // denials->serial() when it was sent
   std::size_t parts_left = 0;  // of the stage
   bool failed = false;
-  bool asks_again = false;  // what was denied a second ago
-  ReplyHandler heard;       // of a command that is no question
-  bool anywhere = false;    // and may be sent to another node
-  Told told;                // of a script that is no question
+  bool asks_again = false;  // denied a second ago; drop that denial if allowed now
+  ReplyHandler heard;       // for a command that is not a question
+  bool anywhere = false;    // that command may be sent to another node
+  Told told;                // for a script that is not a question
 };
 
 namespace {
@@ -34,20 +34,20 @@ namespace {
 constexpr Tag kNobody = ~Tag{0};
 constexpr int kPartShift = 32;
 
-// Of the bucket that probes spend from: it never denies, and expires within 2 ms.
+// Limit of the bucket that probes spend from: never denies, and expires within 2 ms.
 constexpr Limit kProbeLimit = Limit::per_second(1'000'000).with_burst(1000);
 
-// How often other loops are told that a master turned out to be a replica.
+// How often other loops are notified that a master turned out to be a replica.
 constexpr Duration kDoubtEvery = std::chrono::milliseconds{100};
 
-// Keys tried until one belongs to the node of a cluster that is probed.
+// How many keys to try until one belongs to the cluster node being probed.
 constexpr int kProbeKeys = 256;
 
-// Questions gathered for one write when Redis has nothing to do: it begins with these while we read the next. Then as
-// many as it is busy with. With 50 connections 4 and 16 are slower than 8 (script/bench redis).
+// Batch size while Redis is idle, so that it starts on these while we read more. When it is busy, a batch is as large
+// as the number of questions in flight. With 50 connections, 4 and 16 are slower than 8 (script/bench redis).
 constexpr std::size_t kFewQuestions = 8;
 
-// Of commands that are no questions, what replicas need not hear of.
+// True for commands other than questions that need not reach replicas.
 bool is_read(std::string_view command) noexcept {
   constexpr std::array<std::string_view, 6> kReads = {"GET", "HGET", "HSCAN", "PING", "SCAN", "TIME"};
   return std::ranges::find(kReads, command) != kReads.end();
@@ -64,7 +64,7 @@ std::size_t part_of(Tag tag) noexcept {
 constexpr std::uint64_t kHashOffset = 14695981039346656037u;
 constexpr std::uint64_t kHashPrime = 1099511628211u;
 
-// Picks a link: any hash that spreads will do.
+// For picking a link: any hash that spreads well.
 std::uint64_t hash(std::string_view key) noexcept {
   std::uint64_t h = kHashOffset;
   for (const char byte : key) h = (h ^ static_cast<unsigned char>(byte)) * kHashPrime;
@@ -157,7 +157,7 @@ void RedisStore::begin(const Question& question, Now now, Answers& answers) {
     answers.answer(question.ticket, answer);
     return;
   }
-  // Cached denials of these buckets are void from here on, also those of questions in flight.
+  // From here on, cached denials of these buckets are void, also those of questions in flight.
   if (question.mode == Mode::refund || question.mode == Mode::reset) forget_denials(pending.asked);
   if (question.mode == Mode::spend && answer_from_memory(pending, now.time)) return;
   send_stage(pending);
@@ -218,7 +218,7 @@ void RedisStore::not_sent(RedisLink& link, Tag tag) {
   fail_part(pending_of(tag), Trouble::overloaded, {Fault::overloaded, "too many commands are waiting for Redis"});
 }
 
-// Only what was not applied, and alone.
+// REQUIRES: Redis did not apply the part. Sends it alone, not in a batch.
 bool RedisStore::send_again(Pending& pending, std::size_t part, RedisNode* node, bool asking) {
   if (node == nullptr || pending.failed || ++pending.sends >= bounds::redis_sends_max) return false;
   RedisLink* const link = node->pick(hash(pending.asked.first_key(part)));
@@ -262,7 +262,7 @@ void RedisStore::replied(RedisNode& node, RedisLink& link, Tag tag, const resp::
   flush();
 }
 
-// The answer to one question, or its share of the answer to a batch.
+// Handles the reply to one question, or its share of the reply to a batch.
 void RedisStore::decided(RedisNode& node, Tag tag, std::span<const resp::Reply::Value> values) {
   Pending& pending = pending_of(tag);
   const std::size_t part = part_of(tag);
@@ -279,7 +279,7 @@ void RedisStore::decided(RedisNode& node, Tag tag, std::span<const resp::Reply::
   }
 }
 
-// An error of one of its questions is a text; any other is that of the command.
+// In the reply to a batch, the error of one question is a bulk string; a RESP error concerns the whole command.
 void RedisStore::replied_to_batch(RedisNode& node, Tag batch, const resp::Reply& reply) {
   const Batches::Tags tags = batches_.take(batch);
   if (reply.root().type == resp::Type::error) return refuse_batch(node, tags, reply.root().text);
@@ -302,7 +302,7 @@ void RedisStore::replied_to_batch(RedisNode& node, Tag batch, const resp::Reply&
   flush();
 }
 
-// Passes the reply of a script() to its sender.
+// Updates topology and health from the reply to a script().
 void RedisStore::judge_script(RedisNode& node, const resp::Reply& reply) {
   if (reply.root().type == resp::Type::array) return node.note_decision();
   if (reply.root().type != resp::Type::error) return note_odd_reply(node, Trouble::malformed, reply.root().text);
@@ -311,7 +311,7 @@ void RedisStore::judge_script(RedisNode& node, const resp::Reply& reply) {
   if (!is_not_applied(refused.refusal)) note_odd_reply(node, trouble_of(refused.refusal), reply.root().text);
 }
 
-// What concerns some of its keys need not concern all: each is asked alone. Any other error is that of every question.
+// An error about keys may concern only some questions, so each is sent again alone. Any other error applies to all.
 void RedisStore::refuse_batch(RedisNode& node, const Batches::Tags& tags, std::string_view text) {
   const Refused refused = parse_refusal(text);
   Topology::Redirect next = topology_->refused(node, refused);
@@ -439,7 +439,7 @@ void RedisStore::settle(Pending& pending, const Verdict& verdict) {
   answers.answer(ticket, verdict);
 }
 
-// The undo is not waited for. If it is lost with the connection, the tokens refill with time.
+// Does not wait for the undo. If it is lost with the connection, the tokens refill with time.
 void RedisStore::take_back(Pending& pending) {
   Asked& asked = pending.asked;
   for (std::size_t part = 0; part < asked.end_part(); ++part) {

@@ -1,9 +1,9 @@
-// The Store whose state is on Redis: a script decides (algorithm/gcra.lua), a few questions at a time (batches.h);
-// everything asked in one turn of the loop goes out in one write, answers come later on the same loop.
+// The Store that keeps its state on Redis. A script decides (algorithm/gcra.lua), a few questions at a time
+// (batches.h). Everything asked in one turn of the loop goes out in one write; answers arrive later on the same loop.
 //
-// What cannot be answered within the timeout is answered with an Error: `timeout` if it may have been applied,
-// `unavailable` otherwise; a failure policy acts on that (store/failover). Nothing that may have been applied is sent
-// again. A question that could not be sent because Redis is busy is `overloaded`: it charged nothing.
+// A question that is not answered within the timeout gets an Error: `timeout` if it may have been applied,
+// `unavailable` otherwise; the failure policy handles both (store/failover). Nothing that may have been applied is sent
+// again. A question that could not be sent because Redis is busy gets `overloaded`; it charged nothing.
 //
 // Thread safety: none; every loop has its own. Health is shared.
 #pragma once
@@ -32,18 +32,18 @@ namespace weir::redis {
 class RedisStore final : public Store, public Commands, private RedisNode::Owner, private Batches::Owner {
  public:
   struct Options {
-    RedisLink::Options link;    // of every link; the target is the topology's to say
+    RedisLink::Options link;    // for every link; the topology chooses the target
     std::size_t pool_size = 2;  // links per node
     std::string key_prefix = "weir:";
     std::string hash_tag;                  // empty: none
     HashKey denial_key;                    // secret
-    std::shared_ptr<DenialCache> denials;  // shared by all loops of a server; null: none are remembered
+    std::shared_ptr<DenialCache> denials;  // shared by all loops of a server; null: no cache
     Script script = kGcraScript;
     bool decides = true;  // the script is gcra.lua and a probe runs it; false: a probe is a PING
-    // Called when the store went down or a master turned out to be a replica: a probe of other loops' stores would
-    // find the same, before a client of theirs has to wait for it.
+    // Called when the store went down or a master turned out to be a replica, so that the stores of other loops can
+    // probe before their clients run into the same problem.
     std::function<void()> in_doubt{};
-    std::function<Wall()> test_time;  // tests bring the time along; empty: Redis's own clock
+    std::function<Wall()> test_time;  // for tests; empty: Redis's own clock
   };
 
   // Loop and health must outlive the store.
@@ -59,21 +59,21 @@ class RedisStore final : public Store, public Commands, private RedisNode::Owner
   void give_up(const Question& question, Answers& answers) override;
 
   void ask(std::string_view key, std::span<const std::string_view> arguments, ReplyHandler heard) override;
-  // Sends the command to one of the topology's masters, and to no other.
+  // Sends the command to this master only.
   void ask(RedisNode& node, std::span<const std::string_view> arguments, ReplyHandler heard);
-  // The script with keys and arguments of the caller's own, from the number of keys on, to the node that holds `key`,
-  // over the link of its questions. Sent once, with the next flush(). `told` hears the reply, an error included, or
-  // null and how it was lost; before this returns if it cannot be sent.
+  // Runs the script with the caller's arguments, starting with the number of keys, on the node that holds `key`, over
+  // the link that its questions use. Sent once, with the next flush(). Calls `told` with the reply, which may be an
+  // error, or with null and how it was lost; before script() returns if it cannot be sent.
   using Told = std::function<void(const resp::Reply* reply, Lost how)>;
   void script(std::string_view key, std::span<const std::string> arguments, Time deadline, Told told);
-  // Everything queued goes out; charge() does so at its end.
+  // Sends everything queued. charge() calls it at its end.
   void flush();
   // A bucket's key, and the slot of a key.
   std::string key_of(Key key) const;
   int slot_of(std::string_view key) const noexcept { return topology_->slot_of(key); }
   const Options& options() const noexcept { return options_; }
   Health& health() noexcept { return health_; }
-  // What `sending` asks goes out in one write.
+  // Sends everything that `sending` asks in one write.
   void together(const std::function<void()>& sending);
   // Sends a probe to every node, to find out whether it replies.
   void probe();
@@ -130,19 +130,19 @@ class RedisStore final : public Store, public Commands, private RedisNode::Owner
   Options options_;
   Health& health_;
   Asked::Keys keys_;
-  DenialCache::Denial denial_;  // found last
-  Pool<Pending> pending_;       // by the low half of a tag
+  DenialCache::Denial denial_;  // the last one found
+  Pool<Pending> pending_;       // indexed by the low half of a tag
   Loop::TimerId trim_timer_ = 0;
   std::vector<RedisLink*> touched_;  // links with something to write
-  bool charging_ = false;            // then flush() waits for the end of the batch
+  bool charging_ = false;            // flush() then waits for the end of the batch
   bool up_ = false;
   Asked probe_;  // the question of every probe
   std::string probe_key_;
   Time doubted_at_{};  // when in_doubt was last called for a replica
   Wall test_time_{};
-  std::string again_;  // a command that is sent again
+  std::string again_;  // the encoded command that is sent again
   Batches batches_;
-  std::unique_ptr<Topology> topology_;  // last: its nodes tell us of their end
+  std::unique_ptr<Topology> topology_;  // last: its nodes call this store when they end
 };
 
 }  // namespace weir::redis

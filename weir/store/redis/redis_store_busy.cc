@@ -1,4 +1,4 @@
-// What a RedisStore does about questions that Redis is too busy for, and about denials that they make untrue.
+// How a RedisStore handles questions when Redis is busy, and how it drops cached denials.
 #include <algorithm>
 #include <string>
 
@@ -8,7 +8,7 @@ namespace weir::redis {
 
 namespace {
 
-// Whether `holds` of every bucket.
+// Returns whether `holds` is true for every bucket.
 template <class Holds>
 bool all_buckets(std::span<const Charge> charges, Holds holds) {
   return std::ranges::all_of(charges, [&](const Charge& charge) {
@@ -23,7 +23,7 @@ RedisNode* RedisStore::node_of(Key key) {
   return topology_->node_of(topology_->is_sharded() ? slot_of(key_of(key)) : 0);
 }
 
-// Where nothing can be sent, nothing waits: the question fails at once.
+// If a question cannot be sent anyway, there is room: it fails at once instead of waiting.
 Room RedisStore::room(const Question& question, std::size_t ahead) {
   if (question.charges.empty()) return Room::yes;
   const Time now = loop_.now().time;

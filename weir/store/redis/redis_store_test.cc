@@ -39,14 +39,14 @@ RedisStore::Options impatient() {
   return options;
 }
 
-// For what fails at once: a busy machine is no outage.
+// For tests of immediate failures: a busy machine is not an outage.
 RedisStore::Options patient() {
   RedisStore::Options options;
   options.link.timeout = 10s;
   return options;
 }
 
-// Up and down take turns, however many requests and links there were. A busy machine may look like one outage more, and
+// Up and down alternate, however many requests and links there were. A busy machine may look like one more outage, and
 // an outage may have several causes.
 void expect_each_change_told_once(std::vector<std::string> log) {
   std::erase_if(log, [](const std::string& line) { return line.starts_with("Redis still unavailable: "); });
@@ -130,8 +130,7 @@ TEST_F(RedisStoreTest, AFewQuestionsShareOneCommandAndADenialWritesNothing) {
   EXPECT_EQ(writes, 4) << "two questions passed, each with two buckets";
 }
 
-// Redis begins with the first questions of a turn while the others are read; the more it has to do, the more are asked
-// at once.
+// Redis starts on the first questions of a turn while the others are read; the busier it is, the more are sent at once.
 TEST_F(RedisStoreTest, WantsFewQuestionsSoonAndMoreWhenItIsBusy) {
   StoreOnRedis store(server_.port(), patient());
   store.wait_until(true);
@@ -172,7 +171,7 @@ TEST_F(RedisStoreTest, LoopsOfOneServerRememberDenialsTogether) {
   ASSERT_FALSE(ask(one, of("a", kTwo))->allowed);
   ASSERT_FALSE(ask(two, of("a", kTwo))->allowed);
   EXPECT_EQ(two.health().denial_hits(), 1u);
-  // A reset through either of them ends it for both.
+  // A reset through either loop ends the denial for both.
   Charge charge = of("a", kTwo);
   ASSERT_TRUE(two.ask(std::vector{Question{0, {&charge, 1}, Mode::reset}})[0]);
   EXPECT_TRUE(ask(one, charge)->allowed);
@@ -210,7 +209,7 @@ TEST_F(RedisStoreTest, RemembersADenialInsteadOfAskingAgain) {
     EXPECT_LE(again->all[0].strictest().retry_after, first->all[0].strictest().retry_after);
   }
   EXPECT_GT(store.health().denial_hits(), 0u);
-  // Another cost is another question; a refund makes the memory void.
+  // Another cost is another question; a refund voids the cached denial.
   EXPECT_TRUE(ask(store, of("a", kTwo, 0))->allowed);
   ASSERT_TRUE(ask(store, of("a", kTwo), Mode::refund));
   EXPECT_TRUE(ask(store, of("a", kTwo))->allowed);
@@ -359,7 +358,7 @@ TEST(RedisStoreSetup, ARedisThatDecidesNothingForASecondIsDownUntilProbesSucceed
   EXPECT_TRUE(log[3].starts_with("Redis available again after ")) << log[3];
 }
 
-// A quota whose window is years away from the clock of Redis: the script refuses it.
+// A quota whose window is years away from Redis's clock: the script refuses it.
 Charge far_off() {
   Charge charge = of("far-off", kTwo);
   charge.rate.reset();

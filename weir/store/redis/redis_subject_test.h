@@ -1,4 +1,4 @@
-// A RedisStore on a real Redis for tests: its loop in a thread of its own, its time the test's.
+// A RedisStore on a real Redis for tests: its loop runs in its own thread, and the test sets its time.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace weir::redis {
 
-// Answers of one batch, waited for from another thread. Tickets are replaced by indices.
+// Collects the answers of one batch; another thread waits for them. Tickets are replaced by indices.
 class Collected final : public Answers {
  public:
   explicit Collected(std::size_t count) : results_(count, Error{Fault::internal, "no answer"}), missing_(count) {}
@@ -56,7 +56,7 @@ class StoreOnRedis {
     thread_.run([&] { store_.reset(); });
   }
 
-  // `now`: as if it were asked then.
+  // `now`: the time at which it counts as asked.
   std::vector<Result<Verdict>> ask(std::span<const Question> batch, std::optional<Now> now = {}) {
     std::vector<Question> questions(batch.begin(), batch.end());
     for (std::size_t i = 0; i < questions.size(); ++i) questions[i].ticket = i;
@@ -88,15 +88,15 @@ class StoreOnRedis {
   std::unique_ptr<RedisStore> store_;
 };
 
-// Time stands until it is told otherwise; the state is the test's alone.
+// Time stands still until the test advances it. Flushes Redis first.
 class RedisSubject final : public Subject {
  public:
   explicit RedisSubject(RedisServer& server) : text_(timed_script()) {
     server.ask({"FLUSHALL"});
     sha_ = server.ask({"SCRIPT", "LOAD", text_});
     RedisStore::Options options;
-    options.link.timeout = std::chrono::seconds{20};  // a slow machine is no failure
-    options.pool_size = 1;                            // everything in the order asked
+    options.link.timeout = std::chrono::seconds{20};  // a slow machine is not a failure
+    options.pool_size = 1;                            // keeps the order of questions
     options.script = {text_, sha_};
     options.test_time = [this] { return next_time(); };
     store_ = std::make_unique<StoreOnRedis>(server.port(), std::move(options));
@@ -105,7 +105,7 @@ class RedisSubject final : public Subject {
   std::vector<Result<Verdict>> ask(std::span<const Question> batch) override { return store_->ask(batch); }
   void advance(Duration by) override { wall_ += by; }
   Wall wall() const override { return wall_; }
-  // The times of the next questions, one each.
+  // Sets the times of the next questions, one each.
   void schedule(std::deque<Wall> times) { times_ = std::move(times); }
 
  private:

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 using Change = SharedHash::Change;
 using Texts = SharedHash::Texts;
 
-// One server's side of a hash, asked from the test's thread.
+// One server's view of a hash, called from the test's thread.
 class Side {
  public:
   explicit Side(const RedisServer& server) : store_(server.port(), options()) {
@@ -44,7 +44,7 @@ class Side {
  private:
   static RedisStore::Options options() {
     RedisStore::Options options;
-    options.link.timeout = 10s;  // a slow machine is no failure
+    options.link.timeout = 10s;  // a slow machine is not a failure
     options.pool_size = 1;
     options.script = kSharedHashScript;
     return options;

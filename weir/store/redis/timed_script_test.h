@@ -1,5 +1,5 @@
-// gcra.lua for tests that bring the time along: TIME answers with the last two arguments, and nothing expires, because
-// Redis's own clock goes on by itself. The script's text is the program's, untouched.
+// gcra.lua for tests that pass their own time: TIME returns the last two arguments, and nothing expires, because
+// Redis's own clock keeps running. The text of the script itself is unchanged.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The store on servers that move: real masters, replicas, sentinels and clusters.
+// The store on servers that fail over and move: real masters, replicas, sentinels and clusters.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -39,7 +39,7 @@ Result<Verdict> ask(StoreOnRedis& store, const std::vector<Charge>& charges, Ord
   return store.ask(batch).at(0);
 }
 
-// What is left of a bucket, asked until Redis answers.
+// Returns what is left of a bucket; asks until Redis answers.
 Count left(StoreOnRedis& store, std::string_view key) {
   for (;;) {
     if (const auto verdict = ask(store, {of(key, 0)})) return verdict->all[0].strictest().remaining;
@@ -47,7 +47,7 @@ Count left(StoreOnRedis& store, std::string_view key) {
   }
 }
 
-// Of a master that a replica will ask for everything: at once, not after waiting for other replicas.
+// Makes a master start a replica's full sync at once instead of waiting for more replicas.
 const std::vector<std::string> kPrompt = {"--repl-diskless-sync-delay", "0"};
 
 void until_caught_up(RedisServer& replica) {
@@ -109,13 +109,13 @@ TEST(Sentinel, TellsWhereTheMasterIsAndWhereItGoes) {
                       << " 1\nsentinel down-after-milliseconds main 500\n";
   RedisServer sentinel({file.string(), "--sentinel"});
   until([&] { return sentinel.ask({"SENTINEL", "REPLICAS", "main"}).find("127.0.0.1") != std::string::npos; });
-  // The first one is not there.
+  // The first sentinel does not exist.
   StoreOnRedis store(master_of({Target{"127.0.0.1", free_port(), {}}, at(sentinel)}, "main"), patient());
   store.wait_until(true);
   ASSERT_EQ(ask(store, {of("a")})->all[0].strictest().remaining, 2);
   until([&] { return replica.ask({"DBSIZE"}) == "1"; });
   until([&] { return sentinel.ask({"SENTINEL", "FAILOVER", "main"}) == "OK"; });
-  // The new master cuts its connections off once, so the sentinel is asked, not the new master.
+  // Query the sentinel: the new master drops its connections once.
   const std::string promoted = "[127.0.0.1, " + std::to_string(replica.port()) + "]";
   until([&] { return sentinel.ask({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"}) == promoted; });
   until([&] {
@@ -134,7 +134,7 @@ TEST_F(Cluster, BucketsLiveInTheirSlots) {
     EXPECT_EQ(ask(*store, {of(key)})->all[0].strictest().remaining, 2);
   }
   for (const auto& node : nodes_) EXPECT_NE(node->ask({"DBSIZE"}), "0");
-  // A master that is reached before the others is no outage.
+  // Reaching one master before the others is not an outage.
   EXPECT_EQ(store->log(), std::vector<std::string>{"Redis connected"});
 }
 
@@ -149,7 +149,7 @@ TEST_F(Cluster, TogetherTakesFromAllSlotsOrNone) {
     EXPECT_EQ(denied->strictest, 1u);
     EXPECT_EQ(denied->all.size(), 4u);
   }
-  // What was spent in vain is given back without anybody waiting for it.
+  // The spends of a denied question are undone; no client waits for that.
   for (const std::size_t i : {0u, 2u, 3u}) {
     until([&] { return left(*store, charges[i].rate->key) == 2; });
   }

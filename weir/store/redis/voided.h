@@ -1,7 +1,8 @@
-// Buckets that were refunded or reset through this server: a denial of such a bucket that was on its way meanwhile need
-// not be true any more. A ring of the last ones; who has missed too many takes it that his was among them.
+// Buckets that were refunded or reset through this server. A denial of such a bucket that was in flight at the time may
+// no longer be true. A ring of the latest ones: a reader who missed more than it holds must assume that any bucket was
+// added.
 //
-// Thread safety: all of it. Looking costs one load while there is nothing new.
+// Thread-safe. Checking costs one load while nothing was added.
 #pragma once
 
 #include <array>
@@ -16,23 +17,24 @@ namespace weir::redis {
 
 class Voided {
  public:
-  // How many there were so far.
+  // How many buckets were added so far.
   std::uint64_t serial() const noexcept { return serial_.load(std::memory_order_acquire); }
 
-  // `hash` is the bucket's, as every loop computes it.
+  // `hash` is the bucket's hash, the same on every loop.
   void add(std::uint64_t hash) {
     const std::lock_guard lock(mutex_);
     const std::uint64_t serial = serial_.load(std::memory_order_relaxed);
     hashes_[serial % kKept] = hash;
     serial_.store(serial + 1, std::memory_order_release);
   }
-  // Every bucket.
+  // Adds every bucket.
   void add_all() {
     const std::lock_guard lock(mutex_);
     serial_.store(serial_.load(std::memory_order_relaxed) + kKept + 1, std::memory_order_release);
   }
 
-  // Each bucket that was added since serial() was `from`. False: they are not known any more, it may have been any.
+  // Calls `visit` for each bucket added since serial() was `from`. Returns false if the ring no longer holds them all:
+  // any bucket may have been added.
   template <class Visit>
   bool visit_since(std::uint64_t from, Visit visit) const {
     const std::lock_guard lock(mutex_);

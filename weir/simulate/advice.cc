@@ -12,13 +12,13 @@ namespace {
 
 using std::chrono::seconds;
 
-// A search by halving, among numbers that a Limit can have.
+// Binary search among numbers that a Limit can have.
 class Search {
  public:
   Search(Spool& spool, std::size_t places, std::uint64_t tolerated)
       : spool_(spool), places_(places), tolerated_(tolerated) {}
 
-  // Whether those numbers deny few enough; remembers them if they do.
+  // Returns whether these numbers deny few enough requests; remembers them if they do.
   bool passes(Count count, Duration period, Count burst) {
     const Result<Limit> limit = Limit::make(count, period, burst);
     if (!limit) return false;
@@ -32,7 +32,7 @@ class Search {
     return true;
   }
 
-  // The smallest in (low, high] that passes. REQUIRES: `low` does not, `high` does.
+  // Finds the smallest value in (low, high] that passes. REQUIRES: `low` does not pass, `high` does.
   template <class Passes>
   void halve(std::int64_t low, std::int64_t high, Passes tries) {
     while (high - low > 1) {
@@ -56,19 +56,19 @@ class Search {
 void search_burst(const Limit& limit, Count demanded, Search& search) {
   const auto passes = [&](Count burst) { return search.passes(limit.count(), limit.period(), burst); };
   if (passes(1) || !passes(demanded)) return;
-  // Where nobody may be denied, the demand is the answer.
+  // If no request may be denied, the demand is the answer.
   const Count low = !search.tolerates() ? demanded - 1 : 1;
   search.halve(low, demanded, passes);
 }
 
-// Tokens per period of the limit; if one is enough, the longest period in whole seconds for it.
+// Searches the count per period of the limit. If 1 is enough, searches the longest multiple of the period.
 void search_rate(const Limit& limit, Search& search) {
   const auto passes = [&](Count count) { return search.passes(count, limit.period(), limit.burst()); };
   if (!passes(1)) {
     Count high = std::max<Count>(limit.count(), 2);
     Count low = 1;
     while (!passes(high)) {
-      if (high > limit.period().count() / 2) return;  // not even the fastest
+      if (high > limit.period().count() / 2) return;  // even the fastest rate denies too many
       low = high;
       high *= 2;
     }
@@ -83,14 +83,14 @@ void search_rate(const Limit& limit, Search& search) {
     low = high;
     high *= 2;
   }
-  // The longest that passes: the search above, with the sides exchanged.
+  // Finds the longest period that passes: the same search with the sides swapped.
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
     (slow(middle) ? low : high) = middle;
   }
 }
 
-// The requests of clients who might be denied at this burst: one whose requests all fit into it never is.
+// Returns the requests of clients that can be denied at this burst. A client whose total cost fits into it never is.
 Result<Spool> possible_denials(const Limit& limit, Spool& all, std::size_t places) {
   std::vector<std::uint64_t> costs(places);
   const auto sum = [&](std::span<const SpooledRequest> requests) {
@@ -128,7 +128,7 @@ Result<std::uint64_t> count_denied(const Limit& limit, Spool& spool, std::size_t
         tat = 0;
         continue;
       }
-      // gcra::spend() without what it says to a client. The numbers never change here: the TAT is within a window.
+      // gcra::spend() without the decision. The numbers never change here, so the TAT is within a window.
       const std::int64_t from = std::max(tat, request.time_ns);
       if (request.cost > burst || from - request.time_ns > window - interval * request.cost) {
         if (++denied > enough) return false;

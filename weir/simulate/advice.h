@@ -1,6 +1,6 @@
-// Which numbers would have denied nobody, or at most a given part of the requests: at the limit's rate the smallest
-// burst, at its burst the smallest rate. Exact: a number is advised after the requests were gone through with it, and
-// after the next smaller one denied more. The limit is looked at alone, as if no other denied anything.
+// Which numbers would have denied no request, or at most a tolerated share: the smallest burst at the limit's rate, and
+// the smallest rate at its burst. Exact: each suggestion was checked by replaying the requests with it, and the next
+// smaller number denied too many. Looks at the limit alone, as if no other limit denied anything.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@
 namespace weir::simulate {
 
 struct Advice {
-  std::uint64_t requests = 0;   // that the limit's own numbers decide
-  std::uint64_t tolerated = 0;  // of them, that may be denied
+  std::uint64_t requests = 0;   // decided by the limit's own numbers
+  std::uint64_t tolerated = 0;  // how many of them may be denied
   struct Found {
     Limit limit;
     std::uint64_t denied;  // with these numbers
   };
-  std::optional<Found> burst;  // another burst; nothing: none is enough
-  std::optional<Found> rate;   // another count and period; nothing: none is enough
-  std::string none;            // why there is no advice at all; empty: there is
+  std::optional<Found> burst;  // another burst; absent: none is large enough
+  std::optional<Found> rate;   // another count and period; absent: none is fast enough
+  std::string none;            // why there is no advice; empty: there is
 };
 
-// `places`: of clients, in the ClientTable. `tolerated` of the requests may be denied. `demanded`: the burst with which
-// nobody is denied at the limit's rate.
+// `places` is the size of the ClientTable. `tolerated` is how many requests may be denied. `demanded` is the burst that
+// denies no request at the limit's rate.
 Advice advise(const Limit& limit, Spool& spool, std::size_t places, std::uint64_t tolerated, Count demanded);
 
-// How many requests those numbers deny; counting ends beyond `enough`. The Error is the spool's.
+// Returns how many requests these numbers deny; stops counting beyond `enough`. Fails if the spool does.
 Result<std::uint64_t> count_denied(const Limit& limit, Spool& spool, std::size_t places, std::uint64_t enough);
 
 }  // namespace weir::simulate

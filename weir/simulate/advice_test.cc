@@ -20,7 +20,7 @@ std::uint64_t denied(Spool& spool, const Limit& limit, std::size_t clients) {
   return *count;
 }
 
-// The burst with which nobody is denied, as LogReplay finds it.
+// Returns the burst that denies no request, computed as in LogReplay.
 Count demand(const std::vector<SpooledRequest>& requests, const Limit& limit, std::size_t clients) {
   std::vector<std::int64_t> tats(clients);
   Count most = 1;
@@ -37,7 +37,7 @@ TEST(Advice, CountsWhatGcraDenies) {
   rc::check([] {
     constexpr std::size_t kClients = 3;
     const Limit limit = *Limit::make(*rc::gen::inRange(1, 20), 1s, *rc::gen::inRange(1, 8));
-    Spool spool(64);  // nearly everything goes through the file
+    Spool spool(64);  // so that nearly everything goes through the file
     std::vector<Time> tats(kClients);
     std::int64_t now = 1'000'000'000;
     std::uint64_t expected = 0;

@@ -9,11 +9,11 @@
 namespace weir::simulate {
 namespace {
 
-// A log is replayed the same way each time. Its authors could choose colliding names only to slow down their reader.
+// A fixed key, so that a replay is repeatable. Clients who choose colliding names can only slow down this replay.
 constexpr HashKey kReplayHash{0x7765'6972, 0x6c6f'67};
-constexpr int kLookedAt = 64;  // places, before one is taken
+constexpr int kLookedAt = 64;  // places examined before one is taken over
 
-// When the client's buckets are full again: nothing is forgotten with it then.
+// When the client's buckets are full again; dropping it then loses nothing.
 Time full_at(const TrackedClient& client) noexcept {
   const Time quota{quota::end_of(client.state.quota).time_since_epoch()};
   return std::max(client.state.tat, client.state.quota == 0 ? Time{} : quota);
@@ -58,7 +58,7 @@ std::uint32_t ClientTable::make_place(Now now) {
     const TrackedClient& client = place_at(place).client;
     return std::pair(client.counts.denied > 0, std::max(full_at(client), now.time));
   };
-  // Places of this turn are few: a round of the table finds another.
+  // Only a few places belong to this turn, so one round through the table finds another.
   for (std::uint32_t looked = 0; looked < kLookedAt || best == kNobody; ++looked) {
     const std::uint32_t place = hand_;
     hand_ = (hand_ + 1) % size_;
@@ -84,7 +84,7 @@ void ClientTable::insert(std::uint64_t hash, std::uint32_t place) noexcept {
   index_[i] = {static_cast<std::uint32_t>(hash >> 32), place};
 }
 
-// Moves what follows back, so that a search never meets a hole.
+// Moves the following entries back, so that a search never meets a hole.
 void ClientTable::erase(std::uint64_t hash, std::uint32_t place) noexcept {
   const std::size_t mask = index_.size() - 1;
   std::size_t hole = hash & mask;

@@ -1,6 +1,7 @@
-// The clients of a replay: for every bucket key its state and what happened to it. Bounded: when all places are taken,
-// a client that nothing is remembered of (its buckets are full again and it was never denied) gives its place up, and
-// its counts go to the rest of its limit. If there is none, the one nearest to full does: that is counted as forgotten.
+// The clients of a replay: for every bucket key its state and its counts. Bounded: when all places are taken, a new
+// client takes over the place of one that was never denied and whose buckets are full again; the old one's counts are
+// added to the rest of its limit. If there is none, the client nearest to full loses its place, which counts as
+// forgotten.
 #pragma once
 
 #include <cstddef>
@@ -26,16 +27,16 @@ struct ClientCounts {
 
 struct TrackedClient {
   State state;
-  Time demand{};  // the TAT if nobody were ever denied
+  Time demand{};  // the TAT if no request were ever denied
   ClientCounts counts;
   Time first_denied{};
   Time last_denied{};
   std::uint64_t hash = 0;
   std::unique_ptr<char[]> text;
   std::uint32_t text_size = 0;
-  std::uint32_t limit = 0;        // index of the policy's
+  std::uint32_t limit = 0;        // index in the policy
   std::uint32_t id_offset = 0;    // where the id starts in the key
-  bool succeeds_another = false;  // its place was another client's, and nobody has noticed yet
+  bool succeeds_another = false;  // took over the place of another client, and the spool does not know yet
 
   std::string_view key() const noexcept { return {text.get(), text_size}; }
   std::string_view id() const noexcept { return key().substr(id_offset); }
@@ -43,19 +44,19 @@ struct TrackedClient {
 
 class ClientTable {
  public:
-  // `limits`: how many the policy has. REQUIRES: clients_max > 0.
+  // `limits` is how many the policy has. REQUIRES: clients_max > 0.
   ClientTable(std::size_t clients_max, std::size_t limits);
 
-  // The place of the client with that key; a new one if there is none. Takes it from another client if the table is
-  // full, but never from one of `used`.
+  // Returns the place of the client with that key; a new one if there is none. If the table is full, takes over the
+  // place of another client, but not one that was returned since the last begin().
   std::uint32_t find_or_add(std::string_view key, Now now);
-  // Places returned from here on are not taken from their clients until the next begin().
+  // Starts a turn: places returned from here on keep their clients until the next begin().
   void begin() noexcept { ++turn_; }
 
   TrackedClient& operator[](std::uint32_t place) noexcept { return chunks_[place / kChunk][place % kChunk].client; }
   std::uint32_t size() const noexcept { return size_; }
 
-  // Clients that gave up their place, by limit.
+  // Clients that lost their place, by limit.
   struct Rest {
     std::uint64_t clients = 0;
     ClientCounts counts;
@@ -87,7 +88,7 @@ class ClientTable {
   std::vector<IndexEntry> index_;  // a power of two, at most half full
   std::vector<Rest> rest_;
   std::uint64_t turn_ = 1;
-  std::uint32_t hand_ = 0;  // where the search for a place to take goes on
+  std::uint32_t hand_ = 0;  // where the search for a place continues
   std::uint64_t forgotten_ = 0;
 };
 

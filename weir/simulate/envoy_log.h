@@ -11,7 +11,7 @@
 
 namespace weir::simulate {
 
-// The format has no address of the peer. The last of X-Forwarded-For is taken for it: Envoy appends its peer there.
+// The format has no peer address. The last address of X-Forwarded-For is used: Envoy appends its peer there.
 class EnvoyLog final : public LogReader {
  public:
   EnvoyLog();

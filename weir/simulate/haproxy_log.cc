@@ -11,7 +11,7 @@ namespace {
 enum HaproxyField : std::size_t { kHaproxyPeer, kHaproxyMethod, kHaproxyPath, kHaproxyHost, kHaproxyFixed };
 constexpr std::string_view kCapture = "capture.";
 
-// "capture.2" is 1; nothing: it is no capture.
+// "capture.2" is 1; nullopt if it is not a capture.
 std::optional<std::size_t> capture_of(std::string_view member) noexcept {
   if (!member.starts_with(kCapture)) return std::nullopt;
   std::size_t number = 0;
@@ -41,7 +41,7 @@ HaproxyLog::HaproxyLog(const ReaderOptions& options) : LogReader(haproxy_fields(
 Result<void> HaproxyLog::read(std::string_view line, LogLine& out) {
   out.clear();
   const std::size_t bracket = line.find(" [");
-  // The process id that syslog adds is in brackets too, but not behind a space.
+  // The process id that syslog adds is also in brackets, but not after a space.
   if (bracket == std::string_view::npos) return Error{Fault::invalid, "there is no [time]"};
   const std::string_view before = line.substr(0, bracket);
   const std::size_t space = before.rfind(' ');

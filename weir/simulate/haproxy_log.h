@@ -1,8 +1,8 @@
-// HAProxy's `option httplog`, with or without what syslog puts before it:
+// HAProxy's `option httplog`, with or without a syslog header:
 //   10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0
 //   {1wt.eu|x}
 //   {} "GET /index.html HTTP/1.1"
-// Headers that HAProxy captures have no names in the log: `capture.1` is the first of the request's.
+// Captured headers have no names in the log: `capture.1` is the first captured request header.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ class HaproxyLog final : public LogReader {
 
  private:
   ClfTime time_;
-  std::vector<std::size_t> captures_;  // for each field behind the fixed ones, which capture it is, from 0
+  std::vector<std::size_t> captures_;  // for each field after the fixed ones, which capture it is, from 0
   std::string target_;
 };
 

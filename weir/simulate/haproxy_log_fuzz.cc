@@ -1,4 +1,4 @@
-// Any line: it is read or refused with a sentence, and what is read lies in the range of what a replay takes.
+// Any line is read or refused with a message, and everything read is in the range that a replay accepts.
 #include <cstddef>
 #include <cstdint>
 

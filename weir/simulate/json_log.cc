@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kTime = "time";
 constexpr std::string_view kCookie = "cookie:";
 
-// What the members of JSON logs are called. Those of Weir come first.
+// The usual member names of JSON logs. Weir's own come first.
 struct UsualName {
   std::string_view field;
   std::vector<std::string> members;
@@ -38,7 +38,7 @@ const std::vector<UsualName>& usual_names() {
   return names;
 }
 
-// A field of the user's as an attribute is called.
+// Converts a field given by the user to the name of an attribute.
 std::string attribute_of(std::string_view field) {
   if (field == "apikey") return "header:x-api-key";
   if (field.starts_with(kCookie)) return "header:cookie";
@@ -75,7 +75,7 @@ std::optional<JsonValue> find_first(JsonValue line, std::span<const std::string>
   return std::nullopt;
 }
 
-// The text of a string or a number; empty: it is something else.
+// Returns the text of a string or a number; empty for anything else.
 std::string_view scalar(JsonValue value) noexcept {
   if (value.is(JsonKind::string)) return present(value.string());
   return value.is(JsonKind::number) ? value.number() : std::string_view{};
@@ -156,6 +156,7 @@ Result<void> JsonLog::read_time(JsonValue line, LogLine& out) const {
 
 Result<void> JsonLog::read_counted(JsonValue line, LogLine& out) const {
   out.route = text_of(line, "route");
+  out.refused = text_of(line, "decision") == "refused";
   const std::optional<JsonValue> limits = line.find("limits");
   if (!limits || !limits->is(JsonKind::array)) return {};
   for (const JsonValue item : limits->items()) {

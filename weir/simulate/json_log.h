@@ -1,7 +1,7 @@
 // JSON lines. Members are found by their usual names, or as --field says. Weir's own access log is
 //   {"time":"2026-11-18T05:26:32.123456Z","client":"203.0.113.9","method":"GET","host":"example.com",
 //    "path":"/signin",…,"route":"signin","decision":"allowed","limits":[{"limit":"per-ip","id":"203.0.113.9"},…]}
-// whose `limits` have the ids of keys that no log may hold: hashed, or handles.
+// Its `limits` show the ids of secret keys only as hashes or handles.
 #pragma once
 
 #include <string>
@@ -21,8 +21,8 @@ class JsonLog final : public LogReader {
 
  private:
   struct Source {
-    std::vector<std::string> members;  // the first that a line has counts
-    std::string cookie;                // of a field that is one cookie: its name
+    std::vector<std::string> members;  // the first one that a line has is used
+    std::string cookie;                // the cookie's name, if the field is one cookie
   };
 
   Result<void> read_time(JsonValue line, LogLine& out) const;

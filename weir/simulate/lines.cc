@@ -42,7 +42,7 @@ LineReader::Got LineReader::next(std::string_view& line) {
       skipping = true;
       begin_ = end_ = 0;
     }
-    searched = end_ - begin_;  // fill() moves what is left to the front
+    searched = end_ - begin_;  // fill() moves the rest to the front
     at_end_ = !fill();
   }
 }

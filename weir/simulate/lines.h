@@ -1,4 +1,4 @@
-// Lines of a file or a pipe, one after another, in constant memory.
+// Reads the lines of a file or a pipe one after another, in constant memory.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,20 @@ class LineReader {
  public:
   enum class Got : unsigned char {
     line,
-    too_long,  // a line beyond the bound; it was skipped
+    too_long,  // a line over the bound was skipped
     end,
-    failed,  // errno says why
+    failed,  // errno holds the reason
   };
 
-  // Reads up to that many bytes; 0 at the end, negative if it fails, with errno.
+  // Reads up to that many bytes. Returns 0 at the end, a negative number on error, with errno set.
   using Read = std::function<long(char* bytes, std::size_t size)>;
 
-  // `before_read` is called before each read, which may block: whatever was answered so far should be on its way by
-  // then.
+  // `before_read` is called before each read, because the read may block: send pending answers there.
   LineReader(Read read, std::size_t line_bytes_max, std::function<void()> before_read = {});
   // Does not own the descriptor.
   LineReader(int descriptor, std::size_t line_bytes_max, std::function<void()> before_read);
 
-  // The next line without its newline; the last one need not have any. The view lives until the next call.
+  // Returns the next line without its newline; the last line may lack one. The view is valid until the next call.
   Got next(std::string_view& line);
 
   // Bytes read so far.
@@ -39,8 +38,8 @@ class LineReader {
   std::size_t line_bytes_max_;
   std::function<void()> before_read_;
   std::string buffer_;
-  std::size_t begin_ = 0;  // of what was not handed out yet
-  std::size_t end_ = 0;    // of what was read
+  std::size_t begin_ = 0;  // start of what was not returned yet
+  std::size_t end_ = 0;    // end of what was read
   std::size_t bytes_ = 0;
   bool at_end_ = false;
   bool failed_ = false;

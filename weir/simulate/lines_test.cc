@@ -11,7 +11,7 @@
 namespace weir::simulate::lines_test {
 namespace {
 
-// Every line of `text` as read from a file, "<too long>" in place of a skipped one.
+// Returns every line of `text` as read from a file, "<too long>" in place of a skipped one.
 std::vector<std::string> lines_of(const std::string& text, std::size_t line_bytes_max) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
   EXPECT_EQ(::write(fileno(file.get()), text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -70,7 +70,7 @@ TEST(LineReader, CallsBackBeforeEveryRead) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   int pauses = 0;
-  // As somebody does who waits for the answer to one line before he writes the next.
+  // Like a writer that waits for the answer to one line before it writes the next.
   LineReader reader(ends[0], 100, [&] {
     const std::string line = "line " + std::to_string(pauses++) + "\n";
     if (pauses <= 3) {

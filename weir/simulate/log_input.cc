@@ -15,12 +15,12 @@
 namespace weir::simulate {
 namespace {
 
-// Stands for a line at the start that is too long. No format reads it.
+// Replaces a sampled line that is too long. No format accepts it.
 constexpr std::string_view kTooLong("\0", 1);
 
 }  // namespace
 
-// zlib passes through what is not gzip.
+// zlib passes data that is not gzip through unchanged.
 struct LogInput::File {
   gzFile gz = nullptr;
   std::size_t bytes = 0;
@@ -35,7 +35,7 @@ struct LogInput::File {
     int code = Z_OK;
     const char* const text = gzerror(gz, &code);
     if (got >= 0 && (code == Z_OK || code == Z_STREAM_END)) return got;
-    // A file cut short reports its end as an error of the buffer.
+    // zlib reports a truncated file as Z_BUF_ERROR.
     failure = code == Z_ERRNO ? std::strerror(errno) : code == Z_BUF_ERROR ? "the gzip data ends early" : text;
     return got > 0 && code != Z_BUF_ERROR ? got : -1;
   }
@@ -101,7 +101,7 @@ void LogInput::add_to(Sight& sight) {
   }
 }
 
-// The next line's text, which may be too long. False: there is none.
+// Returns the text of the next line, which may be too long; false at the end.
 bool LogInput::next_text(std::string_view& text) {
   too_long_ = false;
   if (ended_) return false;
@@ -140,6 +140,7 @@ LogInput::Got LogInput::next(LogLine& line) {
     }
     if (text.empty()) continue;
     const Result<void> read = reader_->read(text, line);
+    if (read && line.refused) continue;  // it took no token
     if (read) return Got::line;
     why_ = read.error().detail;
     return Got::malformed;

@@ -1,5 +1,5 @@
-// A log file, or standard input, line by line; gzip is unpacked on the way. Its first lines tell the format and what
-// the log has before anything is replayed.
+// Reads a log file or standard input line by line, and unpacks gzip. Samples the first lines to find the format and the
+// fields before anything is replayed.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace weir::simulate {
 
 class LogInput {
  public:
-  // "-" is standard input. `format`: nothing finds it out. The Error: it cannot be opened or read, or no line of its
-  // start is of a format that Weir reads.
+  // "-" is standard input. Detects the format if `format` is absent. Fails if the input cannot be opened or read, or no
+  // sampled line has a known format.
   static Result<std::unique_ptr<LogInput>> open(const std::string& path, std::optional<LogFormat> format,
                                                 const ReaderOptions& options);
   ~LogInput();
@@ -28,7 +28,7 @@ class LogInput {
   LogInput& operator=(const LogInput&) = delete;
 
   enum class Got : unsigned char { line, malformed, end, failed };
-  // The next line that is not empty. Malformed: why() says why; failed: the same.
+  // Reads the next line that is not empty. why() describes `malformed` and `failed`.
   Got next(LogLine& line);
   const std::string& why() const noexcept { return why_; }
   std::uint64_t line_number() const noexcept { return number_; }
@@ -37,10 +37,10 @@ class LogInput {
   LogFormat format() const noexcept { return format_; }
   const LogReader& reader() const noexcept { return *reader_; }
   std::optional<Wall> first_time() const noexcept { return first_time_; }
-  // Adds what the lines at the start say.
+  // Adds what the sampled lines contain.
   void add_to(Sight& sight);
 
-  // Bytes of the file, and how many of them were read; 0 if it has no size.
+  // Size of the file and bytes read so far; 0 if it has no size.
   std::size_t size() const noexcept;
   std::size_t bytes_read() const noexcept;
 
@@ -53,7 +53,7 @@ class LogInput {
   std::unique_ptr<File> file_;
   std::unique_ptr<LineReader> lines_;
   std::vector<std::string> sample_;
-  std::size_t sampled_ = 0;  // of them, handed out again
+  std::size_t sampled_ = 0;  // sampled lines already returned by next()
   bool ended_ = false;
   bool failed_ = false;
   bool too_long_ = false;

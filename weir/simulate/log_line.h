@@ -1,5 +1,5 @@
-// One line of an access log as a policy sees it: when the request came and which facts about it the log has. A reader
-// per format makes it from the text; nothing behind the readers knows formats.
+// One line of an access log as a policy sees it: the time of the request and the facts that the log has about it. One
+// reader per format parses the text; nothing after the readers depends on the format.
 //   combined  nginx and Apache, `common` of Weir: 203.0.113.9 - - [18/Nov/2026:05:26:32 +0000] "GET / HTTP/1.1" 200 2 …
 //   envoy     Envoy's default format              haproxy  HAProxy's `option httplog`
 //   json      JSON lines, Weir's own among them
@@ -26,30 +26,32 @@ enum class LogFormat : unsigned char { combined, envoy, haproxy, json };
 std::string_view print(LogFormat format) noexcept;
 std::optional<LogFormat> log_format_of(std::string_view name) noexcept;
 
-// Views point into the line or the reader, and live until the reader reads the next line.
+// The views point into the line or the reader. They are valid until the reader reads the next line.
 struct LogLine {
   Wall time{};
   Duration resolution{};  // of the time as written: a second, a millisecond, …
   std::array<std::string_view, bounds::log_fields_max> values{};  // by the reader's fields(); empty: the line has none
   std::string_view route;                                         // that a Weir server took; empty: not known
+  bool refused = false;                                           // by a Weir server, before it asked a limit
   std::vector<NamedCharge> counted;                               // what a Weir server counted; ids as in bucket keys
 
   void clear() noexcept {
     values.fill({});
     route = {};
+    refused = false;
     counted.clear();
   }
 };
 
-// Reads lines of one format. Belongs to one thread; keeps its memory from line to line.
+// Reads lines of one format. Use it on one thread; it reuses its memory from line to line.
 class LogReader {
  public:
   virtual ~LogReader() = default;
 
-  // What a line may say of a request, as attributes are named (identify/request.h): "ip" or "peer", "method", "path",
+  // The names of what a line may contain, named like attributes (identify/request.h): "ip" or "peer", "method", "path",
   // "host", "header:user-agent".
   std::span<const std::string> fields() const noexcept { return fields_; }
-  // The Error says what is wrong with the line.
+  // The Error describes what is wrong with the line.
   virtual Result<void> read(std::string_view line, LogLine& out) = 0;
 
  protected:
@@ -59,20 +61,20 @@ class LogReader {
   std::vector<std::string> fields_;
 };
 
-// Which member of a JSON line has what: {"header:x-tenant-id", "tenant"}, {"ip", "client.address"}.
+// Maps a field to a member of a JSON line: {"header:x-tenant-id", "tenant"}, {"ip", "client.address"}.
 struct FieldName {
   std::string field;
   std::string member;  // "a.b" is b of the object a, unless there is a member "a.b"
 };
 
 struct ReaderOptions {
-  Zone zone;                      // of times that have none
-  std::vector<FieldName> fields;  // json: instead of the usual names; haproxy: "capture.1" is a captured header
+  Zone zone;                      // for times without an offset
+  std::vector<FieldName> fields;  // json: replaces the usual names; haproxy: "capture.1" is a captured header
 };
 
 std::unique_ptr<LogReader> make_reader(LogFormat format, const ReaderOptions& options);
 
-// The format that reads most of these lines; nothing: none reads any.
+// Returns the format that reads most of these lines; nullopt if none reads any.
 std::optional<LogFormat> detect_format(std::span<const std::string> lines, const ReaderOptions& options);
 
 }  // namespace weir::simulate

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 using Facts = std::map<std::string, std::string>;
 
-// What a line says, with its time; or {"error", …}.
+// Returns the facts in a line, with its time; or {"error", …}.
 Facts read(LogFormat format, const std::string& text, const ReaderOptions& options = {}) {
   const std::unique_ptr<LogReader> reader = make_reader(format, options);
   LogLine line;
@@ -121,12 +121,22 @@ TEST(JsonLog, FindsFieldsWhereItIsTold) {
   EXPECT_EQ(read(LogFormat::json, R"({"time":1})", options)["error"], "there is no when");
 }
 
+TEST(JsonLog, KnowsRequestsThatAServerRefusedBeforeItAskedALimit) {
+  const std::unique_ptr<LogReader> reader = make_reader(LogFormat::json, {});
+  LogLine line;
+  ASSERT_TRUE(reader->read(R"({"time":1,"method":"","decision":"refused","limits":[]})", line));
+  EXPECT_TRUE(line.refused);
+  ASSERT_TRUE(reader->read(R"({"time":1,"decision":"denied"})", line));
+  EXPECT_FALSE(line.refused);
+}
+
 TEST(JsonLog, ReadsWhatAServerCounted) {
   const std::unique_ptr<LogReader> reader = make_reader(LogFormat::json, {});
   LogLine line;
   ASSERT_TRUE(reader->read(
       R"({"time":1,"route":"r","limits":[{"limit":"a","id":"x"},{"limit":"b","id":"y","cost":3}]})", line));
   EXPECT_EQ(line.route, "r");
+  EXPECT_FALSE(line.refused);
   ASSERT_EQ(line.counted.size(), 2u);
   EXPECT_EQ(line.counted[1].limit, "b");
   EXPECT_EQ(line.counted[1].cost, 3);

@@ -1,8 +1,8 @@
-// Puts the lines of a log in order. Servers write a line when a request ends, so lines may be out of order by as long
-// as a request takes. In: packed lines with their times. Out: the same in the order of time, lines of equal time spread
-// evenly over the log's resolution. A line that is late by more than the window is refused.
+// Sorts the lines of a log by time. Servers write a line when a request ends, so lines may be out of order by as long
+// as a request takes. In: packed lines with their times. Out: the same lines ordered by time; lines of equal time are
+// spread evenly over the log's resolution. A line that is late by more than the window is refused.
 //
-// Lines wait in a ring of slots, each a fraction of the window, and are sorted when their slot is left.
+// Lines wait in a ring of slots, each a fraction of the window; a slot is sorted when it is released.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +27,12 @@ class LogOrder {
   LogOrder(Duration window, Spread spread, Release release,
            std::size_t pending_bytes_max = bounds::log_pending_bytes_max);
 
-  // False: the line is too late. May release earlier lines. REQUIRES: time is not before 1970.
+  // Returns false if the line is too late. May release earlier lines. REQUIRES: time is not before 1970.
   bool add(Wall time, Duration resolution, std::string_view packed);
-  // Releases what still waits.
+  // Releases all waiting lines.
   void finish();
 
-  // Slots that were released before their time because too many bytes waited.
+  // Slots that were released early because too many bytes were waiting.
   std::uint64_t hurried() const noexcept { return hurried_; }
 
  private:

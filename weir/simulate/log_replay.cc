@@ -13,8 +13,8 @@
 namespace weir::simulate {
 namespace {
 
-// Which limits the log can judge. Where a server wrote what it counted, a limit that a line does not name did not
-// apply, or an earlier one denied.
+// Determines which limits the log can judge. If Weir logged what it counted, a limit that a line does not name did not
+// apply, or an earlier limit denied.
 std::vector<Applies> judged_limits(const Policy& policy, const std::vector<Lack>& lacks) {
   std::vector<Applies> applies(policy.limits().size(), Applies::always);
   for (const Lack& lack : lacks) {
@@ -43,7 +43,7 @@ std::vector<Route> without_conditions(std::span<const Route> routes, std::span<c
 
 }  // namespace
 
-// The clients at one instant, for algorithm/charging.h. A bucket's hash is the place of its client: found once.
+// The clients at one instant, for algorithm/charging.h. A bucket's hash is its client's place, so it is looked up once.
 class LogReplay::Buckets {
  public:
   Buckets(ClientTable& clients, Now now) noexcept : clients_(clients), now_(now) {}
@@ -55,7 +55,7 @@ class LogReplay::Buckets {
   Decision peek(const ChargedBucket& bucket) noexcept {
     return simulate::peek(load(bucket), bucket, bucket.cost, now_);
   }
-  // A replay only spends, and never loses a race.
+  // A replay only spends and never loses a race, so it does not use these.
   Decision look(const ChargedBucket& bucket) noexcept { return peek(bucket); }
   Decision refund(const ChargedBucket& bucket) noexcept { return peek(bucket); }
   bool reset(const ChargedBucket&) noexcept { return false; }
@@ -99,8 +99,8 @@ LogReplay::LogReplay(std::string name, std::shared_ptr<const Policy> policy, con
   }
 }
 
-// Whether the log cannot tell the request's route. A server that wrote its route has told it: then `attributes` get the
-// headers that it matches on.
+// Returns whether the log lacks what decides the request's route. If Weir logged the route, it is known; then the
+// headers that it matches on are added to `attributes`.
 bool LogReplay::is_doubtful(const LoggedRequest& request, std::vector<Attribute>& attributes) {
   if (doubtful_.empty() || !request_.read(request.attributes, {})) return false;
   const Route* const found = doubtful_.find(request_);
@@ -130,7 +130,7 @@ LogReplay::Outcome LogReplay::ask(const LoggedRequest& request, Wall time) {
   const auto route = resolved_.route() == nullptr
                          ? routes_.size()
                          : static_cast<std::size_t>(resolved_.route() - policy_->routes().data());
-  // Lists that know the client decide before there is a route.
+  // An access list can decide before a route is chosen.
   const bool by_list = resolved_.route() == nullptr && (resolved_.deny_listed() || resolved_.allow_listed());
   if ((doubtful && !by_list) || (route < routes_.size() && lacks_cost_[route])) {
     ++report_.unjudged;
@@ -142,7 +142,7 @@ LogReplay::Outcome LogReplay::ask(const LoggedRequest& request, Wall time) {
   }
   clients_.begin();
   Buckets buckets(clients_, now);
-  // Nothing is taken on the way to a cost that can never pass.
+  // If a cost can never pass, only peek: nothing else is charged.
   verdict_ = resolved_.impossible() ? peek_in_order(buckets, resolved_.charges())
                                     : charge(buckets, resolved_.charges(), Mode::spend, resolved_.order());
   count(verdict_, now);
@@ -154,7 +154,7 @@ LogReplay::Outcome LogReplay::ask(const LoggedRequest& request, Wall time) {
   return {Outcome::Kind::decided, allowed, &verdict_};
 }
 
-// As observe/metrics.h counts: every limit that was asked.
+// Counts every limit that was asked, like observe/metrics.h.
 void LogReplay::count(const Verdict& verdict, Now now) {
   if (resolved_.deny_listed()) ++report_.deny_listed;
   if (resolved_.allow_listed()) ++report_.allow_listed;
@@ -198,7 +198,7 @@ void LogReplay::count_part(const Part& part, const Charge& charge, const LimitDe
   if (!charge.rate || charge.rate->source != Source::limit || charge.cost == 0) return;
   const Limit& limit = charge.rate->limit;
   ++counted.own;
-  // Saturates far beyond any bucket that can be configured.
+  // Capped far above any bucket that can be configured.
   const Duration worth = std::min(limit.worth(charge.cost), bounds::window_max);
   client.demand = std::min(std::max(client.demand, now.time) + worth, now.time + bounds::window_max);
   const Duration ahead = client.demand - now.time;
@@ -217,7 +217,7 @@ void LogReplay::spool(LimitCount& counted, std::uint32_t place, Count cost, Now 
   if (!added) spool_failure_ = added.error().detail;
 }
 
-// What a server does beside answering: it counts towards automatic blocks.
+// Counts the denial towards automatic blocks, like a server.
 void LogReplay::count_denial(const Verdict& verdict, Now now) {
   if (!policy_->blocks()) return;
   Answer answer;
@@ -292,7 +292,7 @@ PolicyReport LogReplay::finish(HitClients* hit) {
   std::vector<std::vector<std::uint32_t>> denied(counts_.size());
   for (std::uint32_t place = 0; place < clients_.size(); ++place) {
     TrackedClient& client = clients_[place];
-    if (client.counts.allowed + client.counts.denied == 0) continue;  // a quota's part of another place
+    if (client.counts.allowed + client.counts.denied == 0) continue;  // a quota, counted at the place of its rate
     LimitReport& limit = report_.limits[client.limit];
     ++limit.clients;
     if (client.counts.denied == 0) continue;

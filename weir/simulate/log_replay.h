@@ -1,6 +1,6 @@
-// Replays the requests of a log against one policy, as a server with that policy would have decided them: the routes,
-// keys, lists, limits and automatic blocks are the server's own code, on the log's clock. In: requests in the order of
-// time. Out: a PolicyReport.
+// Replays the requests of a log against one policy and decides them as a server with that policy would have: it runs
+// the server's own code for routes, keys, lists, limits and automatic blocks, on the log's clock. In: requests ordered
+// by time. Out: a PolicyReport.
 #pragma once
 
 #include <cstddef>
@@ -28,35 +28,35 @@ namespace weir::simulate {
 
 struct LoggedRequest {
   std::span<const Attribute> attributes;
-  std::string_view route;                // that a Weir server took; empty: not known
-  std::span<const NamedCharge> counted;  // what it counted
+  std::string_view route;                // the route a Weir server chose; empty: unknown
+  std::span<const NamedCharge> counted;  // what that server counted
 };
 
 struct ReplayOptions {
   std::size_t clients_max = 1'000'000;
-  std::size_t hit_shown = 20;    // clients of each limit
-  double tolerated_percent = 0;  // of a limit's requests, for advice
+  std::size_t hit_shown = 20;    // denied clients listed per limit
+  double tolerated_percent = 0;  // share of a limit's requests that advice may deny
   bool advises = true;
 };
 
 class LogReplay {
  public:
-  // What became of one request. Valid until the next.
+  // The result of one request. Valid until the next.
   struct Outcome {
     enum class Kind : unsigned char { decided, unjudged, refused };
     Kind kind = Kind::decided;
     bool allowed = true;
-    const Verdict* verdict = nullptr;  // of the charges; null unless decided by limits
+    const Verdict* verdict = nullptr;  // null unless limits decided
   };
 
   LogReplay(std::string name, std::shared_ptr<const Policy> policy, const Sight& sight, const ReplayOptions& options);
 
-  // REQUIRES: no request was later than this one.
+  // REQUIRES: `time` is not before that of an earlier request.
   Outcome ask(const LoggedRequest& request, Wall time);
 
   std::span<const Lack> lacks() const noexcept { return lacks_; }
-  // What was found. `hit` takes every client that was denied, by its identifier, if it is not null. Call it once, at
-  // the end.
+  // Returns the report. If `hit` is not null, fills it with every denied client, by identifier. Call it once, at the
+  // end.
   using HitClients = std::map<std::string, HitClient, std::less<>>;
   PolicyReport finish(HitClients* hit = nullptr);
 
@@ -68,7 +68,7 @@ class LogReplay {
     std::uint64_t shadow_denied = 0;
     std::optional<Wall> first_denied;
     std::optional<Wall> last_denied;
-    Count demanded = 0;     // the burst with which nobody is denied
+    Count demanded = 0;     // the burst that denies no request
     std::uint64_t own = 0;  // requests that its own numbers decided
     Timeline timeline;
     Spool spool;
@@ -88,9 +88,9 @@ class LogReplay {
   std::vector<Lack> lacks_;
   std::shared_ptr<const Policy> policy_;
   std::vector<Applies> applies_;          // by limit
-  RouteTable doubtful_;                   // the routes without the conditions that the log cannot decide; may be empty
-  std::vector<bool> lacks_cost_;          // by route: a header that the log lacks says it
-  std::vector<const Lack*> route_lacks_;  // by route; null: the log decides it
+  RouteTable doubtful_;                   // the routes without conditions that the log cannot decide; may be empty
+  std::vector<bool> lacks_cost_;          // by route: the log lacks the header with the cost
+  std::vector<const Lack*> route_lacks_;  // by route; null: the log has what it matches on
   KnownKeeper keeper_;
   Reader<Known> known_;
   DenialWatch watch_;

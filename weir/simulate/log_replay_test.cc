@@ -33,12 +33,12 @@ config::Loaded load(const std::string& text) {
   return std::get<config::Loaded>(outcome);
 }
 
-// A server without sockets, whose clock the test sets. Writes the access log that the real one writes.
+// A server without sockets, whose clock the test sets. Writes the same access log as the real one.
 class Server : private Asker {
  public:
   explicit Server(const std::string& policy) : configuration_(std::make_shared<const config::Loaded>(load(policy))) {}
 
-  // Returns what it decided; adds a line to the log.
+  // Returns the decision; adds a line to the log.
   Verdict serve(const std::vector<Attribute>& attributes, std::string_view client, std::string_view path) {
     keeper_.tick(clock_.now().wall);
     pipeline_.refresh();
@@ -58,7 +58,7 @@ class Server : private Asker {
   std::vector<std::string> lines;
 
  private:
-  // print_instant() has milliseconds, the log microseconds.
+  // print_instant() prints milliseconds, the log has microseconds.
   std::string stamp() const {
     const auto since = std::chrono::floor<std::chrono::microseconds>(clock_.now().wall.time_since_epoch()).count();
     const std::string fraction = std::to_string(1'000'000 + since % 1'000'000).substr(1);
@@ -71,7 +71,7 @@ class Server : private Asker {
     writer_->key("route").string(answer->route).key("decision").string(last_.allowed ? "allowed" : "denied");
     writer_->key("limits").begin_array();
     for (std::size_t i = 0; i < last_.all.size(); ++i) {
-      if (answer->labels[i].limit.empty()) continue;  // a list knows the client
+      if (answer->labels[i].limit.empty()) continue;  // an access list decided
       writer_->begin_object().key("limit").string(answer->labels[i].limit);
       writer_->key("id").string(answer->labels[i].id).end_object();
     }
@@ -91,7 +91,7 @@ class Server : private Asker {
   Verdict last_;
 };
 
-// A replay of lines of JSON.
+// Replays lines of JSON.
 class LogReplays {
  public:
   LogReplays(const std::string& policy, const std::vector<std::string>& lines, const ReplayOptions& options = {}) {

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint8_t kUnwanted = 0xff;
 constexpr std::uint64_t kProgressLines = 16384;
 
-// A packed text: its size in two bytes, then its bytes. What no line of bounded length has is cut.
+// A packed text: its size in two bytes, then its bytes. Text longer than any bounded line is cut.
 void put(std::string_view text, std::string& out) {
   const auto size = static_cast<std::uint16_t>(std::min<std::size_t>(text.size(), 0xffff));
   char bytes[sizeof size];
@@ -39,9 +39,9 @@ LogRun::LogRun(std::vector<NamedPolicy> policies, std::vector<std::unique_ptr<Lo
     : inputs_(std::move(inputs)),
       options_(options),
       order_(options.window, options.spread, [this](Wall time, std::string_view packed) { ask(time, packed); }) {
-  // access.log, access.log.1 and access.log.2.gz, as a shell lists them, are in the wrong order.
+  // A shell lists access.log, access.log.1 and access.log.2.gz in the wrong order.
   const auto first_time = [](const auto& input) { return input->first_time().value_or(Wall::max()); };
-  for (auto next = inputs_.begin(); next != inputs_.end(); ++next) {  // a stable sort of a few
+  for (auto next = inputs_.begin(); next != inputs_.end(); ++next) {  // a stable sort of a few items
     std::rotate(std::ranges::upper_bound(inputs_.begin(), next, first_time(*next), {}, first_time), next, next + 1);
   }
   Sight sight;
@@ -171,7 +171,7 @@ void LogRun::ask(Wall time, std::string_view packed) {
   }
   request.attributes = attributes_;
   request.counted = counted_;
-  // Lines that were spread may reach into the time of those behind them.
+  // Spreading may move a line past the time of the lines after it.
   last_ = std::max(last_, time);
   for (const std::unique_ptr<LogReplay>& replay : replays_) replay->ask(request, last_);
 }
@@ -191,7 +191,7 @@ void LogRun::compare(Report& report, LogReplay::HitClients& before, LogReplay::H
     return found;
   };
   comparison.newly_denied = only_in(after, before, comparison.newly_denied_clients);
-  // `before` still has every name: only what was shown has moved out of `after`.
+  // The first call moved clients out of `after`, but its keys are still complete.
   comparison.spared = only_in(before, after, comparison.spared_clients);
 }
 

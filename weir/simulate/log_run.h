@@ -1,5 +1,5 @@
-// A whole replay of access logs: files in, a Report out. The lines of all files are put in order, and each request is
-// asked of one policy, or of two.
+// A whole replay of access logs: files in, a Report out. Orders the lines of all files by time and replays each request
+// against one or two policies.
 #pragma once
 
 #include <cstddef>
@@ -33,17 +33,17 @@ struct LogRunOptions {
 
 class LogRun {
  public:
-  // Of two policies, the second is compared with the first. REQUIRES: one or two policies, at least one input.
+  // With two policies, compares the second with the first. REQUIRES: one or two policies, at least one input.
   LogRun(std::vector<NamedPolicy> policies, std::vector<std::unique_ptr<LogInput>> inputs,
          const LogRunOptions& options);
 
-  // What cannot be judged, one sentence each: known before the replay.
+  // Returns one sentence for each thing that cannot be judged. Available before the replay.
   std::vector<std::string> doubts() const;
-  // `progress` is called now and then with the lines and bytes read so far, and a last time before the search for
-  // advice. The Error: a file cannot be read to its end.
+  // Calls `progress` from time to time with the lines and bytes read so far, and once more before the search for
+  // advice. Fails if a file cannot be read to its end.
   Result<Report> run(const std::function<void(std::uint64_t lines, std::size_t bytes)>& progress);
 
-  std::size_t bytes_all() const noexcept;  // of all files; 0: not known
+  std::size_t bytes_all() const noexcept;  // of all files; 0: unknown
 
  private:
   Result<void> read(LogInput& input, std::span<const std::uint8_t> fields);

@@ -67,7 +67,7 @@ bool looks_like_address(std::string_view text) noexcept {
 std::string_view without_port(std::string_view address) noexcept {
   if (address.starts_with('[')) return address.substr(1, std::min(address.find(']'), address.size()) - 1);
   const std::size_t colon = address.rfind(':');
-  // HAProxy writes IPv6 addresses without brackets, and always the port.
+  // HAProxy writes IPv6 addresses without brackets, but always with the port.
   return colon == std::string_view::npos ? address : address.substr(0, colon);
 }
 

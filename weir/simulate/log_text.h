@@ -1,4 +1,4 @@
-// What readers of access logs in plain text share: words, quoted strings, request lines.
+// Helpers for reading plain-text access logs: words, quoted strings, request lines.
 #pragma once
 
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace weir::simulate {
 
-// A line that is taken apart from its front.
+// Parses a line from the front.
 class LogText {
  public:
   explicit LogText(std::string_view text) noexcept : rest_(text) {}
@@ -17,9 +17,9 @@ class LogText {
   std::string_view rest() const noexcept { return rest_; }
   bool empty() const noexcept { return rest_.empty(); }
 
-  // Up to the next space, which goes too. Empty at the end.
+  // Takes the text up to the next space, and the space. Empty at the end.
   std::string_view word() noexcept { return until(' '); }
-  // Up to that character, which goes too; everything if there is none.
+  // Takes the text up to that character, and the character; takes everything if there is none.
   std::string_view until(char c) noexcept {
     if (rest_.empty()) return {};
     const auto* const found = static_cast<const char*>(std::memchr(rest_.data(), c, rest_.size()));
@@ -28,8 +28,8 @@ class LogText {
     rest_.remove_prefix(found == nullptr ? size : size + 1);
     return taken;
   }
-  // What is between two quotes at the front, and the space behind them; escapes stay as they are. False: it does not
-  // begin with a quote, or none ends it.
+  // Takes a quoted string and the space after it; leaves escapes as they are. Returns false if there is no opening or
+  // no closing quote.
   bool quoted(std::string_view& out) noexcept {
     if (!rest_.starts_with('"')) return false;
     std::size_t end = 1;
@@ -53,7 +53,7 @@ class LogText {
   std::string_view rest_;
 };
 
-// "-" is how logs write that there is nothing.
+// Logs write "-" for an absent value.
 inline std::string_view present(std::string_view value) noexcept {
   return value == "-" ? std::string_view{} : value;
 }
@@ -61,16 +61,16 @@ inline std::string_view present(std::string_view value) noexcept {
 struct RequestLine {
   std::string_view method;
   std::string_view target;
-  std::string_view host;  // of an absolute target; empty: it has none
+  std::string_view host;  // of an absolute target; empty: none
 };
 
-// "GET /path HTTP/1.1" with escapes as logs write them (\x22, \"). `memory` holds what had to be unescaped.
+// Parses "GET /path HTTP/1.1" with escapes as in logs (\x22, \"). `memory` holds unescaped text.
 Result<RequestLine> read_request_line(std::string_view text, std::string& memory);
 
-// Whether the text has only characters of an IPv4 or IPv6 address, and some.
+// True if the text is not empty and has only characters of an IPv4 or IPv6 address.
 bool looks_like_address(std::string_view text) noexcept;
 
-// "10.0.1.2:33317", "[2001:db8::1]:443": without the port and the brackets.
+// Removes the port and the brackets: "10.0.1.2:33317", "[2001:db8::1]:443".
 std::string_view without_port(std::string_view address) noexcept;
 
 }  // namespace weir::simulate

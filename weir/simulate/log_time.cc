@@ -18,7 +18,7 @@ Error not_a_time(std::string_view text, std::string_view rule) {
   return Error{Fault::invalid, "time " + quote(text) + " " + std::string(rule)};
 }
 
-// That many digits at the start of `text`; -1: there are not.
+// Parses that many digits at the start of `text`; -1 if there are fewer.
 int digits(std::string_view text, std::size_t n) noexcept {
   if (text.size() < n) return -1;
   int value = 0;
@@ -36,7 +36,7 @@ unsigned month_of(std::string_view name) noexcept {
   return at == std::string_view::npos || at % 3 != 0 ? 0 : static_cast<unsigned>(at / 3 + 1);
 }
 
-// Midnight of a date from 1970 to 2099, as if it were UTC.
+// Returns midnight of a date from 1970 to 2099, as if it were UTC.
 std::optional<Wall> day(int year, unsigned month, int day_of_month) noexcept {
   const std::chrono::year_month_day date{std::chrono::year{year}, std::chrono::month{month},
                                          std::chrono::day{static_cast<unsigned>(std::max(day_of_month, 0))}};
@@ -44,7 +44,7 @@ std::optional<Wall> day(int year, unsigned month, int day_of_month) noexcept {
   return Wall{std::chrono::sys_days{date}};
 }
 
-// Takes ".123" off the front; a time without a fraction is one of whole seconds. A tenth digit is cut off.
+// Takes ".123" off the front; without a fraction, the resolution is one second. Drops digits after the ninth.
 Stamp take_fraction(std::string_view& text, Wall base) noexcept {
   Stamp stamp{base, seconds{1}};
   if (text.empty() || (text.front() != '.' && text.front() != ',')) return stamp;
@@ -59,7 +59,7 @@ Stamp take_fraction(std::string_view& text, Wall base) noexcept {
   return stamp;
 }
 
-// "+0200", "-07:00", "Z"; nothing: it is none of them.
+// Parses "+0200", "-07:00" or "Z"; nullopt for anything else.
 std::optional<seconds> offset_of(std::string_view text) noexcept {
   if (text == "Z" || text == "z") return seconds{0};
   if (text.size() < 5 || (text.front() != '+' && text.front() != '-')) return std::nullopt;
@@ -71,7 +71,7 @@ std::optional<seconds> offset_of(std::string_view text) noexcept {
   return text.front() == '-' ? -offset : offset;
 }
 
-// A local time in UTC. `offset` is what follows it; empty: the zone says it.
+// Converts a local time to UTC with `offset`, the text that follows it, or with the zone if that is empty.
 bool to_utc(Stamp& stamp, std::string_view offset, const Zone& zone) {
   if (offset.empty()) {
     const Duration since = stamp.time.time_since_epoch();
@@ -137,7 +137,7 @@ Result<Stamp> read_epoch(std::string_view number) {
   std::size_t whole = 0;
   while (whole < number.size() && number[whole] >= '0' && number[whole] <= '9') ++whole;
   if (whole == 0 || whole > 19) return not_a_time(number, rule);
-  // The digits of the seconds: a time in milliseconds has three more.
+  // How many of the digits are a fraction of a second: three if the time is in milliseconds.
   const std::size_t fraction = whole > 17 ? 9 : whole > 14 ? 6 : whole > 11 ? 3 : 0;
   std::int64_t since = 0;
   for (const char c : number.substr(0, whole - fraction)) since = since * 10 + (c - '0');

@@ -1,4 +1,4 @@
-// The times of access logs, exactly. What is not a time is an Error that quotes it.
+// Parses the times of access logs exactly. If the text is not a time, the Error quotes it.
 #pragma once
 
 #include <string_view>
@@ -14,10 +14,10 @@ struct Stamp {
   Duration resolution;  // of the last digit written
 };
 
-// Remembers the last minute it has read: the lines of a log share it. Belongs to one thread.
+// Caches the last minute it has parsed, because consecutive lines share it. Use it on one thread.
 class ClfTime {
  public:
-  // `zone` is that of times without an offset.
+  // `zone` is for times without an offset.
   explicit ClfTime(Zone zone = {}) : zone_(std::move(zone)) {}
 
   // "18/Nov/2026:05:26:32 +0000", with or without a fraction and the offset.
@@ -32,8 +32,8 @@ class ClfTime {
 // "2026-11-18T05:26:32.123456Z", with an offset instead of Z, or in `zone` without either.
 Result<Stamp> read_rfc3339(std::string_view text, const Zone& zone);
 
-// Seconds since 1970 with a fraction, or milli-, micro- or nanoseconds if it has more than eleven, fourteen or
-// seventeen digits before the point.
+// Seconds since 1970 with an optional fraction; milli-, micro- or nanoseconds if there are more than 11, 14 or 17
+// digits before the point.
 Result<Stamp> read_epoch(std::string_view number);
 
 }  // namespace weir::simulate

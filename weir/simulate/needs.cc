@@ -10,7 +10,7 @@ namespace {
 
 using Fields = std::set<std::string, std::less<>>;
 
-// The fields of which one has to be there to know a source's value.
+// The fields of which at least one must be present to know a source's value.
 Fields fields_of(const KeySource& source) {
   switch (source.kind) {
     case KeySource::Kind::ip:
@@ -43,7 +43,7 @@ bool has_source(const Sight& sight, const KeySource& source) {
   return std::ranges::any_of(fields, [&](const std::string& field) { return sight.fields.contains(field); });
 }
 
-// Limits that some request may be charged for.
+// Returns the limits that some request may be charged for.
 std::vector<const NamedLimit*> used_limits(const Policy& policy) {
   std::vector<const NamedLimit*> used;
   for (std::size_t i = 0; i < policy.limits().size(); ++i) {
@@ -87,7 +87,7 @@ std::vector<Lack> find_lacks(const Policy& policy, const Sight& sight) {
       if (!has_source(sight, limit->sources[i])) sources.push_back(limit->key[i]);
     }
     if (limit->tier && !has_source(sight, *limit->tier)) sources.push_back(limit->tier_source);
-    // Overrides are for ids in clear, and such a log has only their hashes or handles.
+    // Overrides name ids in clear text, but such a log has only their hashes or handles.
     const bool hidden = limit->hides_ids() && limit->overrides.size() > 0;
     const bool own = sight.is_own && sight.counted.contains(limit->name) && !hidden;
     add(own ? Lack::What::counted : Lack::What::limit, limit->name, std::move(sources));

@@ -31,7 +31,7 @@ class Replay::Buckets {
 
   Decision look(const ChargedBucket& bucket) noexcept { return peek(bucket); }
 
-  // A bucket without a state is full: there is nothing to keep.
+  // A bucket without a state is full, so there is nothing to store.
   Decision refund(const ChargedBucket& bucket) noexcept {
     State state = load(bucket);
     const bool known = states_.find(bucket.key().text) != states_.end();
@@ -57,7 +57,7 @@ class Replay::Buckets {
     return true;
   }
 
-  // A replay is alone with its buckets: it never loses a race.
+  // A replay has no concurrent writers, so it never loses a race.
   void undo(const ChargedBucket&, const Decision&) noexcept { WEIR_ASSERT(false); }
 
  private:
@@ -88,7 +88,7 @@ Result<Answer> Replay::ask(const Query& query, Now now) {
   if (auto resolved = policy_->resolve(query, nothing_known_, now, resolved_, since_); !resolved) {
     return resolved.error();
   }
-  // Nothing is taken on the way to a cost that can never pass.
+  // If a cost can never pass, only peek: nothing else is charged.
   const Mode mode = resolved_.impossible() ? Mode::peek : query.mode;
   const bool peeks = mode == Mode::peek || mode == Mode::look;
   Buckets buckets(states_, now);
@@ -111,7 +111,7 @@ Answer Replay::speak(const weir::Answer& answer) const noexcept {
   Decision decision = verdict.speaker();
   if (decision.burst == kUnbounded) return {label.limit, label.id, {}, false};
   decision.allowed = verdict.allowed;
-  // A list or a block denies, not a bucket: it is over when the wait is.
+  // Denied by a list or a block, not by a bucket: it ends when the wait ends.
   if (!decision.allowed && decision.burst == 0) decision.reset_after = decision.retry_after;
   return {label.limit, label.id, decision, true};
 }

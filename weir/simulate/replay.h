@@ -1,6 +1,6 @@
 // Replays a history against a policy, one query after another on the history's own clock. In: a Query and its time.
-// Out: the answer. Single-threaded and nothing is ever forgotten: a plain map is the whole state, so an answer is the
-// algorithm's and nobody else's.
+// Out: the answer. Single-threaded; a plain map holds the whole state and never forgets anything, so answers depend
+// only on the algorithm.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@
 
 namespace weir::simulate {
 
-// The verdict, as one limit says it: the strictest decision of those that enforce, or of the shadows if none does.
+// The verdict, reported for one limit: the strictest decision of those that enforce, or of the shadows if none does.
 struct Answer {
   std::string_view limit;
-  std::string_view id;  // canonical, or the hash, as it stands in the bucket's key
-  // `allowed` is the verdict's; a shadow limit's retry_after says what it would have asked for.
+  std::string_view id;  // canonical, or its hash, as in the bucket's key
+  // `allowed` is the verdict's; a shadow limit's retry_after is what it would have returned.
   Decision decision;
   bool bounded = true;  // false: no bucket was asked, because the id is unlimited or the limit is off
 };
@@ -34,16 +34,15 @@ class Replay {
  public:
   explicit Replay(std::shared_ptr<const Policy> policy) noexcept : policy_(std::move(policy)) {}
 
-  // Errors are the policy's: an unknown limit, an id that breaks its format. Time may run backwards from one query to
-  // the next. Views in the answer live until the next call. REQUIRES: the query names at least one
-  // limit.
+  // Fails if the policy does: an unknown limit, an id in the wrong format. Time may run backwards from one query to the
+  // next. Views in the answer are valid until the next call. REQUIRES: the query names at least one limit.
   Result<Answer> ask(const Query& query, Now now);
 
   // How many ids have state.
   std::size_t size() const noexcept { return states_.size(); }
 
  private:
-  // Lets a view be looked up without making a string of it.
+  // Allows lookups by string_view without making a string.
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
@@ -56,9 +55,9 @@ class Replay {
   std::shared_ptr<const Policy> policy_;
   States states_;
   Resolved resolved_;
-  Time last_ = Time::max();    // of the query before
-  Time since_{};               // when the history began, or its clock was last set back
-  const Known nothing_known_;  // a history has no operators
+  Time last_ = Time::max();    // of the previous query
+  Time since_{};               // when the history began, or when its clock was last set back
+  const Known nothing_known_;  // a history has no operators, so no run-time state
 };
 
 }  // namespace weir::simulate

@@ -110,7 +110,7 @@ TEST_F(Replays, AShadowLimitLivesItsOwnLife) {
   const Asked both{{{"s", "y", 1}, {"a", "y", 1}}};
   EXPECT_EQ(ask(both, 0s).limit, "a");
   EXPECT_EQ(left("s", 0s), 1);
-  // Denied by a; the shadow would have let it pass, and is charged.
+  // Denied by a; the shadow would have allowed it and is charged.
   EXPECT_FALSE(ask(both, 0s).decision.allowed);
   EXPECT_EQ(left("s", 0s), 0);
   const Answer alone = spend("s", 0s);
@@ -143,7 +143,7 @@ TEST_F(Replays, NumbersAndQuotaOfOneLimitAreChargedTogetherEvenInOrder) {
   EXPECT_TRUE(ask(in_order, 0s).decision.allowed);
   const Answer denied = ask(in_order, 0s);
   EXPECT_EQ(denied.decision, (Decision{false, 2, 0, 24h, 24h}));
-  // The quota's denial took nothing from the bucket: at full speed again tomorrow.
+  // The quota's denial took nothing from the bucket.
   EXPECT_EQ(replay_->size(), 1u);
   EXPECT_EQ(ask({{{"a", "y", 5}}, Mode::peek}, 0s).decision.retry_after, kNever);
 }
@@ -212,8 +212,8 @@ TEST_F(Replays, RefusesWhatThePolicyRefuses) {
   EXPECT_EQ(replay_->ask({NamedCharges{bad}}, {}).error().fault, Fault::invalid);
 }
 
-// The promise of the model: in any stretch of time w, spent minus refunded is at most burst + w / interval. Refunds are
-// left out here: they are the caller's word.
+// The guarantee of the model: in any span w, spent minus refunded is at most burst + w / interval. This test makes no
+// refunds: they are up to the caller.
 TEST_F(Replays, NeverGrantMoreThanPromised) {
   EXPECT_TRUE(rc::check("promise", [this] {
     with("limits: {a: {burst: 5, count: 10, period: 1s}}");

@@ -1,4 +1,4 @@
-// What a replay of access logs found, as plain values. report_json.h and report_html.h write it; so does the command.
+// The results of a replay of access logs, as plain values. report_json.h, report_html.h and the command print them.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ class Timeline {
   std::vector<Column> columns_;
 };
 
-// One client of one limit that was denied.
+// A client of one limit that was denied.
 struct HitClient {
   std::string limit;
   std::string id;          // as operators see it
@@ -61,7 +61,7 @@ struct LimitReport {
   std::uint64_t shadow_denied = 0;
   std::uint64_t clients = 0;
   std::uint64_t clients_denied = 0;
-  ClientTable::Rest rest;  // clients that the table had no place for
+  ClientTable::Rest rest;  // clients that lost their place in the table
   std::optional<Wall> first_denied;
   std::optional<Wall> last_denied;
   std::vector<HitClient> hit;  // the most often denied first
@@ -80,12 +80,12 @@ struct PolicyReport {
   std::uint64_t requests = 0;
   std::uint64_t allowed = 0;
   std::uint64_t denied = 0;
-  std::uint64_t unjudged = 0;      // the log lacks what decides about them
+  std::uint64_t unjudged = 0;      // the log lacks what decides them
   std::uint64_t refused = 0;       // answered 400
   std::uint64_t allow_listed = 0;  // of the allowed
-  std::uint64_t deny_listed = 0;   // of the denied; also by automatic blocks
-  std::uint64_t blocks = 0;        // automatic ones that began
-  std::uint64_t forgotten = 0;     // buckets, before they were full again
+  std::uint64_t deny_listed = 0;   // of the denied; includes automatic blocks
+  std::uint64_t blocks = 0;        // automatic blocks that began
+  std::uint64_t forgotten = 0;     // buckets dropped before they were full again
   std::vector<LimitReport> limits;
   std::vector<RouteReport> routes;
   std::vector<Lack> lacks;
@@ -98,8 +98,8 @@ struct LogReport {
     std::uint64_t line = 0;
     std::string reason;
   };
-  std::vector<std::pair<std::string, std::string>> files;  // and the format of each
-  std::uint64_t lines = 0;                                 // without empty ones
+  std::vector<std::pair<std::string, std::string>> files;  // name and format
+  std::uint64_t lines = 0;                                 // not counting empty ones
   std::uint64_t malformed = 0;
   std::uint64_t late = 0;
   std::uint64_t hurried = 0;
@@ -110,7 +110,7 @@ struct LogReport {
   std::uint64_t skipped() const noexcept { return malformed + late; }
 };
 
-// Two policies over the same log, by what identifies a client under both.
+// Compares two policies over the same log. Clients are matched by identifier.
 struct Comparison {
   PolicyReport other;
   std::uint64_t newly_denied_clients = 0;

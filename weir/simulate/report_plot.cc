@@ -28,7 +28,7 @@ std::string rectangle(const char* kind, double x, double y, double width, double
          coordinate(width) + "\" height=\"" + coordinate(height) + "\"/>";
 }
 
-// A round number, not below the value.
+// Returns a round number that is not below the value.
 double round_up(double value) {
   const double power = std::pow(10, std::floor(std::log10(std::max(value, 1e-9))));
   for (const double factor : {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0}) {
@@ -37,7 +37,7 @@ double round_up(double value) {
   return value;
 }
 
-// A rate without more digits than it needs.
+// Formats a rate with no more digits than it needs.
 std::string rate_label(double rate) {
   return rate >= 10 ? grouped(static_cast<std::uint64_t>(rate)) : coordinate(rate);
 }
@@ -76,7 +76,7 @@ std::string plot(const Timeline& timeline, const std::string& label) {
     const double x = kLeft + step * static_cast<double>(i);
     const double width = step > 3 ? step - 1 : step;
     const double low = static_cast<double>(allowed) * scale;
-    // A denial is never too small to be seen.
+    // Even the smallest number of denials stays visible.
     const double high = denied == 0 ? 0 : std::max(static_cast<double>(denied) * scale, 1.5);
     const Wall at = timeline.start() + timeline.width() * static_cast<std::int64_t>(i);
     svg +=

@@ -1,4 +1,4 @@
-// A plot of a timeline as SVG: a column per time span, what was denied on top of what was allowed.
+// A plot of a timeline as SVG: one column per time span, denied requests on top of allowed ones.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace weir::simulate {
 
-// `label` names the plot for those who cannot see it. Empty if the timeline is.
+// `label` describes the plot for screen readers. Returns an empty string if the timeline is empty.
 std::string plot(const Timeline& timeline, const std::string& label);
 
 }  // namespace weir::simulate

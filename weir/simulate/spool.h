@@ -1,5 +1,5 @@
-// The requests that one limit was asked for, in the order of time, to be gone through again and again with other
-// numbers. The first part is kept in memory, the rest in a temporary file that nobody else sees.
+// The requests that one limit decided, ordered by time, to be replayed repeatedly with other numbers. Beyond a bounded
+// amount of memory they are written to an unlinked temporary file.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace weir::simulate {
 struct SpooledRequest {
   std::int64_t time_ns = 0;
   std::uint32_t client = 0;  // its place in the ClientTable
-  std::uint32_t cost = 0;    // 0: from here on the place is another client's
+  std::uint32_t cost = 0;    // 0: from here on, the place belongs to another client
 };
 
 class Spool {
@@ -29,9 +29,9 @@ class Spool {
   Spool(Spool&& other) noexcept;
   Spool& operator=(Spool&&) = delete;
 
-  // The Error: the temporary file cannot be made or written. Then everything is forgotten and nothing more is kept.
+  // Fails if the temporary file cannot be made or written. Then the spool drops everything and stays empty.
   Result<void> add(const SpooledRequest& request);
-  // All of them, some at a time, until `visit` returns false. The Error: the file cannot be read.
+  // Calls `visit` with all requests, some at a time, until it returns false. Fails if the file cannot be read.
   Result<void> each(const std::function<bool(std::span<const SpooledRequest>)>& visit);
 
   std::uint64_t size() const noexcept { return written_ + memory_.size(); }
@@ -41,7 +41,7 @@ class Spool {
   Error fail(const char* what);
 
   std::size_t memory_max_;
-  std::vector<SpooledRequest> memory_;  // the last of them
+  std::vector<SpooledRequest> memory_;  // the latest ones
   std::uint64_t written_ = 0;           // in the file
   int file_ = -1;
   bool failed_ = false;

@@ -1,5 +1,5 @@
-// The state under one key, and what a charge at one instant does to it. Pure: both replays, of traces and of logs, keep
-// their states in their own way and decide with these.
+// The state under one key, and what a charge at one instant does to it. Pure functions: the replays of traces and of
+// logs store their states differently and both decide with these.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace weir::simulate {
 
-// Of a rate, of a quota, or of both. The default is a full bucket.
+// The state of a rate, a quota, or both. The default is a full bucket.
 struct State {
   Time tat{};
-  Time written{};           // the TAT is at most a window after this reading
+  Time written{};           // the TAT is at most a window after this time
   std::uint64_t quota = 0;  // algorithm/calendar.h
 
   friend bool operator==(const State&, const State&) = default;
 };
 
-// Every answer about a bucket whose numbers changed is kept, also one that takes nothing. A line out of order by less
-// than a window is waited for, like any reading that is a little old: settling would give away what was spent in
-// between. Beyond that the clock was set back.
+// Applies changed numbers to the state, even if the charge takes nothing. A time that is up to one window before the
+// last write belongs to a line out of order, and does not settle: settling would give back what was spent in between.
+// An earlier time means that the clock was set back.
 inline void settle(State& state, const ChargedBucket& bucket, Now now) noexcept {
   if (bucket.is_quota()) return;
   const Limit& limit = bucket.rate().limit;
@@ -36,7 +36,7 @@ inline void settle(State& state, const ChargedBucket& bucket, Now now) noexcept 
 // REQUIRES: the state is settled, here and below.
 inline Decision spend(State& state, const ChargedBucket& bucket, Now now) noexcept {
   if (bucket.is_quota()) {
-    // A denial is kept too: it takes nothing, but a quota follows a clock that was set back.
+    // A denial is stored too: it takes nothing, but the quota's window follows a clock that was set back.
     const QuotaStep step = quota::spend(bucket.quota(), state.quota, bucket.cost, now.wall);
     state.quota = step.state;
     return step.decision;
@@ -51,7 +51,7 @@ inline Decision peek(const State& state, const ChargedBucket& bucket, Count cost
   return gcra::peek(bucket.rate().limit, state.tat, cost, now.time);
 }
 
-// As a spend in order would: what is behind the first denial is not asked.
+// Like a spend in order: nothing after the first denial is asked.
 template <class Buckets>
 Verdict peek_in_order(Buckets& buckets, std::span<const Charge> charges) noexcept {
   Decisions decisions;

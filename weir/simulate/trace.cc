@@ -19,8 +19,8 @@ Error wrong_kind(std::string_view key, std::string_view wanted, JsonValue found)
   return broken(std::string(key) + " must be " + std::string(wanted) + ", not " + std::string(name_of(found.kind())));
 }
 
-// A JSON number without its sign, written without an exponent: "5e-05" is "0.00005". What is beyond every time, or
-// finer than a nanosecond by far, stays so in fewer digits.
+// Returns a JSON number without its sign and exponent: "5e-05" becomes "0.00005". A number beyond any time, or much
+// finer than a nanosecond, remains so but gets fewer digits.
 std::string plain(std::string_view number) {
   constexpr std::int64_t kDigitsMax = 40;
   const std::size_t e = number.find_first_of("eE");
@@ -29,7 +29,7 @@ std::string plain(std::string_view number) {
   if (exponent.starts_with('+')) exponent.remove_prefix(1);
   constexpr std::int64_t kFar = std::int64_t{2} * bounds::json_bytes_max;
   std::int64_t power = exponent.starts_with('-') ? -kFar : kFar;
-  std::from_chars(exponent.data(), exponent.data() + exponent.size(), power);  // out of range: as good as that
+  std::from_chars(exponent.data(), exponent.data() + exponent.size(), power);  // out of range: stays ±kFar
   const std::size_t dot = std::min(mantissa.find('.'), mantissa.size());
   std::string digits(mantissa.substr(0, dot));
   if (dot < mantissa.size()) digits += mantissa.substr(dot + 1);
@@ -74,7 +74,7 @@ Result<void> read_cost(JsonValue value, Count& out) {
   return {};
 }
 
-// One of the words a key may have, and what it means.
+// Reads one of the words that a key may have, and returns what it means.
 template <class T, std::size_t n>
 Result<void> read_word(std::string_view key, JsonValue value,
                        const std::array<std::pair<std::string_view, T>, n>& words, T& out) {
@@ -100,7 +100,7 @@ Error unknown_key(std::string_view key, std::string_view known) {
   return broken("unknown key " + quote(key) + "; the keys are " + std::string(known));
 }
 
-// Which keys of a charge were there.
+// Which keys a charge has.
 struct Seen {
   bool limit = false;
   bool id = false;
@@ -108,7 +108,7 @@ struct Seen {
   bool any() const noexcept { return limit || id || cost; }
 };
 
-// Takes limit, id or cost; false if the key is none of them.
+// Reads limit, id or cost; returns false for any other key.
 Result<bool> read_charge_key(const JsonValue::Member& member, NamedCharge& charge, Seen& seen) {
   Result<void> read;
   if (member.key == "limit") {

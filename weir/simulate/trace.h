@@ -1,7 +1,7 @@
-// A trace is a history to be replayed: one JSON object a line, each with its own time. In: a line. Out: what it asks.
+// A trace is a history to replay: one JSON object per line, each with its own time. In: a line. Out: the query.
 //   {"t": 0.005, "limit": "per-ip", "id": "203.0.113.9", "cost": 1, "op": "spend"}
 //   {"t": 0.005, "charges": [{"limit": "per-ip", "id": "203.0.113.9"}, …], "charge": "together"}
-// And the way back: the answer to a line, as a line.
+// Also writes the answer to a line, as a line.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@
 
 namespace weir::simulate {
 
-// What one line asks. Views point into the TraceReader and live until it reads the next line.
+// The query of one line. Views point into the TraceReader and are valid until it reads the next line.
 struct TraceLine {
   std::optional<Duration> t;  // since 1970 in UTC; set whenever it can be read, even if the rest of the line cannot
   std::vector<NamedCharge> charges;
@@ -29,11 +29,11 @@ struct TraceLine {
   Now now() const noexcept { return {Time{*t}, Wall{*t}}; }
 };
 
-// Belongs to one thread; keeps its memory from line to line.
+// Use it on one thread; it reuses its memory from line to line.
 class TraceReader {
  public:
-  // Strict: an unknown key, a wrong type or a time finer than a nanosecond is an Error, a sentence that names the field
-  // and the rule. `out` is emptied first.
+  // Strict: an unknown key, a wrong type or a time finer than a nanosecond is an Error that names the field and the
+  // rule. Clears `out` first.
   Result<void> read(std::string_view line, TraceLine& out);
 
  private:
@@ -41,7 +41,7 @@ class TraceReader {
 };
 
 // Appends {"t","limit","id","allowed","remaining","retry_after","reset_after","tat"} and a newline. Seconds are exact;
-// -1 is never, and without bound.
+// -1 means never, or no bound.
 void write_answer(Duration t, const Answer& answer, std::string& out);
 
 // Appends {"t","error"} and a newline.

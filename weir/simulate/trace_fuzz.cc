@@ -1,4 +1,4 @@
-// Any line: it is understood or refused with a sentence, and either way its answer is a line of JSON.
+// Any line is read or refused with a message, and either way the answer is a line of JSON.
 #include <cstddef>
 #include <cstdint>
 

@@ -31,13 +31,13 @@ constexpr std::array kPages{Page{"GET", "/"},
 constexpr std::size_t kOpened = 8;  // pages that people open
 constexpr std::size_t kSignin = 8;
 constexpr std::size_t kApi = 9;      // and the next one
-constexpr std::size_t kStatic = 11;  // and all behind it
+constexpr std::size_t kStatic = 11;  // and all after it
 constexpr double kPeople = 20'000;
-constexpr std::uint32_t kPrograms = 1u << 24;  // clients from here on are programs
+constexpr std::uint32_t kPrograms = 1u << 24;  // from here on, clients are programs
 constexpr std::uint32_t kGuesser = (1u << 25) + 7;
 constexpr std::uint32_t kCrawler = (1u << 25) + 66;
 
-// 203.0.113.9 and its neighbors; every client has an address of its own.
+// 203.0.113.9 and its neighbors; every client has its own address.
 std::string address_of(std::uint32_t client) {
   const std::uint32_t first = client >= (1u << 25) ? 203 : client >= kPrograms ? 198 : 100;
   const std::uint32_t rest = client & 0xff'ffff;
@@ -70,14 +70,14 @@ void Traffic::add(Wall time, std::uint32_t client, std::size_t path) {
   hits_.push({time, order_++, client, static_cast<std::uint16_t>(path)});
 }
 
-// Someone comes: about twelve a second, more at noon than at night.
+// Adds a visit: about twelve per second, more at noon than at night.
 void Traffic::begin_visit() {
   const auto after = [&](double seconds) {
     return next_visit_ + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
   };
   const double kind = uniform();
   if (kind < 0.90) {
-    // Few people come often, many come rarely.
+    // A few people visit often, many rarely.
     const auto person = static_cast<std::uint32_t>(std::pow(kPeople, uniform()));
     add(next_visit_, person, static_cast<std::size_t>(uniform() * kOpened));
     const int files = 2 + static_cast<int>(uniform() * 10);

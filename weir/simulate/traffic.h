@@ -1,5 +1,5 @@
-// Makes an access log to try a policy on: people who open pages, programs that call an API at a steady pace, someone
-// who guesses passwords and a crawler that does not wait. The same seed makes the same log.
+// Generates an access log to try a policy on: people who open pages, programs that call an API at a steady pace,
+// someone who guesses passwords, and a crawler that does not wait. The same seed generates the same log.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Traffic {
  private:
   struct Hit {
     Wall time;
-    std::uint64_t order;  // tells apart what happens at the same time
+    std::uint64_t order;  // breaks ties between hits at the same time
     std::uint32_t client;
     std::uint16_t path;
     bool operator>(const Hit& other) const noexcept {

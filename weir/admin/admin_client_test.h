@@ -11,11 +11,11 @@
 #include "weir/admin/admin_handler.h"
 #include "weir/admin/admin_shared_test.h"
 #include "weir/http/testing/http1_peer.h"
+#include "weir/http/testing/http1_response.h"
 #include "weir/protocol/testing/http_texts.h"
 #include "weir/server/pipeline.h"
 #include "weir/store/memory/memory_bucket_scan.h"
 #include "weir/store/memory/memory_store.h"
-#include "weir/wire/http1_reader.h"
 
 namespace weir::admin {
 
@@ -101,14 +101,14 @@ class AdminClient final : public Asker {
 
  private:
   static HttpReply read(const std::string& out, bool head) {
-    ResponseReader reader(head);
     HttpReply reply;
-    const auto step = reader.next(out);
-    EXPECT_EQ(step.event, ResponseReader::Event::response) << out;
-    reply.status = reader.head().status;
-    reply.content = without_newline(reader.content());
-    reply.keep_alive = reader.head().framing.keep_alive;
-    if (const HttpHeader* allow = reader.head().headers.find("Allow")) reply.allow = allow->value;
+    const auto response = http::read_http1_response(out, head);
+    EXPECT_TRUE(response) << out;
+    if (!response) return reply;
+    reply.status = response->head.status;
+    reply.content = without_newline(response->content);
+    reply.keep_alive = response->head.framing.keep_alive;
+    if (const HttpHeader* allow = response->head.headers.find("Allow")) reply.allow = allow->value;
     return reply;
   }
 

@@ -9,6 +9,7 @@
 #include "weir/admin/background_tasks.h"
 #include "weir/admin/live.h"
 #include "weir/base/clock.h"
+#include "weir/external/services.h"
 #include "weir/known/known_keeper.h"
 #include "weir/observe/audit.h"
 #include "weir/observe/events.h"
@@ -34,6 +35,7 @@ struct AdminShared {
   std::function<Gauges()> gauges;
   std::function<void(const AuditEntry&)> log;  // written at every log level
   std::string server_name = {};                // for people who watch several servers
+  external::Services* services = nullptr;      // of limits that have one; null: none is asked
   bool loopback = true;                        // the listener is reachable from this machine only
 
   JsonReader json{};  // scratch: nothing in it outlives a call

@@ -37,7 +37,10 @@ class ClientView final : public Work {
  public:
   ClientView(const AdminShared& shared, std::shared_ptr<const Policy> policy, Target target, Now now)
       : policy_(std::move(policy)), clients_(shared), target_(std::move(target)) {
-    const auto in_force = policy_->in_force(*target_.limit, target_.id, clients_.known(), now.wall);
+    external_ = clients_.answer_of(*target_.limit, target_.id, now);
+    const ServiceAnswer* const answer = external_.answer.get();
+    if (answer != nullptr && !answer->tenant_key.empty()) use_tenant(answer->tenant_key);
+    const auto in_force = policy_->in_force(*target_.limit, target_.id, clients_.known(), now.wall, {}, answer);
     sourced_ = in_force.source != Source::limit && in_force.source != Source::schedule;
     denied_by_ = policy_->denied_by(*target_.limit, target_.id, clients_.known(), now.wall);
     const bool free = in_force.standing == Standing::unlimited && target_.limit->tiers.empty();
@@ -45,7 +48,7 @@ class ClientView final : public Work {
     for (const std::string_view route : routes_of(*policy_, *target_.limit)) {
       const BucketOwner owner{target_.limit, route, target_.id};
       for (const std::string_view tier : tiers_of(*target_.limit)) {
-        const auto of_tier = policy_->in_force(*target_.limit, target_.id, clients_.known(), now.wall, tier);
+        const auto of_tier = policy_->in_force(*target_.limit, target_.id, clients_.known(), now.wall, tier, answer);
         if (of_tier.standing != Standing::charged || !of_tier.numbers || of_tier.tier != tier) continue;
         look({owner.limit, owner.route, owner.id, tier}, Kind::bucket, of_tier.numbers, clients_.since(of_tier, now),
              {});
@@ -96,11 +99,40 @@ class ClientView final : public Work {
     write_kind(Kind::bucket, "rate", now, json);
     write_kind(Kind::quota, "quota", now, json);
     write_block(json);
+    if (target_.limit->service != nullptr) write_external(now, json);
     json.end_object();
     return reply;
   }
 
  private:
+  // The tenant's buckets count, whoever of it asks.
+  void use_tenant(const std::string& tenant) {
+    Result<std::string> id = policy_->bucket_id(target_.limit->name, std::string(kTenantPrefix) + tenant);
+    if (id) target_.id = std::move(*id);
+  }
+
+  // The service's answer in force: what it says, how old it is, and where it came from.
+  void write_external(Now now, JsonWriter& json) const {
+    json.key("external");
+    const external::KeptAnswer* const answer = external_.answer.get();
+    if (answer == nullptr) {
+      json.null();
+      return;
+    }
+    json.begin_object().key("average").number(answer->numbers ? answer->numbers->count() : 0);
+    if (answer->numbers) {
+      json.key("burst").number(answer->numbers->burst());
+      json.key("period").string(print_duration(answer->numbers->period()));
+    }
+    if (!answer->tenant_key.empty()) json.key("tenant_key").string(answer->tenant_key);
+    if (answer->failure_policy) json.key("failure_policy").string(print(*answer->failure_policy));
+    if (answer->failure_code) json.key("failure_code").number(*answer->failure_code);
+    if (!answer->backend_url.empty()) json.key("backend_url").string(answer->backend_url);
+    json.key("age").number(print_seconds(std::max(now.time - answer->answered, Duration::zero())));
+    json.key("fresh").boolean(external_.fresh);
+    json.key("source").string(answer->shared ? "shared" : "service").end_object();
+  }
+
   // Remaining tokens of two tiers do not compare: a used bucket says more than a full one.
   bool stricter(std::size_t a, std::size_t b) const {
     const auto used = [&](std::size_t i) { return answers_[i].reset_after > Duration::zero(); };
@@ -154,6 +186,7 @@ class ClientView final : public Work {
   Target target_;
   bool sourced_ = false;                    // an adjustment or an override exists for this id
   const AccessEntry* denied_by_ = nullptr;  // in the policy or in Known
+  external::AnswerCache::Found external_;   // of the limit's service
   std::vector<std::unique_ptr<std::string>> keys_;
   std::vector<BucketOwner> owners_;
   std::vector<Query> queries_;

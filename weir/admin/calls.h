@@ -33,6 +33,8 @@ Outcome list_entries(AdminShared& shared, const Request& request);
 Outcome add_entry(AdminShared& shared, const Request& request);
 Outcome remove_entry(AdminShared& shared, const Request& request);
 
+Outcome forget_answer(AdminShared& shared, const Request& request);
+
 Outcome show_config(AdminShared& shared, const Request& request);
 Outcome change_config(AdminShared& shared, const Request& request);
 Outcome reload(AdminShared& shared, const Request& request);

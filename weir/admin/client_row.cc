@@ -1,5 +1,7 @@
 #include "weir/admin/client_row.h"
 
+#include <algorithm>
+
 #include "weir/algorithm/calendar.h"
 #include "weir/algorithm/gcra.h"
 #include "weir/base/text.h"
@@ -39,6 +41,7 @@ Clients::Clients(const AdminShared& shared)
       known_(shared.keeper.known().current()),
       published_(shared.reloader.since()),
       clock_(shared.clock),
+      services_(shared.services),
       tracked_(tracked_clients(clients_of(shared))),
       shared_(shared.reloader.current()->settings.store == config::StoreKind::redis) {}
 
@@ -55,7 +58,12 @@ ClientRow Clients::full_row(const BucketOwner& owner, Kind kind, Now now) const 
 
 Time Clients::since(const Policy::InForce& in_force, Now now) const {
   // Redis does not report it: there a bucket of other numbers looks empty until a request settles it.
-  return shared_ ? now.time : changed_since(in_force.changed, published_, *known_, now);
+  if (shared_) return now.time;
+  return std::max(changed_since(in_force.changed, published_, *known_, now), in_force.since);
+}
+
+external::AnswerCache::Found Clients::answer_of(const NamedLimit& limit, std::string_view id, Now now) const {
+  return services_ == nullptr ? external::AnswerCache::Found{} : services_->find(limit, id, now.time);
 }
 
 ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket, Now now) const {
@@ -75,7 +83,8 @@ ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket
   }
   if (owner.limit == nullptr) return row;
   const Policy& policy = owners_.policy();
-  const Policy::InForce in_force = policy.in_force(*owner.limit, owner.id, *known_, now.wall, owner.tier);
+  const auto answer = answer_of(*owner.limit, owner.id, now).answer;
+  const Policy::InForce in_force = policy.in_force(*owner.limit, owner.id, *known_, now.wall, owner.tier, answer.get());
   row.source = print(in_force.source);
   // These have no bucket, whatever is still stored: 0 and -1, as in answers to requests.
   if (in_force.standing == Standing::blocked) row.remaining = 0;

@@ -49,6 +49,9 @@ class Clients {
 
   const BucketOwners& owners() const noexcept { return owners_; }
   const Known& known() const noexcept { return *known_; }
+  // What the limit's service last answered for that id, as in bucket keys. No answer: it has no service, or none is
+  // known.
+  external::AnswerCache::Found answer_of(const NamedLimit& limit, std::string_view id, Now now) const;
   // Returns since when these numbers may have been in force (Charge::since).
   Time since(const Policy::InForce& in_force, Now now) const;
 
@@ -59,6 +62,7 @@ class Clients {
   std::shared_ptr<const Known> known_;
   Time published_;  // when the policy was published
   const Clock& clock_;
+  const external::Services* services_;
   std::unordered_map<std::string, ClientCounters> tracked_;
   bool shared_;  // the store leases tokens, and the bucket does not include those on lease
 };

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 3> kReset = {"limit", "confirm", "block"}
 constexpr std::array<std::string_view, 3> kEvents = {"limit", "allowed", "sample"};
 constexpr std::array<std::string_view, 4> kEntry = {"ip", "apikey", "limit", "id"};
 
-constexpr std::array<Route, 26> kRoutes = {{
+constexpr std::array<Route, 27> kRoutes = {{
     {"GET", "/healthz", Permission::none, healthz, {}, true},
     {"GET", "/readyz", Permission::none, readyz, {}, true},
     {"GET", "/startz", Permission::none, startz, {}, true},
@@ -35,6 +35,7 @@ constexpr std::array<Route, 26> kRoutes = {{
     {"GET", "/ratelimit/access/{}", Permission::read, list_entries, {}},
     {"POST", "/ratelimit/access/{}", Permission::write, add_entry, {}},
     {"DELETE", "/ratelimit/access/{}", Permission::write, remove_entry, kEntry},
+    {"DELETE", "/ratelimit/external/{}/{}", Permission::write, forget_answer, {}},
     {"GET", "/ratelimit/config", Permission::read, show_config, {}},
     {"PUT", "/ratelimit/config", Permission::write, change_config, {}},
     {"POST", "/ratelimit/reload", Permission::write, reload, {}},

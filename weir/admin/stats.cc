@@ -64,23 +64,29 @@ struct Sums {
   std::uint64_t shadow_denied = 0;
 };
 
-// Returns the upper bound of the histogram bucket that contains this quantile, in thousandths.
-Duration quantile(const std::vector<const LoopMetrics*>& loops, std::uint64_t thousandths) {
+// Several loops' histograms added up.
+struct Times {
   std::array<std::uint64_t, Histogram::kBuckets> counts{};
   std::uint64_t total = 0;
-  for (const LoopMetrics* loop : loops) {
+
+  void add(const Histogram& histogram) {
     for (std::size_t i = 0; i < counts.size(); ++i) {
-      counts[i] += loop->decision_seconds.count(i);
-      total += loop->decision_seconds.count(i);
+      const std::uint64_t count = histogram.count(i);
+      counts[i] += count;
+      total += count;
     }
   }
-  std::uint64_t below = 0;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    below += counts[i];
-    if (below > 0 && below * 1000 >= total * thousandths) return Histogram::upper_bound(i);
+
+  // Returns the upper bound of the histogram bucket that contains this quantile, in thousandths.
+  Duration quantile(std::uint64_t thousandths) const {
+    std::uint64_t below = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      below += counts[i];
+      if (below > 0 && below * 1000 >= total * thousandths) return Histogram::upper_bound(i);
+    }
+    return Duration::zero();  // none yet
   }
-  return Duration::zero();  // no decisions yet
-}
+};
 
 std::int64_t whole(std::uint64_t count) {
   return static_cast<std::int64_t>(count);
@@ -135,9 +141,36 @@ void write_numbers(AdminShared& shared, const Active* active, const Gauges& gaug
   json.key("shadow_denied").number(whole(shadow_denied)).key("allow_listed").number(whole(allow_listed));
   json.key("deny_listed").number(whole(deny_listed)).end_object();
   write_limits(json, limits, active);
-  json.key("latency_seconds").begin_object().key("p50").number(print_seconds(quantile(loops, 500)));
-  json.key("p99").number(print_seconds(quantile(loops, 990)));
-  json.key("p999").number(print_seconds(quantile(loops, 999))).end_object();
+  Times times;
+  for (const LoopMetrics* loop : loops) times.add(loop->decision_seconds);
+  json.key("latency_seconds").begin_object().key("p50").number(print_seconds(times.quantile(500)));
+  json.key("p99").number(print_seconds(times.quantile(990)));
+  json.key("p999").number(print_seconds(times.quantile(999))).end_object();
+}
+
+// The proxy's totals and backends; nothing if no request came through one.
+void write_proxy(AdminShared& shared, const Gauges& gauges, JsonWriter& json) {
+  std::uint64_t active = 0;
+  std::uint64_t responses = 0;
+  std::uint64_t failed = 0;
+  Times times;
+  for (const LoopMetrics* loop : shared.loops()) {
+    active += loop->proxy.active.value();
+    loop->proxy.visit([&](const ProxyRouteCounters& route) {
+      for (const Counter& counter : route.by_class) responses += counter.value();
+      for (const Counter& counter : route.errors) failed += counter.value();
+      times.add(route.upstream_seconds);
+    });
+  }
+  if (responses > 0 || active > 0) {
+    json.key("proxy").begin_object().key("responses").number(whole(responses)).key("failed").number(whole(failed));
+    json.key("active").number(whole(active)).key("p99").number(print_seconds(times.quantile(990))).end_object();
+  }
+  json.key("backends").begin_array();
+  for (const auto& [backend, up] : gauges.backends) {
+    json.begin_object().key("backend").string(backend).key("up").boolean(up).end_object();
+  }
+  json.end_array();
 }
 
 Reply write_stats(AdminShared& shared, const Active* active) {
@@ -158,6 +191,7 @@ Reply write_sample(AdminShared& shared, const Active* active) {
   json.key("server").string(shared.server_name).key("version").string(gauges.version);
   json.key("buckets").number(whole(gauges.buckets));
   write_numbers(shared, active, gauges, json);
+  write_proxy(shared, gauges, json);
   json.key("top").begin_object();
   for (const TopBy by : {TopBy::denied, TopBy::requests, TopBy::shadow_denied}) {
     json.key(name_of(by));

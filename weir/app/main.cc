@@ -58,12 +58,12 @@ class CommandLine {
         for (const std::string& value : lists_.at({&command, option.name})) arguments.add(option.name, value);
         continue;
       }
-      const std::string& value = values_.at({&command, option.name});
-      if (!value.empty() || option.choices.empty() || option.required) {
-        arguments.set(option.name, value);
-      } else {
-        arguments.set(option.name, std::string(option.choices.front()));
+      if (option.flag()) {
+        if (flags_.at({&command, option.name})) arguments.set(option.name, "yes");
+        continue;
       }
+      const std::string& value = values_.at({&command, option.name});
+      arguments.set(option.name, value.empty() ? std::string(option.otherwise()) : value);
     }
     return arguments;
   }
@@ -86,6 +86,10 @@ class CommandLine {
   }
 
   void add(const Command& command, const Option& option, CLI::App& parser) {
+    if (option.flag()) {
+      parser.add_flag(parser_name(option), flags_[{&command, option.name}]);
+      return;
+    }
     if (option.repeated) {
       // One value each time: what follows may be a file.
       parser.add_option(parser_name(option), lists_[{&command, option.name}])->allow_extra_args(option.positional());
@@ -123,6 +127,7 @@ class CommandLine {
   using Place = std::pair<const Command*, std::string_view>;
   std::map<Place, std::string> values_;  // nodes do not move: CLI11 points at them
   std::map<Place, std::vector<std::string>> lists_;
+  std::map<Place, bool> flags_;
 };
 
 // The sentence for a first or second word that names no command, or nothing if the words are fine so far.
@@ -215,8 +220,16 @@ Exit help(const std::vector<std::string_view>& words, Console& console) {
 }
 
 Exit run(int argc, const char* const* argv, Console& console) {
-  const std::vector<std::string_view> words(argv + std::min(argc, 1), argv + argc);
-  if (!words.empty() && words[0] == "help") return help({words.begin() + 1, words.end()}, console);
+  // `weir ratelimit COMMAND` is `weir COMMAND`: the word takes the program's place.
+  if (argc > 1 && argv[1] == kAnyCommandPrefix) {
+    --argc;
+    ++argv;
+  }
+  std::vector<std::string_view> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin(), words.begin() + (words.size() > 1 && words[1] == kAnyCommandPrefix ? 2 : 1));
+    return help(words, console);
+  }
   if (const std::string sentence = unknown_command(words); !sentence.empty()) {
     console.complain(sentence);
     return kUsage;

@@ -37,7 +37,7 @@ struct ProxyParts {
   ProxyParts(Loop& loop, Pipeline& pipeline, Resolver& resolver, proxy::Gateway& gateway, const config::Proxy& settings)
       : http([&loop](std::function<void()> work) { loop.post(std::move(work)); }, [&loop] { return loop.reading(); }),
         pool(loop, resolver, pool_options(settings)),
-        proxy(gateway, pool, pipeline.metrics().proxy, random_seed()),
+        proxy(gateway, pool, pipeline.metrics().proxy, pipeline.metrics().services, random_seed()),
         handler(proxy),
         make_session(http::http_sessions(http, handler)) {}
 
@@ -126,6 +126,7 @@ HttpLimits proxy_limits(const config::Proxy& settings) {
   limits.line_status = 414;
   limits.head_time_max = settings.header_timeout;
   limits.body_time_max = settings.body_timeout;
+  limits.body_progress_bytes = 1;  // a slow client is served as long as something comes
   return limits;
 }
 

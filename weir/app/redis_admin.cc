@@ -3,6 +3,8 @@
 #include <future>
 #include <utility>
 
+#include "weir/external/redis_answers.h"
+
 namespace weir::app {
 
 // A loop's side of the redis_admin's bucket_scan.
@@ -78,6 +80,12 @@ Result<RedisHashKey::Found> RedisAdmin::wait_for_hash_key(Duration at_most) {
 
 void RedisAdmin::ask_hash_key(const std::string& known, RedisHashKey::Done done) {
   loop_->post([this, known, done = std::move(done)] { hash_key_->ask(known, loop_->now().time, done); });
+}
+
+std::unique_ptr<external::SharedAnswers> RedisAdmin::answers(const Clock& clock, Duration window_max,
+                                                             redis::Health::Log log) {
+  return std::make_unique<external::RedisAnswers>(
+      *loop_, *store_, external::RedisAnswers::Options{key_prefix_, window_max, &clock, std::move(log)});
 }
 
 void RedisAdmin::stop() {

@@ -12,6 +12,8 @@
 #include "weir/app/redis_hash_key.h"
 #include "weir/base/clock.h"
 #include "weir/base/result.h"
+#include "weir/base/time.h"
+#include "weir/external/shared_answers.h"
 #include "weir/known/redis_known.h"
 #include "weir/net/loop.h"
 #include "weir/redis/health.h"
@@ -43,6 +45,10 @@ class RedisAdmin {
   // The same without waiting; `done` is called in the redis_admin's thread.
   void ask_hash_key(const std::string& known, RedisHashKey::Done done);
   const std::string& hash_key_name() const noexcept { return hash_key_->name(); }
+
+  // The answers of limits services that servers share on this Redis. The clock must outlive it, and it must end before
+  // the redis_admin does. `window_max`: see external/reply.h.
+  std::unique_ptr<external::SharedAnswers> answers(const Clock& clock, Duration window_max, redis::Health::Log log);
 
   // No callback is called afterwards.
   void stop();

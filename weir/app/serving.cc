@@ -12,16 +12,19 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "weir/app/random.h"
 #include "weir/app/systemd.h"
 #include "weir/base/siphash.h"
 #include "weir/base/text.h"
 #include "weir/cli/configuration.h"
+#include "weir/external/http_caller.h"
 #include "weir/store/memory/memory_bucket_scan.h"
 #include "weir/store/memory/memory_store.h"
 #include "weir/store/memory/snapshot.h"
@@ -71,6 +74,11 @@ const std::string& known_path(const config::State& state) {
   return state.snapshot.empty() ? state.live : state.snapshot;
 }
 
+// From empty to full, that the store can hold.
+Duration window_max_of(const config::Settings& settings) {
+  return settings.store == config::StoreKind::redis ? bounds::redis_window_max : bounds::window_max;
+}
+
 // Whether a signal that ends the process waits to be read from the signalfd.
 bool told_to_end() {
   sigset_t pending;
@@ -115,6 +123,7 @@ cli::Exit Serving::run() {
   control_thread.join();
   background_tasks_.reset();
   if (redis_admin_ != nullptr) redis_admin_->stop();
+  if (cache_redis_admin_ != nullptr) cache_redis_admin_->stop();
   server_.reset();
   hand_over();
   close_state();
@@ -146,6 +155,7 @@ cli::Exit Serving::start() {
   if (auto opened = open_known(settings.state); !opened) return fail(opened.error());
   config::Loaded loaded = std::move(checked_).finish(hash_key());
   if (auto started = proxy_.start(loaded); !started) return fail(started.error(), cli::kUsage);
+  if (auto opened = open_services(loaded); !opened) return fail(opened.error(), cli::kUsage);
   for (const std::string& warning : loaded.warnings) log_.warn(warning);
   warn_of_orphans(*loaded.policy);
   reloader_ = std::make_unique<Reloader>(
@@ -255,6 +265,49 @@ Result<void> Serving::open_known(const config::State& state) {
   return {};
 }
 
+// Answers of limits services are shared through cache_redis, else through the Redis of the store.
+Result<void> Serving::open_services(const config::Loaded& loaded) {
+  for (const NamedLimit& limit : loaded.policy->limits()) {
+    if (limit.service == nullptr || !limit.service->tls) continue;
+    if (auto tls = tls_of(*limit.service); !tls) {
+      return Error{Fault::invalid, "external service of limit " + quote(limit.name) + ": " + tls.error().detail};
+    }
+  }
+  const config::Settings& settings = loaded.settings;
+  const auto write = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); };
+  RedisAdmin* shared_on = redis_admin_.get();
+  if (settings.has_cache_redis) {
+    auto stores = RedisStores::make(settings.cache_redis, write);
+    if (!stores) return Error{stores.error().fault, "cache_" + stores.error().detail};
+    cache_redis_ = std::move(*stores);
+    auto admin = cache_redis_->desk();
+    if (!admin) return admin.error();
+    cache_redis_admin_ = std::move(*admin);
+    shared_on = cache_redis_admin_.get();
+  }
+  std::shared_ptr<external::SharedAnswers> shared;
+  if (shared_on != nullptr) shared = shared_on->answers(*clock_, window_max_of(settings), write);
+  const auto secret = random_bytes(sizeof(HashKey));
+  if (!secret) return secret.error();
+  HashKey key{};
+  std::memcpy(&key, secret->data(), sizeof key);
+  services_ = std::make_unique<external::Services>(*clock_, key, std::move(shared), write);
+  return {};
+}
+
+Result<std::shared_ptr<const TlsClient>> Serving::tls_of(const LimitsService& service) {
+  return proxy_.gateway.tls.get({service.ca_file, service.cert_file, service.key_file, service.server_name},
+                                proxy::TlsClients::Offer::any_version);
+}
+
+std::unique_ptr<external::LoopServices> Serving::make_services(Loop& loop, ServiceMetrics& metrics) {
+  auto caller =
+      std::make_unique<external::HttpCaller>(loop, service_resolver_, window_max_of(reloader_->current()->settings),
+                                             [this](const LimitsService& service) { return tls_of(service); });
+  const auto post = [&loop](std::function<void()> work) { loop.post(std::move(work)); };
+  return std::make_unique<external::LoopServices>(*services_, std::move(caller), post, metrics);
+}
+
 // Of hashed limits: the one that all servers on one Redis share, or one made from the table's secret seed, which lives
 // as long as the buckets it names.
 std::string Serving::hash_key() {
@@ -322,15 +375,17 @@ Result<void> Serving::start_server(std::vector<Endpoint> endpoints) {
   const auto now = reloader_->current();
   const auto threads = now->settings.threads > 0 ? static_cast<unsigned>(now->settings.threads)
                                                  : std::max(std::thread::hardware_concurrency(), 1u);
-  auto server = Server::make({.threads = threads,
-                              .store = [this](Loop& loop) { return make_store(loop); },
-                              .watch = watch_.get(),
-                              .log = [this](std::string_view sentence) { log_.warn(sentence); },
-                              .requests = &log_,
-                              .events = &events_,
-                              .connections_max = connections_max_,
-                              .takes_over = takes_over_},
-                             std::move(endpoints), reloader_->published(), keeper_->known(), *clock_);
+  auto server =
+      Server::make({.threads = threads,
+                    .store = [this](Loop& loop) { return make_store(loop); },
+                    .services = [this](Loop& loop, ServiceMetrics& metrics) { return make_services(loop, metrics); },
+                    .watch = watch_.get(),
+                    .log = [this](std::string_view sentence) { log_.warn(sentence); },
+                    .requests = &log_,
+                    .events = &events_,
+                    .connections_max = connections_max_,
+                    .takes_over = takes_over_},
+                   std::move(endpoints), reloader_->published(), keeper_->known(), *clock_);
   if (!server) return server.error();
   server_ = std::move(*server);
   return {};
@@ -363,7 +418,7 @@ std::shared_ptr<admin::AdminShared> Serving::admin_shared(Loop& loop) {
       *reloader_, *keeper_, *bucket_scans_.back(), events_, live_, *background_tasks_, health_, *clock_,
       [this] { return server_->metrics(); }, [this] { return gauges(); },
       [this](const AuditEntry& entry) { log_.always(LogLevel::info, audit_line(entry), "audit", audit_fields(entry)); },
-      host_name()});
+      host_name(), services_.get()});
 }
 
 Gauges Serving::gauges() const {
@@ -385,6 +440,7 @@ Gauges Serving::gauges() const {
     gauges.snapshot_failures = snapshot_failures_.load();
   }
   gauges.backends = proxy_.gateway.upstreams.list();
+  gauges.services = services_->gauges();
   gauges.process = read_process_stats();
   if (redis_ != nullptr) redis_->fill(gauges);
   for (std::size_t i = 0; i < kJwtReasons; ++i) {

@@ -23,8 +23,10 @@
 #include "weir/cli/configuration.h"
 #include "weir/cli/output.h"
 #include "weir/config/parse.h"
+#include "weir/external/services.h"
 #include "weir/known/known_file.h"
 #include "weir/known/known_keeper.h"
+#include "weir/net/resolve.h"
 #include "weir/net/socket.h"
 #include "weir/net/watched_files.h"
 #include "weir/observe/metrics.h"
@@ -56,6 +58,9 @@ class Serving {
   void watch_redis();
   bool use_hash_key(const RedisHashKey::Found& found);
   Result<void> open_known(const config::State& state);
+  Result<void> open_services(const config::Loaded& loaded);
+  Result<std::shared_ptr<const TlsClient>> tls_of(const LimitsService& service);
+  std::unique_ptr<external::LoopServices> make_services(Loop& loop, ServiceMetrics& metrics);
   std::string hash_key();
   config::Outcome load(const std::vector<config::Amendment>& amendments);
   void apply(const config::Loaded& now);
@@ -101,7 +106,11 @@ class Serving {
   std::unique_ptr<DenialWatch> watch_;
   std::size_t orphans_ =
       0;  // adjustments and access entries that the log reported as matching no one; by one reload at a time
-  std::unique_ptr<RedisAdmin> redis_admin_;  // null: buckets live in memory
+  std::unique_ptr<RedisAdmin> redis_admin_;        // null: buckets live in memory
+  std::unique_ptr<RedisStores> cache_redis_;       // of `cache_redis`; null: none, or no limit has a service
+  std::unique_ptr<RedisAdmin> cache_redis_admin_;  // the same
+  Resolver service_resolver_;
+  std::unique_ptr<external::Services> services_;
   std::unique_ptr<Reloader> reloader_;
   Events events_;
   admin::LiveNumbers live_;

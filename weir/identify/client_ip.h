@@ -30,7 +30,7 @@ class TrustedProxies {
   bool unix_ = false;
 };
 
-// What stands for the address of a peer on a UNIX socket.
+// Used in place of the address of a peer on a UNIX socket.
 inline constexpr std::string_view kUnixPeer = "unix";
 
 // Parses one hop of X-Forwarded-For: an address, "[v6]", "v4:port" or "[v6]:port", with optional spaces. Returns

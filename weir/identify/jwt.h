@@ -30,7 +30,7 @@ enum class JwtReason : unsigned char {
   malformed,    // not three base64url parts, not JSON, a repeated member, a claim of the wrong type
   too_large,    // more than bounds::jwt_bytes_max
   unsupported,  // alg none or unknown, crit, b64
-  algorithm,    // not enabled, or not the one of the key it names
+  algorithm,    // not enabled, or not the algorithm of the named key
   unknown_key,  // no key has its kid, or none has its type
   signature,
   missing_exp,

@@ -85,7 +85,7 @@ Result<void> Request::find_client(std::string_view ip, std::string_view peer, co
   for (const Attribute& attribute : attributes_) {
     if (attribute.name == "header:x-forwarded-for") forwarded_for_.push_back(attribute.value);
     if (attribute.name != "header:x-real-ip") continue;
-    // A proxy sets it once. Of two, the client forged one, and it is unknown which.
+    // A proxy sets it once. If there are two, the client forged one of them, and we cannot know which.
     repeated |= !real_ip.empty();
     real_ip = attribute.value;
   }

@@ -1,5 +1,5 @@
-// A record of what operators changed: who, what, to whom, how it was before and how it is now. One line of JSON behind
-// the word "audit", for the log. The caller shortens what is secret.
+// A record of what operators changed: who changed what, for which client, and the values before and after. One line of
+// JSON after the word "audit", for the log. The caller shortens secrets.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct AuditEntry {
   std::string_view who;     // the caller's address, or "local"
   std::string_view action;  // "adjust", "reset", "reload", …
   std::string_view target;  // "per-ip:203.0.113.9", "deny ip 203.0.113.0/24"; empty: the whole server
-  std::string_view before;  // JSON; empty: nothing
+  std::string_view before;  // JSON; empty: none
   std::string_view after;   // the same
 };
 

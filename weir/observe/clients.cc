@@ -8,7 +8,7 @@
 namespace weir {
 namespace {
 
-// Ids are chosen by strangers: without a secret they could crowd one corner of the index.
+// Clients choose ids: without a secret they could fill one corner of the index.
 HashKey secret_key() noexcept {
   HashKey key{0x243f6a8885a308d3, 0x13198a2e03707344};
   (void)!getrandom(&key, sizeof key, GRND_NONBLOCK);
@@ -20,7 +20,7 @@ void add_denial(std::vector<Wall>& denials, Wall wall) {
   denials.push_back(wall);
 }
 
-// The same client, as another loop or another sketch saw it.
+// Merges the counters of the same client from another loop or sketch.
 void join(ClientCounters& into, const ClientCounters& other) {
   into.allowed += other.allowed;
   into.denied += other.denied;
@@ -77,7 +77,7 @@ void LoopClients::record(const Answer& answer) {
   const Decisions& all = answer.verdict.all;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Label& label = answer.labels[i];
-    if (label.bucket().empty()) continue;  // blocked: there is no bucket
+    if (label.bucket().empty()) continue;  // blocked: no bucket
     const std::uint64_t hash = siphash13(key_, label.bucket());
     const ClientOutcome outcome = all[i].allowed() ? ClientOutcome::allowed
                                   : label.shadow   ? ClientOutcome::shadow_denied
@@ -109,16 +109,17 @@ std::vector<ClientCounters> LoopClients::kept(TopBy by, std::uint64_t& floor) co
 }
 
 std::vector<ClientCounters> top_clients(const std::vector<const LoopClients*>& loops, TopBy by, std::size_t max) {
-  // Each loop's floor counts for everybody; those it keeps get it taken off again, with their own numbers on top.
+  // Start with the floors of all loops; for a loop that keeps the client, subtract its floor and add the client's
+  // count.
   std::uint64_t floors = 0;
   std::unordered_map<std::string, ClientCounters> merged;
-  std::unordered_map<std::string, std::uint64_t> kept_under;  // the floors of the loops that keep this client
+  std::unordered_map<std::string, std::uint64_t> kept_under;  // sum of the floors of the loops that keep this client
   for (const LoopClients* loop : loops) {
     std::uint64_t floor = 0;
     for (ClientCounters& client : loop->kept(by, floor)) {
       kept_under[client.bucket] += floor;
       const auto [found, fresh] = merged.try_emplace(client.bucket, std::move(client));
-      if (!fresh) join(found->second, client);  // not moved from: nothing was inserted
+      if (!fresh) join(found->second, client);  // `client` was not moved from: nothing was inserted
     }
     floors += floor;
   }
@@ -142,7 +143,7 @@ std::vector<ClientCounters> top_clients(const std::vector<const LoopClients*>& l
 std::unordered_map<std::string, ClientCounters> tracked_clients(const std::vector<const LoopClients*>& loops) {
   std::unordered_map<std::string, ClientCounters> all;
   for (const LoopClients* loop : loops) {
-    // One loop's sketches count the same requests: what the first one keeps is not to be counted again.
+    // The sketches of one loop count the same requests, so use only the first one that keeps a client.
     std::unordered_map<std::string, ClientCounters> own;
     for (const TopBy by : {TopBy::requests, TopBy::denied, TopBy::shadow_denied}) {
       std::uint64_t floor = 0;

@@ -1,8 +1,8 @@
-// Who asks most, who is denied most and who would be by limits in shadow mode, with counters for each client: three
-// sketches per loop (top_keys.h), merged by readers. Bounded: a client that no sketch keeps has no counters, and one
-// that enters a sketch is counted from then on.
+// The clients with the most requests, the most denials, and the most denials by shadow limits, with counters for each:
+// three sketches per loop (top_keys.h), merged by readers. Bounded: a client that no sketch keeps has no counters; a
+// client's counting starts when it enters a sketch.
 //
-// Thread safety: one loop records; any thread may look.
+// Thread safety: one loop records; any thread may read.
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@
 
 namespace weir {
 
-// What is known of one client of one limit since it came into a sketch.
+// Counters of one client of one limit since it entered a sketch.
 struct ClientCounters {
   std::string bucket;  // its key in the store
-  std::string limit;   // empty: a bucket of a caller's own
+  std::string limit;   // empty: a bucket with the caller's own numbers
   std::string id;
   bool secret = false;  // the id holds an API key
   std::uint64_t allowed = 0;
@@ -33,25 +33,25 @@ struct ClientCounters {
   std::uint64_t shadow_denied = 0;
   Wall first_seen{};
   Wall last_seen{};
-  std::vector<Wall> denials;  // the last ones, of enforced limits, oldest first; at most bounds::denials_kept
+  std::vector<Wall> denials;  // the latest ones by enforced limits, oldest first; at most bounds::denials_kept
 
-  std::uint64_t count = 0;  // of what the sketch counts: never too low
-  std::uint64_t error = 0;  // by how much it may be too high
+  std::uint64_t count = 0;  // what the sketch counts; never too low
+  std::uint64_t error = 0;  // how much `count` may be too high
 };
 
 enum class TopBy : unsigned char { requests, denied, shadow_denied };
 
-// What became of one client's request at one limit.
+// The outcome of one client's request at one limit.
 enum class ClientOutcome : unsigned char { allowed, denied, shadow_denied };
 
 class LoopClients {
  public:
   explicit LoopClients(std::size_t places = bounds::top_keys_max);
 
-  // Every decision of a spend.
+  // Records every decision of a spend.
   void record(const Answer& answer);
 
-  // While it lives, record() need not lock each time: for the answers of one batch. Code that handles such an
+  // Holds the lock for the answers of one batch, so that record() need not lock each time. Code that handles such an
   // answer must not read other loops' clients: two loops could deadlock.
   class Batch {
    public:
@@ -65,11 +65,11 @@ class LoopClients {
     std::lock_guard<std::recursive_mutex> lock_;
   };
 
-  // A copy of one sketch, in no order; `floor` is the most that a client outside of it can have been counted.
+  // Returns a copy of one sketch, unordered. `floor` is the highest count that a client outside of it can have.
   std::vector<ClientCounters> kept(TopBy by, std::uint64_t& floor) const;
 
  private:
-  // A sketch and what belongs to its places.
+  // A sketch and the counters of its places.
   struct Side {
     explicit Side(std::size_t places) : sketch(places), clients(places) {}
     void count(std::uint64_t hash, const Label& label, ClientOutcome outcome, Wall wall);
@@ -80,7 +80,7 @@ class LoopClients {
 
   HashKey key_;
   mutable std::recursive_mutex mutex_;
-  bool held_ = false;  // by the Batch of the loop's own thread, which alone looks at it
+  bool held_ = false;  // by the loop's own Batch; only the loop's thread reads or writes it
   const Side& side(TopBy by) const noexcept;
 
   Side requests_;
@@ -88,11 +88,11 @@ class LoopClients {
   Side shadow_denied_;
 };
 
-// The heaviest first, at most `max` of them. A client that one loop's sketch does not keep may have been counted there
-// up to its floor: that is added to its count and to its error.
+// Returns at most `max` clients, heaviest first. If one loop's sketch does not keep a client, that loop may have
+// counted it up to its floor, which is added to the client's count and error.
 std::vector<ClientCounters> top_clients(const std::vector<const LoopClients*>& loops, TopBy by, std::size_t max);
 
-// By bucket: the counters of every client that some sketch keeps, summed over the loops.
+// Returns the counters of every client that some sketch keeps, by bucket, summed over the loops.
 std::unordered_map<std::string, ClientCounters> tracked_clients(const std::vector<const LoopClients*>& loops);
 
 }  // namespace weir

@@ -99,7 +99,7 @@ TEST(TopClients, SumsTheLoopsAndPutsTheHeaviestFirst) {
 TEST(TopClients, AddsWhatALoopThatDoesNotKeepTheClientMayHaveSeen) {
   LoopClients full(1);
   full.record(answer_to("per-ip:b", true));
-  full.record(answer_to("per-ip:a", true));  // takes b's place: it may have been seen twice
+  full.record(answer_to("per-ip:a", true));  // takes over b's place: it may have been seen twice
   LoopClients other(1);
   for (int i = 0; i < 5; ++i) other.record(answer_to("per-ip:c", true));
   const auto top = top_clients({&full, &other}, TopBy::requests, 10);

@@ -74,7 +74,7 @@ EventQueue::Taken EventQueue::take(std::size_t bytes_max) {
   return taken;
 }
 
-// Those who are still there. REQUIRES: mutex_ is held.
+// Returns the current subscribers. REQUIRES: mutex_ is held.
 std::vector<std::shared_ptr<EventQueue>> Events::live() {
   std::vector<std::shared_ptr<EventQueue>> all;
   std::erase_if(queues_, [&](const std::weak_ptr<EventQueue>& weak) {

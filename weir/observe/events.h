@@ -1,5 +1,5 @@
-// Decisions as they happen, for those who watch: each subscriber has a filter and a bounded queue. Nobody watches most
-// of the time, and then a decision costs one load.
+// A live feed of decisions: each subscriber has a filter and a bounded queue. Without subscribers, which is the usual
+// case, a decision costs one load.
 //
 // Thread-safe: loops publish, each subscriber takes from its own queue.
 #pragma once
@@ -23,10 +23,10 @@ namespace weir {
 struct EventFilter {
   std::string limit;            // empty: all
   std::optional<bool> allowed;  // absent: both
-  std::uint32_t sample = 1;     // one in so many
+  std::uint32_t sample = 1;     // one in this many
 };
 
-// One subscriber's events, each a line of JSON, oldest first. What finds no room is dropped, and counted.
+// One subscriber's events, each a line of JSON, oldest first. Drops and counts events that do not fit.
 class EventQueue {
  public:
   explicit EventQueue(EventFilter filter) : filter_(std::move(filter)) {}
@@ -34,13 +34,14 @@ class EventQueue {
   bool wants(std::string_view limit, bool allowed) noexcept;
   void push(const std::string& event);
 
-  // The events that waited, up to about `bytes_max`, and how many were dropped since the last time.
+  // Returns waiting events, up to about `bytes_max`, and how many were dropped since the last call.
   struct Taken {
     std::vector<std::string> events;
     std::uint64_t dropped = 0;
   };
   Taken take(std::size_t bytes_max);
-  // Calls `wake` once: as soon as there is something to take, on the thread that adds it, or at once.
+  // Calls `wake` once: now if there is something to take, otherwise when something is added, on the thread that adds
+  // it.
   void wake_once(std::function<void()> wake);
 
  private:
@@ -55,10 +56,10 @@ class EventQueue {
 
 class Events {
  public:
-  // Lasts as long as the queue is held. An Error: there are bounds::event_subscribers_max already.
+  // The subscription lasts as long as the queue is held. Fails if there are already bounds::event_subscribers_max.
   Result<std::shared_ptr<EventQueue>> subscribe(EventFilter filter);
 
-  // Somebody is watching.
+  // True if there is a subscriber.
   bool wanted() const noexcept { return subscribers_.load(std::memory_order_relaxed) != 0; }
   void publish(const Answer& answer);
 

@@ -15,7 +15,7 @@ void Histogram::add(Duration duration) noexcept {
 }
 
 LimitCounters& LoopMetrics::of(const Label& label) {
-  // Only this loop changes the map, so it may look without the lock.
+  // Only this loop changes the map, so it may search without the lock.
   const auto found = limits_.find(label.limit);
   if (found != limits_.end()) return *found->second;
   auto fresh = std::make_unique<LimitCounters>();
@@ -138,7 +138,7 @@ void write_active(std::string& out, const std::vector<ActiveClients>& limits) {
   }
 }
 
-// `label`: one or none.
+// `label` is one label or empty.
 void write_histogram(std::string& out, std::string_view name, const std::string& label,
                      const std::vector<const Histogram*>& loops) {
   std::uint64_t total = 0;
@@ -164,7 +164,7 @@ void write_decisions(std::string& out, const std::vector<const LoopMetrics*>& lo
   write_histogram(out, "weir_decision_seconds", "store=\"" + store + "\"", histograms);
 }
 
-// Series of statuses that never occurred are left out, but for those that are always of interest.
+// Omits the series of statuses that never occurred, except those that are always of interest.
 void write_grpc(std::string& out, const std::vector<const LoopMetrics*>& loops) {
   head(out, "weir_grpc_requests_total", "counter", "Calls of gRPC by method and status.");
   for (std::size_t method = 0; method < GrpcCounters::kMethods.size(); ++method) {
@@ -315,6 +315,9 @@ std::string exposition(const std::vector<const LoopMetrics*>& loops, const Gauge
   std::vector<const ProxyMetrics*> proxies;
   for (const LoopMetrics* loop : loops) proxies.push_back(&loop->proxy);
   write_proxy_metrics(proxies, gauges.backends, out);
+  std::vector<const ServiceMetrics*> services;
+  for (const LoopMetrics* loop : loops) services.push_back(&loop->services);
+  write_service_metrics(services, gauges.services, out);
   write_reloads(out, gauges);
   write_snapshots(out, gauges);
   gauge("weir_uptime_seconds", "Seconds since the server started.",

@@ -1,6 +1,6 @@
-// What the server counts. Every loop counts in its own LoopMetrics without sharing a line with another; whoever scrapes
-// sums them up. Sees Answers only, never the bytes of a reply. Labels are names of limits: bounded by the
-// configuration, never by clients.
+// What the server counts. Every loop counts in its own LoopMetrics, without sharing a cache line with another; a scrape
+// sums them up. Uses Answers only, never the bytes of a reply. Labels are names of limits, so their number is bounded
+// by the configuration, not by clients.
 //
 // Thread safety: one loop writes its LoopMetrics; any thread may read it.
 #pragma once
@@ -25,13 +25,14 @@
 #include "weir/observe/events.h"
 #include "weir/observe/process.h"
 #include "weir/observe/proxy_metrics.h"
+#include "weir/observe/service_metrics.h"
 #include "weir/wire/grpc.h"
 
 namespace weir {
 
 struct LimitCounters {
   std::string limit;
-  std::string limiter_type;  // the key's sources
+  std::string limiter_type;  // the sources of its key
   Counter allowed;
   Counter denied;
   Counter shadow_denied;
@@ -40,7 +41,7 @@ struct LimitCounters {
   Counter tier_unknown;
 };
 
-// Calls of gRPC.
+// gRPC calls.
 struct GrpcCounters {
   enum class Method : unsigned char { should_rate_limit, health, other };
   static constexpr std::array<std::string_view, 3> kMethods = {"ShouldRateLimit", "Health", "other"};
@@ -59,9 +60,9 @@ class LoopMetrics {
   explicit LoopMetrics(Events* events = nullptr) noexcept : events_(events) {}
 
   void record(const Answer& answer);
-  // What the access lists decided for one limit, before it was asked.
+  // Records what the access lists decided for one limit before it was asked.
   void record_listed(const Label& label, bool allowed);
-  // A client of a limit whose tier the limit does not know.
+  // Records a client whose tier the limit does not define.
   void record_unknown_tier(const Label& label) { of(label).tier_unknown.add(); }
   void store_failed() noexcept { store_errors.add(); }
 
@@ -70,41 +71,42 @@ class LoopMetrics {
   Counter allow_listed;
   Counter deny_listed;
   Counter store_errors;
-  Counter overloaded;  // questions that a busy store was not asked
+  Counter overloaded;  // questions not sent because the store was busy
   Histogram decision_seconds;
   std::array<Counter, 5> connections;  // by Protocol
   ProxyMetrics proxy;
   GrpcCounters grpc;
+  ServiceMetrics services;
   LoopClients clients;
 
-  // Used by /metrics.
+  // For /metrics.
   void visit(const std::function<void(const LimitCounters&)>& visit) const;
 
  private:
   LimitCounters& of(const Label& label);
 
   Events* events_;
-  mutable std::mutex growing_;  // held by the loop to add a limit, by a reader to walk them; never to count
+  mutable std::mutex growing_;  // locked by the loop to add a limit and by readers to iterate; never to count
   std::map<std::string, std::unique_ptr<LimitCounters>, std::less<>> limits_;
 };
 
 enum class Protocol : unsigned char { http, resp, admin, grpc, proxy };
 std::string_view print(Protocol protocol) noexcept;
 
-// Buckets of one limit that are not full, or were a moment ago.
+// Buckets of one limit that are not full, or were not a moment ago.
 struct ActiveClients {
   std::string limit;
   std::string limiter_type;
   std::uint64_t count = 0;
 };
 
-// A limit of the configuration: its series exist from the start, at 0.
+// A limit of the configuration. Its series exist from the start, at 0.
 struct ConfiguredLimit {
   std::string name;
   std::string limiter_type;
 };
 
-// What belongs to no loop, read for each scrape.
+// Values that belong to no loop, read for each scrape.
 struct Gauges {
   std::vector<ConfiguredLimit> limits;
   std::vector<ActiveClients> active;
@@ -117,20 +119,21 @@ struct Gauges {
   std::map<std::string, std::uint64_t> blocks_made;  // by limit, since the start
   std::uint64_t blocks_refused = 0;
   std::uint64_t denial_counters_forgotten = 0;
-  std::vector<std::pair<std::string, std::uint64_t>> store_errors;  // by kind, of a store that tells them apart
+  std::vector<std::pair<std::string, std::uint64_t>> store_errors;  // by kind, if the store distinguishes them
   std::vector<std::pair<std::string, std::uint64_t>> jwt_rejected;  // tokens, by reason
   std::uint64_t jwt_key_failures = 0;
   std::uint64_t denial_cache_hits = 0;
   std::uint64_t lease_hits = 0;
   std::uint64_t unreplicated = 0;
-  std::array<std::uint64_t, 3> store_fallbacks{};  // requests that got a policy instead of the store, by FailurePolicy
+  std::array<std::uint64_t, 3> store_fallbacks{};  // requests decided by the failure policy, by FailurePolicy
   std::uint64_t reloads_ok = 0;
   std::uint64_t reloads_failed = 0;
   Wall last_reload{};  // or the start
   bool last_reload_ok = true;
-  std::optional<Duration> snapshot_age;  // absent: no snapshots are configured
+  std::optional<Duration> snapshot_age;  // absent: snapshots are not configured
   std::uint64_t snapshot_failures = 0;
   std::vector<std::pair<std::string, bool>> backends;  // of the proxy, and whether each is up
+  ServiceGauges services;
   ProcessStats process;
   std::string version;
   Duration uptime{};

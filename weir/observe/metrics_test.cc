@@ -43,7 +43,7 @@ TEST(LoopMetrics, CountsALimitWithARateAndAQuotaOnce) {
   Answer answer;
   answer.verdict.all.push_back({Decision{true, 5, 4, {}, 1s}, Decision{false, 1, 0, 1h, 1h}});
   answer.verdict.allowed = false;
-  // As of a tier: its rate has a bucket of its own.
+  // As for a tier: its rate has its own bucket.
   answer.labels[0].limit = "daily";
   answer.labels[0].rate.key = "daily~pro:x";
   answer.labels[0].quota.key = "daily:x";

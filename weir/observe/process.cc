@@ -37,7 +37,7 @@ std::uint64_t number(std::string_view text) {
   return value;
 }
 
-// The word with that index, counted from 0.
+// Returns the word at that index, from 0.
 std::string_view word(std::string_view text, std::size_t index) {
   for (; index > 0 && !text.empty(); --index) text.remove_prefix(std::min(text.find(' '), text.size() - 1) + 1);
   return text.substr(0, text.find(' '));
@@ -45,7 +45,7 @@ std::string_view word(std::string_view text, std::size_t index) {
 
 std::uint64_t count_fds() {
   constexpr const char* kPath = "/proc/self/fd";
-  // Linux 6.2 and later tell the number without a list.
+  // Linux 6.2 and later report the number without listing.
   struct stat about {};
   if (stat(kPath, &about) == 0 && about.st_size > 0) return static_cast<std::uint64_t>(about.st_size);
   DIR* const folder = opendir(kPath);
@@ -53,7 +53,7 @@ std::uint64_t count_fds() {
   std::uint64_t count = 0;
   while (readdir(folder) != nullptr) ++count;
   closedir(folder);
-  return count < 3 ? 0 : count - 3;  // ".", ".." and the folder's own
+  return count < 3 ? 0 : count - 3;  // ".", ".." and the descriptor of the directory itself
 }
 
 }  // namespace
@@ -61,8 +61,7 @@ std::uint64_t count_fds() {
 ProcessStats process_stats_from(std::string_view self_stat, std::string_view proc_stat, std::uint64_t ticks,
                                 std::uint64_t page) {
   ProcessStats stats;
-  // The second field is the program's name in parentheses and may hold anything. The fields behind it start with the
-  // third (proc(5)).
+  // The second field is the program's name in parentheses and may contain anything. After it comes the third (proc(5)).
   const std::size_t name_end = self_stat.rfind(')');
   if (name_end == self_stat.npos || name_end + 2 > self_stat.size() || ticks == 0) return stats;
   const std::string_view fields = self_stat.substr(name_end + 2);

@@ -1,4 +1,4 @@
-// What the kernel knows about this process, as the `process_*` metrics of Prometheus client libraries.
+// What the kernel reports about this process, for the `process_*` metrics of Prometheus client libraries.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace weir {
 
-// 0 where the kernel does not tell.
+// 0 if the kernel does not report it.
 struct ProcessStats {
   Duration cpu{};  // user and system time
   std::uint64_t resident_bytes = 0;
@@ -18,12 +18,12 @@ struct ProcessStats {
   Wall started{};
 };
 
-// What /proc/self/stat and the line `btime` of /proc/stat say. `ticks` is sysconf(_SC_CLK_TCK), `page` the page size.
-// Text that does not have the format gives zeros.
+// Parses /proc/self/stat and the line `btime` of /proc/stat. `ticks` is sysconf(_SC_CLK_TCK), `page` the page size.
+// Returns zeros for text in another format.
 ProcessStats process_stats_from(std::string_view self_stat, std::string_view proc_stat, std::uint64_t ticks,
                                 std::uint64_t page);
 
-// As of now. Reads /proc, never a disk.
+// Returns the current values. Reads /proc, never a disk.
 ProcessStats read_process_stats();
 
 }  // namespace weir

@@ -85,7 +85,7 @@ std::string_view print(UpstreamError error) noexcept {
 }
 
 ProxyRouteCounters& ProxyMetrics::route(std::string_view name) {
-  // Only this thread adds, so looking needs no lock.
+  // Only this thread adds routes, so searching needs no lock.
   if (const auto found = routes_.find(name); found != routes_.end()) return *found->second;
   auto counters = std::make_unique<ProxyRouteCounters>();
   counters->route = name;

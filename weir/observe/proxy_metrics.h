@@ -1,5 +1,5 @@
-// What the edge proxy counts. As LoopMetrics: one loop writes, any thread may read. Labels are names of routes and
-// backends: bounded by the configuration.
+// What the edge proxy counts. Like LoopMetrics: one loop writes, any thread may read. Labels are names of routes and
+// backends, so their number is bounded by the configuration.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace weir {
 
-// Why a backend gave no response.
+// Why there was no response from a backend.
 enum class UpstreamError : unsigned char {
   connect,     // no connection: refused, unreachable, no such name, TLS handshake
   reset,       // the connection ended before the response head
@@ -46,7 +46,7 @@ struct ProxyRouteCounters {
 
 class ProxyMetrics {
  public:
-  // Of one route; lives as long as the metrics. Called by the loop only.
+  // Returns the counters of one route, valid as long as the metrics. Only the loop may call it.
   ProxyRouteCounters& route(std::string_view name);
 
   Counter retries;
@@ -55,7 +55,7 @@ class ProxyMetrics {
   Counter active;           // requests in progress
   Counter refused_headers;  // connections closed because they did not begin with a PROXY header from a trusted peer
 
-  // For whoever scrapes.
+  // For /metrics.
   void visit(const std::function<void(const ProxyRouteCounters&)>& visit) const;
 
  private:
@@ -63,7 +63,7 @@ class ProxyMetrics {
   std::map<std::string, std::unique_ptr<ProxyRouteCounters>, std::less<>> routes_;
 };
 
-// Appends the proxy's series in Prometheus text format; nothing if there is no proxy: no route was ever named.
+// Appends the proxy's series in Prometheus text format; nothing if no route was ever counted, so there is no proxy.
 void write_proxy_metrics(const std::vector<const ProxyMetrics*>& loops,
                          const std::vector<std::pair<std::string, bool>>& backends, std::string& out);
 

@@ -10,7 +10,7 @@ TopKeys::TopKeys(std::size_t places) : places_(places) {
   WEIR_ASSERT(places >= 1 && places < kNobody / 8);
   order_.reserve(places);
   tenants_.resize(places);
-  // Everybody may have a count of his own, and one is between two counts.
+  // Every place may have its own count, and one more run is needed while a place moves.
   runs_.resize(places + 1);
   for (std::size_t run = 0; run < runs_.size(); ++run) free_runs_.push_back(static_cast<std::uint32_t>(run));
   index_.assign(std::bit_ceil(places * 4), kNobody);
@@ -23,12 +23,12 @@ std::size_t TopKeys::find(std::uint64_t hash) const noexcept {
   return slot;
 }
 
-// Closes the gap, so that a search may stop at the first free slot.
+// Closes the gap, so that a search can stop at the first free slot.
 void TopKeys::vacate(std::size_t slot) noexcept {
   const std::size_t mask = index_.size() - 1;
   for (std::size_t next = (slot + 1) & mask; index_[next] != kNobody; next = (next + 1) & mask) {
     const std::size_t home = tenants_[index_[next]].hash & mask;
-    // Who lives at or before the gap, going round, may move into it.
+    // An entry may move into the gap if its home slot is at or before the gap, cyclically.
     if (((next - home) & mask) < ((next - slot) & mask)) continue;
     index_[slot] = index_[next];
     slot = next;
@@ -36,7 +36,7 @@ void TopKeys::vacate(std::size_t slot) noexcept {
   index_[slot] = kNobody;
 }
 
-// Into the run before, if it has that count, or into one of its own.
+// Adds the place to the run before it if that has the same count, otherwise to a new run.
 void TopKeys::join(std::uint32_t place, std::uint32_t position, std::uint64_t count) noexcept {
   Tenant& tenant = tenants_[place];
   tenant.position = position;
@@ -83,7 +83,7 @@ TopKeys::Place TopKeys::add(std::uint64_t hash) noexcept {
   vacate(find(tenant.hash));
   tenant.hash = hash;
   tenant.error = count(place);
-  // After the gap has closed, the free slot may be another one.
+  // Closing the gap may have moved the free slot.
   std::size_t free = hash & (index_.size() - 1);
   while (index_[free] != kNobody) free = (free + 1) & (index_.size() - 1);
   index_[free] = place;

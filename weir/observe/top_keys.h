@@ -1,12 +1,11 @@
-// The heaviest keys of a stream in bounded memory: the Space-Saving sketch (Metwally, Agrawal and El Abbadi, 2005). In:
-// the hash of a key, once per occurrence. Out: for each key that is kept, a count that is never too low, and by how
+// Finds the heaviest keys of a stream in bounded memory: the Space-Saving sketch (Metwally, Agrawal and El Abbadi,
+// 2005). In: the hash of a key, once per occurrence. Out: for each kept key, a count that is never too low, and how
 // much it may be too high.
 //
-// A key that is not kept takes the place of the one with the lowest count and inherits that count as its error. So with
-// m places every key that makes up more than 1/m of the stream is kept, however many different keys there are.
+// A new key takes over the place with the lowest count and inherits that count as its error. So with m places every key
+// that makes up more than 1/m of the stream is kept, however many different keys there are.
 //
-// Holds no texts: the owner keeps what belongs to a key in an array of its own, by place.
-// Thread safety: none.
+// Stores only hashes: the owner keeps the data of each key in its own array, by place. Thread safety: none.
 #pragma once
 
 #include <cstddef>
@@ -31,14 +30,13 @@ class TopKeys {
   // `places` is at least 1.
   explicit TopKeys(std::size_t places);
 
-  // One more of this key. `hash` is its identity: keyed, and of 64 bits. Takes the same time however many places there
-  // are.
+  // Counts one occurrence of a key. `hash` identifies the key: keyed, 64 bits. Takes constant time.
   Place add(std::uint64_t hash) noexcept;
 
-  // Places 0 .. size() - 1 are taken.
+  // Places 0 .. size() - 1 are in use.
   std::size_t size() const noexcept { return order_.size(); }
   Estimate estimate(std::uint32_t place) const noexcept;
-  // No key that is not kept occurred more often than this.
+  // No key outside the sketch occurred more often than this.
   std::uint64_t floor() const noexcept { return order_.size() < places_ ? 0 : count(order_.back()); }
 
  private:
@@ -50,8 +48,8 @@ class TopKeys {
     std::uint32_t position = 0;  // in the order
     std::uint32_t run = 0;
   };
-  // Neighbours in the order with the same count. One more for one of them makes it the run's first, then takes it out
-  // of the run, into the one before: nobody else moves but the one it changed places with.
+  // Neighbors in the order with the same count. Counting one of them swaps it with the run's first and then moves it
+  // out of the run, into the one before. No other place changes its position.
   struct Run {
     std::uint64_t count = 0;
     std::uint32_t first = 0;  // positions
@@ -59,7 +57,7 @@ class TopKeys {
   };
 
   std::uint64_t count(std::uint32_t place) const noexcept { return runs_[tenants_[place].run].count; }
-  std::size_t find(std::uint64_t hash) const noexcept;  // its slot of the index, or the free one where it belongs
+  std::size_t find(std::uint64_t hash) const noexcept;  // its slot in the index, or the free one where it belongs
   void vacate(std::size_t slot) noexcept;
   void raise(std::uint32_t place) noexcept;
   void join(std::uint32_t place, std::uint32_t position, std::uint64_t count) noexcept;

@@ -11,7 +11,7 @@
 namespace weir::top_keys_test {
 namespace {
 
-// What the owner of a sketch knows: which key lives in which place.
+// What the owner of a sketch tracks: which key is in which place.
 struct Kept {
   explicit Kept(std::size_t places) : sketch(places), keys(places) {}
   void add(std::uint64_t key) {
@@ -48,7 +48,7 @@ TEST(TopKeys, NothingIsAboveTheFloorBeforeItIsFull) {
   EXPECT_EQ(sketch.floor(), 0u);
 }
 
-// Keys whose hashes collide in the index, so that its gaps are closed across its end too.
+// Hashes that collide in the index, so that gaps are also closed across its end.
 std::uint64_t crowded(std::uint64_t key) {
   return key << 32 | (key % 3 == 0 ? 63 : 0);
 }

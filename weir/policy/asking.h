@@ -1,4 +1,4 @@
-// A query on its way through Policy::resolve(), for its sources only.
+// The state of a query during Policy::resolve(). Only for its sources.
 #pragma once
 
 #include <string_view>
@@ -12,6 +12,8 @@ struct Policy::Asking {
   const Known& known;
   Now now;
   Time published;
+  const ServiceAnswers* answers;
+  bool wants_backend = false;
 
   bool decides() const noexcept { return mode == Mode::spend || mode == Mode::peek; }
 };

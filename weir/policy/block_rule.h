@@ -8,10 +8,10 @@ namespace weir {
 
 // `access.block`, or `block` of a limit.
 struct BlockRule {
-  Count after = 0;    // so many denials of a client; 0: not by their number
-  Duration within{};  // in this time
-  Duration lasts{};   // how long it is denied then
-  Count times = 0;    // or when it asks for so many times what its limit gives; 0: not by that
+  Count after = 0;    // this many denials of a client; 0: denials do not count
+  Duration within{};  // within this time
+  Duration lasts{};   // how long the client is denied
+  Count times = 0;    // or demand of this many times its limit; 0: demand does not count
 
   bool any() const noexcept { return after > 0 || times > 0; }
 

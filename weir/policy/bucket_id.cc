@@ -10,19 +10,19 @@
 namespace weir {
 namespace {
 
-// What is left of a key for the id beside a limit's name, a route's, '@' and ':', and a tier's name and '~'.
+// How long an id may be in a key, next to the names of a limit and a route, '@' and ':', and a tier's name and '~'.
 std::size_t id_bytes_max(const NamedLimit& limit) noexcept {
   const std::size_t plain = bounds::key_bytes_max - 2 * bounds::name_bytes_max - 2;
   return limit.tiers.empty() ? plain : plain - bounds::name_bytes_max - 1;
 }
 
 Error refuse_id(const NamedLimit& limit, const Error& error) {
-  // Too long for its format is as bad as any other mistake in an id.
+  // An id that is too long for its format is an invalid id.
   const Fault fault = error.fault == Fault::too_large ? Fault::invalid : error.fault;
   return Error{fault, "limit " + quote(limit.name) + ": " + error.detail};
 }
 
-// An address, or the prefix that lists show for IPv6 clients.
+// Parses an address, or the prefix that lists show for IPv6 clients.
 Result<IpPrefix> parse_client(std::string_view id, int ipv6_prefix) {
   const Result<IpAddress> address = IpAddress::parse(id);
   if (address) return IpPrefix::of(*address, 128);
@@ -50,8 +50,8 @@ bool is_text(const NamedLimit& limit, std::size_t part) noexcept {
   return formats.size() == limit.sources.size() && formats[part] == IdFormat::text;
 }
 
-// Of a composite key an override may name the first parts only, and is then for everyone who has them; the one with the
-// most parts wins. Where the parts have formats an override must have them all.
+// For a composite key, an override may name only the first parts and then applies to every id that starts with them;
+// the override with the most parts wins. If the parts have formats, an override must name all of them.
 const Override* override_of(const NamedLimit& limit, std::string_view id) noexcept {
   const Override* found = limit.overrides.find(id);
   if (limit.key.size() < 2 || limit.overrides.size() == 0 || limit.id != IdShape(IdFormat::text)) return found;
@@ -64,13 +64,24 @@ const Override* override_of(const NamedLimit& limit, std::string_view id) noexce
 
 }  // namespace
 
+bool is_tenant_key(std::string_view text) noexcept {
+  return !text.empty() && text.size() <= bounds::tenant_key_bytes_max && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+           c == ':' || c == '-';
+  });
+}
+
 bool is_hash(std::string_view id) noexcept {
   return id.size() == kDigestHexBytes &&
          std::all_of(id.begin(), id.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 Result<Identity> identify(const NamedLimit& limit, std::string_view id, int ipv6_prefix) {
-  // One bucket for everybody, whatever a caller names it.
+  // What lists show of a tenant that a service named, whatever the format of other ids.
+  if (limit.service != nullptr && id.starts_with(kTenantPrefix) && is_tenant_key(id.substr(kTenantPrefix.size()))) {
+    return Identity{std::string(id), nullptr, {}};
+  }
+  // One bucket for all clients, whatever id the caller gives.
   constexpr std::string_view kGlobal = "global";
   if (limit.key.size() == 1 && limit.key.front() == kGlobal) id = kGlobal;
   if (limit.id_kind == IdKind::shaped) {

@@ -1,4 +1,4 @@
-// From an id that a caller gives, or a request carries, to what stands for it in bucket keys, lists and adjustments.
+// Converts an id from a caller or a request to the form used in bucket keys, lists and adjustments.
 #pragma once
 
 #include <optional>
@@ -16,24 +16,30 @@ namespace weir {
 struct Identity {
   std::string id;                   // canonical: names the bucket
   const Override* found = nullptr;  // its override, if there is one
-  std::optional<IpPrefix> ip;       // of a limit that counts addresses: the address, or the prefix, that was given
-  bool hashed = false;              // the id is its hash already
+  std::optional<IpPrefix> ip;       // the given address or prefix, if the limit counts addresses
+  bool hashed = false;              // the id is already a hash
 };
 
-// The Error names the limit, the id and the rule.
+// Reads an id given by a caller. The Error names the limit, the id and the rule.
 Result<Identity> identify(const NamedLimit& limit, std::string_view id, int ipv6_prefix);
 
-// Of a request, by the limit's key. Nothing: a part of it is missing. REQUIRES: the limit has a key.
+// Reads the id from a request, by the limit's key. Returns nullopt if a part of the key is missing. REQUIRES: the limit
+// has a key.
 Result<std::optional<Identity>> identify(const NamedLimit& limit, const Request& request, int ipv6_prefix);
 
-// Of an id as a bucket's key has it: canonical, or hashed. The Error is that of an id that is no address.
+// Reads an id taken from a bucket's key: canonical or hashed. Fails if it must be an address and is not.
 Result<std::optional<Identity>> identify_counted(const NamedLimit& limit, std::string_view id, int ipv6_prefix);
 
-// Whether an id has the form of a hashed one.
+// What a service's tenant_key becomes where ids are: "t:acme". No caller's id of a limit with a service begins so.
+inline constexpr std::string_view kTenantPrefix = "t:";
+// 1 to bounds::tenant_key_bytes_max of A-Z a-z 0-9 _ . : -
+bool is_tenant_key(std::string_view text) noexcept;
+
+// True if the id has the form of a hashed one.
 bool is_hash(std::string_view id) noexcept;
 
-// The canonical id, hashed if the limit is. Of a hashed limit an id that has the form of a hash is taken for one: lists
-// show nothing else. Errors: invalid, internal (a hashed limit and no key).
+// Returns the canonical id, hashed if the limit is. For a hashed limit, an id that has the form of a hash is used as it
+// is, because lists show only hashes. Errors: invalid, internal (a hashed limit and no key).
 Result<std::string> bucket_id(const NamedLimit& limit, std::string_view id, int ipv6_prefix, std::string_view hash_key);
 
 }  // namespace weir

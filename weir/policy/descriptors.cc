@@ -7,17 +7,17 @@
 namespace weir {
 namespace {
 
-// What is left of a bucket's key for the id, beside the limit's name and ':'.
+// How long an id may be in a bucket's key, next to the limit's name and ':'.
 constexpr std::size_t kIdBytesMax = bounds::key_bytes_max - bounds::name_bytes_max - 1;
 
-// An empty value is a '%' alone, which no other value is: '%' is escaped.
+// An empty value is written as '%' alone. No other value is, because '%' is escaped.
 void append_level(std::string& id, std::string_view value) {
   if (!id.empty()) id += ':';
   if (value.empty()) id += '%';
   append_part(id, value);
 }
 
-// No id that is not hashed begins like this.
+// No other id starts with this prefix.
 void hash_if_long(std::string& id) {
   if (id.size() > kIdBytesMax) id = "%sha256-" + sha256_hex(id);
 }
@@ -25,7 +25,7 @@ void hash_if_long(std::string& id) {
 }  // namespace
 
 bool matches(std::string_view pattern, std::string_view value) noexcept {
-  // On a mismatch the last '*' takes one more character. Earlier ones need not: they took the least they could.
+  // On a mismatch, extend only the last '*'. Earlier ones need not change: they matched as little as possible.
   std::size_t p = 0;
   std::size_t v = 0;
   std::size_t star = pattern.npos;

@@ -1,7 +1,7 @@
-// The rules of descriptors: a tree for each domain, one level for each entry of a descriptor. In: a domain and a
+// The rules of descriptors: a tree per domain, with one level per entry of a descriptor. In: a domain and a
 // descriptor's entries. Out: the rule that applies, and the id of the bucket it counts in. Pure.
 //
-// At each level the first of these is taken, and the others are not tried any more:
+// At each level the first match of these is taken; the others are not tried:
 //   1. the entry's key with exactly its value
 //   2. the entry's key with a pattern that its value matches, in the order written
 //   3. the entry's key alone
@@ -39,7 +39,7 @@ struct DescriptorRule {
 
 // One level of the tree.
 struct DescriptorNode {
-  // Lets std::string keys be found by std::string_view.
+  // Allows lookups by string_view.
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
@@ -48,7 +48,7 @@ struct DescriptorNode {
   using Map = std::unordered_map<std::string, T, Hash, std::equal_to<>>;
 
   struct Pattern {
-    std::string text;  // each '*' stands for any characters
+    std::string text;  // each '*' matches any characters
     std::unique_ptr<DescriptorNode> node;
   };
   struct Choices {
@@ -61,7 +61,7 @@ struct DescriptorNode {
   std::optional<DescriptorRule> rule;
   bool open = false;  // the entry's value is part of the id: every value has its own bucket
 
-  // The node of this level for an entry, or null.
+  // Returns the node for an entry at this level, or null.
   const DescriptorNode* find(const Attribute& entry) const noexcept;
 };
 
@@ -71,7 +71,7 @@ class DescriptorTable {
  public:
   struct Domain {
     DescriptorNode root;
-    std::uint32_t own = DescriptorRule::kNoLimit;  // the limit that names the buckets of callers' own numbers
+    std::uint32_t own = DescriptorRule::kNoLimit;  // names the buckets with callers' own numbers
   };
 
   // Creates the domain if there is none.
@@ -79,10 +79,10 @@ class DescriptorTable {
   const Domain* find(std::string_view name) const noexcept;
   bool empty() const noexcept { return domains_.empty(); }
 
-  // The rule that applies, or null. Replaces `id` by the values that the rule leaves open, or "global" if there are
+  // Returns the rule that applies, or null. Sets `id` to the values that the rule leaves open, or "global" if there are
   // none.
   static const DescriptorRule* match(const Domain& domain, std::span<const Attribute> entries, std::string& id);
-  // The id of a bucket with the caller's own numbers: all keys and values.
+  // Writes the id of a bucket with the caller's own numbers: all keys and values.
   static void write_own_id(std::span<const Attribute> entries, std::string& id);
 
  private:

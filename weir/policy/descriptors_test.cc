@@ -24,7 +24,7 @@ TEST(Descriptors, AStarStandsForAnyCharacters) {
   EXPECT_TRUE(matches("", ""));
 }
 
-// Going back only to the last star keeps this from taking exponential time.
+// Backtracking only to the last star avoids exponential time.
 TEST(Descriptors, ManyStarsTakeNoTime) {
   std::string pattern;
   for (int i = 0; i < 200; ++i) pattern += "*a";

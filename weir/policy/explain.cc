@@ -8,6 +8,7 @@ namespace weir {
 namespace {
 
 void measure(const Charge& charge, Label& label) {
+  label.cost = charge.cost;
   if (charge.rate) {
     const RateCharge& rate = *charge.rate;
     label.rate = {rate.key, rate.limit.window(), rate.limit.interval(), rate.source};
@@ -18,12 +19,13 @@ void measure(const Charge& charge, Label& label) {
   }
 }
 
-// Adds a denial that no bucket gave, behind the decisions there are, and lets it speak. Returns the place of its label.
+// Adds a denial that does not come from a bucket after the other decisions and makes it the request's. Returns its
+// label.
 Label& refuse(Duration wait, Answer& answer) {
   Verdict& verdict = answer.verdict;
   const Decision denial{false, 0, 0, wait, Duration::zero()};
   const bool room = verdict.all.size() < bounds::charges_max;
-  verdict.strictest = room ? verdict.all.size() : verdict.all.size() - 1;  // full: it takes the last one's place
+  verdict.strictest = room ? verdict.all.size() : verdict.all.size() - 1;  // full: replace the last one
   verdict.allowed = false;
   if (room) {
     verdict.all.push_back(denial);
@@ -33,7 +35,7 @@ Label& refuse(Duration wait, Answer& answer) {
   return answer.labels[verdict.strictest];
 }
 
-// By the client, or by the id of every limit that would have been asked.
+// True if the client is allow-listed, or the id of every limit that would have been asked.
 bool passes_by_list(const Resolved& resolved) {
   if (resolved.allow_listed()) return true;
   if (!resolved.charges().empty() || resolved.parts().empty()) return false;
@@ -57,8 +59,8 @@ void refuse_access(const Resolved& resolved, Answer& answer) {
   label.secret = label.key == "apikey";
 }
 
-// Names the limits that had nothing to charge, behind the others, as far as there is room: those that limit nothing,
-// and shadow limits that would have blocked the id.
+// Adds the limits that had nothing to charge after the others, as far as there is room: unlimited ones, and shadow
+// limits that would have blocked the id.
 void name_uncharged(std::span<const Part> parts, Answer& answer) {
   constexpr Decision free{true, kUnbounded, kUnbounded, Duration::zero(), Duration::zero()};
   constexpr Decision blocked{false, 0, 0, kNever, Duration::zero()};
@@ -80,6 +82,22 @@ void name_blocked(std::span<const Part> parts, Answer& answer) {
   }
 }
 
+// Where a proxy sends the request: the first limit whose service names a backend decides.
+void name_backend(const Resolved& resolved, Answer& answer) {
+  answer.backend_unknown = resolved.lacks_backend();
+  for (const Part& part : resolved.parts()) {
+    if (part.limit->service == nullptr || part.mode == Enforcement::off) continue;
+    if (part.answer == nullptr || part.answer->backend_url.empty()) {
+      answer.backend_unknown |= part.limit->service->backend_required;
+      continue;
+    }
+    answer.backend_url = part.answer->backend_url;
+    answer.backend_hosts = part.limit->service->allowed_hosts;
+    answer.backend_unknown = false;
+    return;
+  }
+}
+
 }  // namespace
 
 Label describe(const Part& part, std::string_view route) {
@@ -88,11 +106,12 @@ Label describe(const Part& part, std::string_view route) {
   label.id = part.id;
   label.rate.source = part.source;
   label.route = route;
-  // Of a composite no single part tells what is counted.
+  // No single part of a composite key describes what is counted.
   label.key = part.limit->key.size() == 1 ? std::string_view(part.limit->key.front()) : std::string_view{};
   label.limiter_type = part.limit->limiter_type;
   label.shadow = part.mode == Enforcement::shadow;
   label.secret = part.limit->holds_api_key();
+  label.tier = part.tier;
   return label;
 }
 
@@ -121,6 +140,7 @@ void explain(const Policy& policy, const Resolved& resolved, Mode mode, Answer& 
     if (gives_back && answer.verdict.all.empty()) name_blocked(resolved.parts(), answer);
   }
   answer.labelled = std::max(charges.size(), answer.verdict.all.size());
+  if (policy.has_services()) name_backend(resolved, answer);
 }
 
 void explain(const Charge& own, Answer& answer) {

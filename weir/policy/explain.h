@@ -1,5 +1,5 @@
-// What a verdict means: which limit each decision belongs to, and the denials that no bucket gave. The one place where
-// access lists, blocks and ids that nothing limits become part of an answer.
+// Turns a verdict into an answer: which limit each decision belongs to, and denials that do not come from a bucket.
+// Only here do access lists, blocks and unlimited ids become part of an answer.
 #pragma once
 
 #include <string_view>
@@ -11,15 +11,15 @@
 
 namespace weir {
 
-// Completes an answer whose verdict, `now` and `headers` are set: labels every decision, and adds a denial by a list or
-// a block, which speaks for the request, and the limits that had nothing to charge. `resolved` is what `policy` made of
-// the query, and must outlive the answer's use.
+// Completes an answer whose verdict, `now` and `headers` are set: labels every decision and adds limits that had
+// nothing to charge. A denial by a list or a block is added too and becomes the request's decision. `resolved` is the
+// query as resolved by `policy`; it must outlive the answer's use.
 void explain(const Policy& policy, const Resolved& resolved, Mode mode, Answer& answer);
 
-// Of a bucket whose numbers the caller brought along.
+// The same for a bucket with the caller's own numbers.
 void explain(const Charge& own, Answer& answer);
 
-// Who and what a part counts, without its buckets.
+// Labels a part with its limit and id, without its buckets.
 Label describe(const Part& part, std::string_view route);
 
 }  // namespace weir

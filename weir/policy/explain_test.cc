@@ -17,7 +17,7 @@ constexpr Decision kDenies{false, 5, 0, 1s, 1s};
 
 class Explained : public testing::Test {
  protected:
-  // The answer to a query that names these limits, when every charge decides so. "name:id" are the limits and ids.
+  // Answers a query for these limits as if every charge got this decision.
   Answer ask(std::string_view yaml, const std::vector<NamedCharge>& charges, const LimitDecision& decision,
              Mode mode = Mode::spend, Order order = Order::together) {
     const config::Outcome outcome = config::parse(std::string(yaml), "test.yaml", {});
@@ -31,7 +31,7 @@ class Explained : public testing::Test {
     explain(*policy_, resolved_, mode, answer);
     return answer;
   }
-  // "limit:id allowed" of every decision, the one that speaks marked.
+  // "limit:id allowed" for every decision; the request's own is marked.
   static std::string print(const Answer& answer) {
     std::string text = answer.verdict.allowed ? "passes" : "denied";
     for (std::size_t i = 0; i < answer.verdict.all.size(); ++i) {
@@ -57,6 +57,16 @@ TEST_F(Explained, ALimitWithARateAndAQuotaHasOneLabelForBoth) {
   EXPECT_EQ(answer.labels[0].quota.window, 24h);
   EXPECT_EQ(answer.labels[1].rate.key, "b:y");
   EXPECT_EQ(answer.labels[1].quota.key, "");
+}
+
+TEST_F(Explained, ALimitSaysWhatWasAskedAndTheTierThatItDefines) {
+  const Answer answer = ask("limits: {a: {rate: 5/s, tiers: {pro: {rate: 7/s}}}}",
+                            {{"a", "x"}, {"a", "y", 3, "pro"}, {"a", "z", 1, "none"}}, kPasses);
+  EXPECT_EQ(answer.labels[0].cost, 1);
+  EXPECT_EQ(answer.labels[0].tier, "");
+  EXPECT_EQ(answer.labels[1].cost, 3);
+  EXPECT_EQ(answer.labels[1].tier, "pro");
+  EXPECT_EQ(answer.labels[2].tier, "");
 }
 
 TEST_F(Explained, EachHalfSaysWhereItsNumbersComeFrom) {

@@ -10,7 +10,7 @@
 namespace weir {
 namespace {
 
-// Takes the segment at the start of `rest` off it, with the '/' before it.
+// Takes the first segment off `rest`, with the '/' before it.
 std::string_view take_segment(std::string_view& rest) noexcept {
   rest.remove_prefix(1);
   const std::string_view segment = rest.substr(0, std::min(rest.find('/'), rest.size()));
@@ -57,7 +57,7 @@ std::string_view PathPattern::prefix() const noexcept {
   const std::string_view text = text_;
   const std::size_t star = text.find('*');
   if (star == std::string_view::npos) return text;
-  // The rest may be nothing, not even the slash before it.
+  // `**` may match nothing, not even the slash before it.
   return text.substr(0, text.substr(star).starts_with("**") ? star - 1 : star);
 }
 
@@ -148,7 +148,7 @@ const Route* RouteTable::find(const Request& request) const noexcept {
     const bool any_case = ignores_case_ && route.match.path.ignores_case();
     const std::string_view asked = any_case ? std::string_view(lower) : path;
     if (((any_case ? lower_head : head) & wild.mask) != wild.head || !asked.starts_with(wild.prefix)) continue;
-    if (found != nullptr && found < &route) break;  // it was written first
+    if (found != nullptr && found < &route) break;  // it comes first in the configuration
     if (route.match.path.matches(asked) && route.match.fits_besides_path(request)) return &route;
   }
   return found;

@@ -1,4 +1,4 @@
-// Routes: which requests take which limits. The first route that matches wins. Immutable once built.
+// Routes: which limits apply to which requests. The first route that matches wins. Immutable once built.
 #pragma once
 
 #include <cstddef>
@@ -19,21 +19,21 @@
 
 namespace weir {
 
-// "/signin", "/users/*/orders", "/api/**": `*` is one segment that is not empty, `**` the rest, which may be nothing.
+// "/signin", "/users/*/orders", "/api/**": `*` is one non-empty segment, `**` is the rest, which may be empty.
 class PathPattern {
  public:
   PathPattern() = default;  // any path
 
-  // Written normalised or not (identify/path.h): "/a/../b" is "/b". The Error quotes the path and says the rule.
+  // The text need not be normalized (identify/path.h): "/a/../b" is "/b". The Error quotes the path and names the rule.
   static Result<PathPattern> parse(std::string_view text, bool ignore_case = false);
 
-  // REQUIRES: `path` is normalised; in lower case if the pattern ignores it.
+  // REQUIRES: `path` is normalized, and in lower case if the pattern ignores case.
   bool matches(std::string_view path) const noexcept;
-  // No wildcard: it matches text() and nothing else.
+  // True if there is no wildcard: it matches only text().
   bool is_literal() const noexcept { return literal_; }
   bool ignores_case() const noexcept { return ignores_case_; }
-  const std::string& text() const noexcept { return text_; }  // normalised
-  // What every path that matches begins with.
+  const std::string& text() const noexcept { return text_; }  // normalized
+  // Returns a prefix that every matching path has.
   std::string_view prefix() const noexcept;
 
  private:
@@ -45,7 +45,7 @@ class PathPattern {
 // "example.com", or "*.example.com": one label or more in place of the '*'. "*": any host.
 class HostPattern {
  public:
-  HostPattern() = default;  // any host, and none
+  HostPattern() = default;  // any host, or none
 
   static Result<HostPattern> parse(std::string_view text);
   // REQUIRES: `host` is in lower case, without a port.
@@ -60,21 +60,21 @@ struct Match {
   PathPattern path;
   std::vector<std::string> methods;  // in upper case; empty: any
   HostPattern host;
-  std::vector<std::pair<std::string, std::string>> headers;  // "header:x-beta" and the value one of its lines must have
+  std::vector<std::pair<std::string, std::string>> headers;  // "header:x-beta" and a value that one line must have
 
-  // All but the path.
+  // Matches everything but the path.
   bool fits_besides_path(const Request& request) const noexcept;
 };
 
 struct Route {
   std::string name;
   Match match;
-  std::vector<std::uint32_t> limits;  // indexes into the policy's, in the order charged; all have a key
-  bool all_limits = false;            // `limits` was not said: every one with a key
+  std::vector<std::uint32_t> limits;  // indexes into the policy's limits, in charging order; all have a key
+  bool all_limits = false;            // `limits` was not configured: every limit with a key
   Order order = Order::together;
   Enforcement mode = Enforcement::enforce;
   Count cost = 1;
-  std::string cost_header;  // "header:x-cost": it says the cost; empty: `cost` does
+  std::string cost_header;  // "header:x-cost": holds the cost; empty: use `cost`
   Forwarding forwarding;
 };
 
@@ -83,7 +83,8 @@ class RouteTable {
   RouteTable() = default;
   explicit RouteTable(std::vector<Route> routes);
 
-  // The first that matches, or null. Routes without wildcards in the path are found by it, the others are tried.
+  // Returns the first route that matches, or null. Routes without wildcards are looked up by path, the others are
+  // tried.
   const Route* find(const Request& request) const noexcept;
 
   bool empty() const noexcept { return routes_.empty(); }
@@ -93,7 +94,7 @@ class RouteTable {
   using Indexes = std::vector<std::uint32_t>;  // ascending
 
   std::vector<Route> routes_;
-  // By path, and by a view of one.
+  // Lookup by path, also by a string_view.
   struct PathHash : std::hash<std::string_view> {
     using is_transparent = void;
   };
@@ -103,17 +104,17 @@ class RouteTable {
   Literals literal_;
   Literals literal_lower_;  // of routes that ignore the case of the path
   bool ignores_case_ = false;
-  // A few bytes decide about most routes: they lie together.
+  // The first bytes of the prefix rule most routes out; they are stored together.
   struct Wild {
     std::uint64_t head;  // the first bytes of the prefix, in a word
-    std::uint64_t mask;  // those that it has
+    std::uint64_t mask;  // which of those bytes the prefix has
     std::string prefix;
     std::uint32_t index;
   };
   std::vector<Wild> wild_;
 };
 
-// Of two modes the laxer wins.
+// Returns the laxer of two modes.
 constexpr Enforcement laxer(Enforcement a, Enforcement b) noexcept {
   return a > b ? a : b;
 }

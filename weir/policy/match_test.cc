@@ -30,7 +30,7 @@ bool host_matches(std::string_view pattern, std::string_view host) {
   return HostPattern::parse(pattern)->matches(host);
 }
 
-// The charges of a request: "in-order signin: per-ip:1.2.3.4 x1, …", or the error.
+// Prints the charges of a request: "in-order signin: per-ip:1.2.3.4 x1, …", or the error.
 std::string charges(const Policy& policy, const Attributes& attributes, std::optional<Count> cost = {}) {
   Resolved out;
   if (const Result<void> result = policy.resolve({RequestFacts{attributes, {}, cost}}, Known{}, {}, out); !result) {

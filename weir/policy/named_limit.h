@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "weir/identify/key_source.h"
 #include "weir/identify/prefix_map.h"
 #include "weir/policy/block_rule.h"
+#include "weir/policy/limits_service.h"
 #include "weir/policy/override_table.h"
 #include "weir/policy/schedule.h"
 
@@ -27,20 +29,20 @@ enum class Enforcement : unsigned char {
   off,
 };
 
-// What a request without the key gets.
+// What happens to a request without the key.
 enum class Missing : unsigned char {
   skip,    // this limit does not apply
   reject,  // the request is refused
 };
 
-// How ids of a limit are read.
+// How ids of a limit are parsed.
 enum class IdKind : unsigned char {
   shaped,   // by an IdShape
-  address,  // addresses; IPv6 counted by the policy's prefix; overrides may be CIDRs
-  single,   // every address by itself, overrides may be CIDRs: `key: ip` with `id: ipAddress`
+  address,  // addresses; IPv6 counted per prefix of the policy; overrides may be CIDRs
+  single,   // each address on its own, overrides may be CIDRs: `key: ip` with `id: ipAddress`
 };
 
-// Other numbers for requests of one tier of clients. What it does not set is the limit's.
+// Other numbers for clients of one tier. Values that it does not set are the limit's.
 struct Tier {
   std::string name;
   std::optional<Limit> numbers;    // absent: unlimited, or there is only a quota
@@ -52,20 +54,20 @@ struct NamedLimit {
   std::string name;
   std::optional<std::uint32_t> number;  // bucket keys begin with it instead of the name
   std::vector<std::string> key;         // key sources as written; empty: callers name the limit and give the id
-  std::vector<KeySource> sources;       // the same, read
+  std::vector<KeySource> sources;       // the same, parsed
   std::string limiter_type;             // the same for metrics, without names: "ip", "header+path"
   IdKind id_kind = IdKind::shaped;
   IdShape id{IdFormat::text};
   std::optional<Limit> numbers;  // absent: unlimited, or only ids with an override are limited
   bool unlimited = false;        // `average: 0`
-  bool blocked = false;          // denies always
+  bool blocked = false;          // always denies
   bool alternative = false;      // denies only if all alternatives of the query do (Charge::alternative)
   std::optional<QuotaText> quota;
   Zone zone;  // of quotas
   Schedule schedule;
   std::vector<Tier> tiers;        // in the order written; at most bounds::tiers_max
   std::string tier_source;        // where a request's tier comes from, as written; empty: callers and overrides name it
-  std::optional<KeySource> tier;  // the same, read
+  std::optional<KeySource> tier;  // the same, parsed
   Enforcement mode = Enforcement::enforce;
   bool hashed = false;
   bool per_route = false;
@@ -73,20 +75,21 @@ struct NamedLimit {
   std::optional<FailurePolicy> failure_policy;  // absent: the top level's
   std::optional<int> failure_code;
   std::optional<Lease> lease;
-  BlockRule block;      // counts this limit's denials only
-  Duration idle_min{};  // idle buckets are kept at least this long
+  std::shared_ptr<const LimitsService> service;  // decides its numbers; null: none
+  BlockRule block;                               // counts this limit's denials only
+  Duration idle_min{};                           // idle buckets are kept at least this long
   OverrideTable overrides;
   PrefixMap<std::uint32_t> override_prefixes;  // indexes into overrides; for ids that are addresses
 
-  // Its ids are API keys, or have one in them, in clear.
+  // True if its ids are, or contain, API keys in clear text.
   bool holds_api_key() const {
     return !hashed && std::any_of(key.begin(), key.end(), [](const std::string& part) { return part == "apikey"; });
   }
 
-  // Its ids are API keys in clear, and nothing else.
+  // True if its ids are just API keys in clear text.
   bool is_keyed_by_api_key() const { return !hashed && key.size() == 1 && key.front() == "apikey"; }
 
-  // Its ids are not for everybody to read, as configured: what is stored of them is a hash, or they are API keys.
+  // True if its ids must not be shown: they are stored as hashes, or they are API keys.
   bool hides_ids() const { return hashed || holds_api_key(); }
 
   // Returns null if no tier has that name.
@@ -95,7 +98,7 @@ struct NamedLimit {
     return found == tiers.end() ? nullptr : &*found;
   }
 
-  // What bucket keys begin with, before the ':'.
+  // The start of its bucket keys, before the ':'.
   std::string prefix() const { return number ? std::to_string(*number) : name; }
 };
 

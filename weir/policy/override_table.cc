@@ -32,7 +32,7 @@ std::size_t OverrideTable::slot_of(std::string_view id, std::uint32_t hash) cons
 void OverrideTable::reserve(std::size_t ids, std::size_t bytes) {
   entries_.reserve(ids);
   text_.reserve(bytes);
-  // add() widens when they are half full, before the last one.
+  // add() widens when half of the slots are used, so reserve enough for the last id.
   if (ids * 2 > slots_.size()) widen(std::bit_ceil(ids * 2));
 }
 
@@ -40,7 +40,7 @@ void OverrideTable::prefetch(std::string_view id) const noexcept {
   if (!slots_.empty()) __builtin_prefetch(&slots_[hash_of(id) & (slots_.size() - 1)], 1);
 }
 
-// REQUIRES: a power of two that is more than there are.
+// REQUIRES: `slots` is a power of two and more than the number of entries.
 void OverrideTable::widen(std::size_t slots) {
   const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(slots));
   const std::size_t mask = slots_.size() - 1;

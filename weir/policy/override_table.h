@@ -1,5 +1,5 @@
 // Other numbers for one id of a limit, by canonical id. Built once, then read by any thread. Compact, because there may
-// be a million: ids lie in one string, the index is a flat array.
+// be a million: all ids are in one string, and the index is a flat array.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace weir {
 
-// A quota as configured: so many tokens in each window of the calendar, or in each window of a fixed length.
+// A quota as configured: a number of tokens per calendar window, or per window of a fixed length.
 struct QuotaText {
   Count size = 0;
   Calendar calendar = Calendar::day;
-  Duration every{};  // not zero: the length, and the calendar means nothing
+  Duration every{};  // not zero: the fixed length; the calendar is ignored
 
   Quota at(const Zone& zone, Wall wall) const noexcept {
     return every == Duration::zero() ? quota_at(size, calendar, zone, wall) : quota_at(size, every, wall);
@@ -30,7 +30,7 @@ struct QuotaText {
 struct Override {
   enum class Kind : unsigned char { numbers, unlimited, blocked, tier };
   Kind kind = Kind::numbers;
-  std::uint8_t tier = 0;  // of Kind::tier: the index among the limit's
+  std::uint8_t tier = 0;  // with Kind::tier: index into the limit's tiers
   bool has_limit = false;
   bool has_quota = false;
   Limit limit = Limit::per_second(1);  // when has_limit
@@ -41,10 +41,11 @@ struct Override {
 
 class OverrideTable {
  public:
-  // Room for so many ids of so many bytes in all, so that a large table is not copied while it grows.
+  // Makes room for this many ids with this many bytes in total, so that a large table is not copied while it grows.
   void reserve(std::size_t ids, std::size_t bytes);
 
-  // Asks the memory for where an id that is soon to be added belongs: in a large table, most of what adding it costs.
+  // Prefetches the slot of an id that will be added soon. In a large table that cache miss is most of the cost of
+  // adding.
   void prefetch(std::string_view id) const noexcept;
 
   // The index of the new entry, or of the one that already has this id.
@@ -52,7 +53,7 @@ class OverrideTable {
     std::uint32_t index;
     bool fresh;
   };
-  // Where it was written, for people; line 0: nowhere.
+  // Where it was written, for messages; line 0: unknown.
   struct Place {
     std::uint32_t line = 0;
     std::uint32_t column = 0;
@@ -73,13 +74,13 @@ class OverrideTable {
     Override value;
   };
   static constexpr std::uint32_t kFree = 0xffff'ffff;
-  // With the hash beside the index, a look at a slot that holds another id ends there: the entry lies far away.
+  // The hash beside the index rules out most other ids without loading the entry, which is far away in memory.
   struct Slot {
     std::uint32_t hash = 0;
     std::uint32_t index = kFree;
   };
 
-  // The slot that holds the id, or the free one where it belongs. REQUIRES: slots_ is not empty.
+  // Returns the slot that holds the id, or the free one where it belongs. REQUIRES: slots_ is not empty.
   std::size_t slot_of(std::string_view id, std::uint32_t hash) const noexcept;
   void widen(std::size_t slots);
 

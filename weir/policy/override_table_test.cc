@@ -39,7 +39,7 @@ TEST(OverrideTable, KeepsTheFirstOfTwoAndSaysWhichItWas) {
 TEST(OverrideTable, HoldsMoreThanItMadeRoomFor) {
   for (const std::size_t reserved : {1u, 7u, 8u, 9u, 1000u}) {
     OverrideTable table;
-    table.prefetch("u0");  // of an empty one there is nothing to ask for
+    table.prefetch("u0");  // an empty table has nothing to prefetch
     table.reserve(reserved, 2 * reserved);
     for (std::uint32_t i = 0; i < 100; ++i) {
       const std::string id = "u" + std::to_string(i);

@@ -62,6 +62,7 @@ Policy::Policy(Parts parts) : parts_(std::move(parts)), routes_(std::exchange(pa
     by_name_.emplace(parts_.limits[i].name, i);
     override_count_ += parts_.limits[i].overrides.size();
     blocks_ |= parts_.limits[i].block.any();
+    has_services_ |= parts_.limits[i].service != nullptr;
   }
 }
 
@@ -72,7 +73,7 @@ const NamedLimit* Policy::find(std::string_view name) const noexcept {
 
 Error Policy::unknown_limit(std::string_view name) const {
   std::vector<std::string_view> names;
-  // A caller may ask for unknown limits all day: comparing with very many names would cost more than a decision.
+  // Callers may send many unknown names; comparing each with very many limits would cost more than a decision.
   constexpr std::size_t kCompared = 100;
   if (parts_.limits.size() <= kCompared) {
     for (const NamedLimit& limit : parts_.limits) names.push_back(limit.name);
@@ -131,11 +132,10 @@ const Adjustment* Policy::adjustment_of(const NamedLimit& limit, std::string_vie
   return by_handle->expires > by_id->expires ? by_handle : by_id;
 }
 
-// From the weakest to the strongest; each may replace what was chosen before it. An external service's answer will
-// stand between the override and the adjustment. An override's numbers are the same for every tier, and so is their
-// bucket.
-Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, const Adjustment* adjustment,
-                               const Tier* tier, Wall wall) {
+// From the weakest to the strongest; each may replace what was chosen before it. The numbers of an override and of a
+// service are the same for every tier, and so is their bucket.
+Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, const ServiceAnswer* answer,
+                               const Adjustment* adjustment, const Tier* tier, Wall wall) {
   Numbers chosen;
   chosen.bucket = limit.numbers;
   if (limit.quota) chosen.quota = &*limit.quota;
@@ -161,8 +161,13 @@ Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, c
     chosen.quota_source = Source::override;
     if (!chosen.bucket) chosen.source = Source::override;
   }
+  if (answer != nullptr) {
+    chosen.bucket = answer->numbers;
+    chosen.source = Source::external;
+    chosen.tier = nullptr;
+  }
   if (!chosen.bucket && chosen.quota == nullptr) {
-    chosen.standing = limit.blocked ? Standing::blocked : Standing::unlimited;
+    chosen.standing = limit.blocked && answer == nullptr ? Standing::blocked : Standing::unlimited;
   }
   if (found != nullptr && (found->kind == Override::Kind::blocked || found->kind == Override::Kind::unlimited)) {
     chosen.standing = found->kind == Override::Kind::blocked ? Standing::blocked : Standing::unlimited;
@@ -171,7 +176,7 @@ Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, c
   if (adjustment != nullptr && !adjustment->live(wall)) {
     chosen.changed = std::max(chosen.changed, adjustment->expires);
   } else if (adjustment != nullptr) {
-    // It fit when it was made. If a reload has changed the limit so that it no longer fits, it is ignored.
+    // The adjustment fit when it was made. If a reload has changed the limit so that it no longer fits, ignore it.
     const Result<Limit> numbers = adjusted(*adjustment, chosen.bucket ? &*chosen.bucket : nullptr);
     if (numbers) {
       chosen.bucket = *numbers;
@@ -184,16 +189,20 @@ Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, c
 }
 
 Policy::InForce Policy::in_force(const NamedLimit& limit, std::string_view bucket_id, const Known& known, Wall wall,
-                                 std::string_view tier) const {
+                                 std::string_view tier, const ServiceAnswer* answer) const {
   const Override* found = nullptr;
-  // Overrides of hashed limits are found by the id alone, which a hash does not tell.
+  // Overrides of hashed limits are found by the plain id, which a hash does not reveal.
   if (!limit.hashed) {
     if (const Result<Identity> identity = identify(limit, bucket_id, parts_.ipv6_prefix)) found = identity->found;
   }
   const Adjustment* const adjustment = adjustment_of(limit, bucket_id, known);
-  const Numbers numbers = choose(limit, found, adjustment, limit.find_tier(tier), wall);
-  return {numbers.bucket, numbers.source, numbers.standing, numbers.changed,
-          numbers.tier == nullptr ? std::string_view{} : std::string_view(numbers.tier->name)};
+  const Numbers numbers = choose(limit, found, answer, adjustment, limit.find_tier(tier), wall);
+  return {numbers.bucket,
+          numbers.source,
+          numbers.standing,
+          numbers.changed,
+          numbers.tier == nullptr ? std::string_view{} : std::string_view(numbers.tier->name),
+          answer == nullptr ? Time{} : answer->since};
 }
 
 Time changed_since(Wall changed, Time published, const Known& known, Now now) noexcept {

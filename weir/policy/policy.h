@@ -1,6 +1,6 @@
 // Which limits apply, with which numbers. A Policy is made once from a configuration (parse.h) and never changes; a
-// reload makes another and swaps the pointer. In: a Query. Out: the charges for a store, every number decided, every
-// key written out. Pure: time is an argument, nothing is remembered between two calls.
+// reload makes another and swaps the pointer. In: a Query. Out: the charges for a store, with all numbers chosen and
+// all keys written. Pure: time is an argument, and no state is kept between calls.
 #pragma once
 
 #include <array>
@@ -29,12 +29,13 @@
 #include "weir/policy/block_rule.h"
 #include "weir/policy/bucket_id.h"
 #include "weir/policy/descriptors.h"
+#include "weir/policy/limits_service.h"
 #include "weir/policy/match.h"
 #include "weir/policy/named_limit.h"
 
 namespace weir {
 
-// What became of one limit that a query names.
+// The outcome for one limit of a query.
 enum class Standing : unsigned char {
   charged,       // it is among the charges
   unlimited,     // nothing to charge: an override, `average: 0`, or a limit without numbers and no override for this id
@@ -50,13 +51,21 @@ inline constexpr std::size_t kNoCharge = static_cast<std::size_t>(-1);
 
 // One limit that applies: an entry of NamedCharges, at the same index, or a limit of the request's route.
 struct Part {
-  const NamedLimit* limit = nullptr;  // the policy's; lives as long as it does
+  const NamedLimit* limit = nullptr;  // owned by the policy
   std::string_view id;                // canonical, or its keyed hash: what may be stored, logged and shown
   Standing standing = Standing::charged;
-  Enforcement mode = Enforcement::enforce;  // the limit's or the route's, whichever is laxer
-  Source source = Source::limit;            // where the rate's numbers, or the standing, came from
-  std::size_t charge = kNoCharge;           // index into Resolved::charges()
-  bool unknown_tier = false;                // the limit does not define the client's tier; its own numbers apply
+  Enforcement mode = Enforcement::enforce;        // the limit's or the route's, whichever is laxer
+  Source source = Source::limit;                  // where the rate's numbers, or the standing, came from
+  std::size_t charge = kNoCharge;                 // index into Resolved::charges()
+  std::string_view tier;                          // the client's, if the limit defines it; empty: none
+  bool unknown_tier = false;                      // the limit does not define the client's tier; its own numbers apply
+  std::shared_ptr<const ServiceAnswer> answer{};  // of the limit's service; null: none, or none is known
+};
+
+// An id whose limit's service must be asked before the query can be decided.
+struct Lookup {
+  const NamedLimit* limit = nullptr;
+  std::string_view id;  // as in Part
 };
 
 // A query's charges and the text that their keys point to. Reusable: after a few queries it allocates nothing. Filled
@@ -71,39 +80,45 @@ class Resolved {
   // together. With Order::in_order these are the charges before the blocked limit: charge them, then deny.
   std::span<const Charge> charges() const noexcept { return {charges_.data(), charges_size_}; }
 
-  // One per entry of NamedCharges; of a request one per limit that applies to it.
+  // One per entry of NamedCharges; for a request, one per limit that applies to it.
   std::span<const Part> parts() const noexcept { return {parts_.data(), parts_size_}; }
 
-  // The first part whose limit enforces and whose id is blocked: the query is denied, no wait helps. Null otherwise.
+  // The first part whose limit enforces and whose id is blocked: the query is denied, and waiting does not help. Null
+  // otherwise.
   const Part* blocked() const noexcept { return blocked_ == kNoCharge ? nullptr : &parts_[blocked_]; }
 
-  // A list denies the query, whatever its limits say.
+  // True if an access list denies the query, whatever its limits decide.
   bool deny_listed() const noexcept { return deny_listed_; }
-  // The part whose client, or id, the list denies. Null: no list denies, or one denies the client of a request, who is
-  // then not asked for any limit; denied_client() tells who.
+  // The part whose client or id the list denies. Null if no list denies, or if one denies the client of a request: then
+  // no limits are checked, and denied_client() names the client.
   const Part* denied() const noexcept { return denied_ == kNoCharge ? nullptr : &parts_[denied_]; }
-  // When the last of the entries ends that deny it; nothing: never. REQUIRES: deny_listed().
+  // When the last of the denying entries expires; nullopt: never. REQUIRES: deny_listed().
   std::optional<Wall> denied_until() const noexcept { return denied_until_; }
-  // {"ip", "203.0.113.9"} or {"apikey", "…"}: by what a list knows the client of a request; empty otherwise.
+  // What the list matched in a request: {"ip", "203.0.113.9"} or {"apikey", "…"}; empty otherwise.
   const Attribute& denied_client() const noexcept { return denied_client_; }
-  // The client is on the allow list: the query passes, nothing is charged.
+  // The client is on the allow list: the query is allowed, and nothing is charged.
   bool allow_listed() const noexcept { return allow_listed_; }
 
-  // How to charge: as the route says, otherwise as the query does.
+  // The route's order; without a route, the query's.
   Order order() const noexcept { return order_; }
 
-  // Charged in order, a cost that exceeds a burst behind the first would be found only after others were charged. Look
-  // (Mode::peek) instead of spending: the answer is the same, and nothing is taken.
+  // True if the charges are in order and some cost exceeds its burst, so it can never pass. Spending would charge the
+  // limits before it. Peek (Mode::peek) instead: the answer is the same, and nothing is charged.
   bool impossible() const noexcept { return impossible_; }
 
-  // The route a request took; null: none, or limits were named.
+  // The route of a request; null: none, or the query named its limits.
   const Route* route() const noexcept { return route_; }
 
-  // Of a query of descriptors: one for each, and other limits that count their entries.
+  // What the services must be asked first; the charges are not complete. Empty: they are.
+  std::span<const Lookup> lookups() const noexcept { return lookups_; }
+  // A limit that requires a backend_url has no id here.
+  bool lacks_backend() const noexcept { return lacks_backend_; }
+
+  // For a query of descriptors: one answer per descriptor, and other limits that count their entries.
   std::span<const DescriptorAnswer> descriptors() const noexcept { return {descriptors_.data(), descriptors_size_}; }
   std::span<const DescriptorJoin> joins() const noexcept { return {joins_.data(), joins_.size()}; }
 
-  // Who asks, of a request.
+  // The client of a request.
   const std::optional<IpAddress>& client_ip() const noexcept { return request_.client(); }
   std::string_view apikey() const noexcept { return request_.apikey(); }
 
@@ -111,11 +126,12 @@ class Resolved {
   friend class Policy;
 
   void clear();
-  // Room in the text for so many more keys, so that writing them moves none.
+  // Reserves room for this many more keys, so that writing them does not move the text.
   void make_room(std::size_t keys);
   std::size_t add(const Charge& charge);  // its index, or that of a charge of the same buckets; kNoCharge when full
 
-  // As long as the longest query so far: most have one or two, and many queries may be unanswered at once.
+  // As long as the longest query so far, not the maximum: most have one or two, and many queries may be pending at
+  // once.
   std::vector<Charge> charges_;
   std::vector<Part> parts_;
   std::size_t charges_size_ = 0;
@@ -129,6 +145,8 @@ class Resolved {
   Order order_ = Order::together;
   bool impossible_ = false;
   const Route* route_ = nullptr;
+  std::vector<Lookup> lookups_;
+  bool lacks_backend_ = false;
   Request request_;
   std::vector<DescriptorAnswer> descriptors_;  // grows like parts_
   std::size_t descriptors_size_ = 0;
@@ -136,26 +154,26 @@ class Resolved {
   std::vector<const DescriptorRule*> rules_;  // of descriptors_, while they are resolved
   std::vector<std::string> ids_;
   std::vector<Attribute> entries_;
-  std::string text_;  // the keys, one after another
+  std::string text_;  // all keys, one after another
 };
 
 class Policy {
  public:
-  // Everything but the checks: parse.h makes one of these from files, and refuses what does not fit together.
-  // REQUIRES: names, numbers and overrides were checked.
+  // Everything a policy consists of. parse.h makes it from files and rejects inconsistent values. REQUIRES: names,
+  // numbers and overrides were checked.
   struct Parts {
     std::vector<NamedLimit> limits;  // in the order written
     std::vector<Route> routes;       // in the order written; empty: every limit with a key applies to every request
-    TrustedProxies trusted;          // whose X-Forwarded-For is believed
-    std::string hash_key;            // of `hashed`; empty: none is known
+    TrustedProxies trusted;          // their X-Forwarded-For is trusted
+    std::string hash_key;            // for `hashed`; empty: none
     int ipv6_prefix = 64;
     FailurePolicy failure_policy = FailurePolicy::pass_through;
-    int failure_code = 0;                      // of limits that have none; 0: the protocol's own
-    DescriptorTable descriptors;               // rules of descriptors, over `limits`
-    HeaderFamilies headers;                    // of HTTP answers
-    Duration window_max = bounds::window_max;  // from empty to full, that the store can hold
-    std::string overrides_file;                // where overrides were written, for people
-    AccessList access;                         // the configuration's; ids as in bucket keys
+    int failure_code = 0;                      // for limits without one; 0: the protocol's default
+    DescriptorTable descriptors;               // rules that point into `limits`
+    HeaderFamilies headers;                    // for HTTP responses
+    Duration window_max = bounds::window_max;  // the longest window, from empty to full, that the store can hold
+    std::string overrides_file;                // where overrides were written, for messages
+    AccessList access;                         // from the configuration; ids as in bucket keys
     BlockRule block;
     struct Tokens {
       std::shared_ptr<const JwtVerifier> verifier;  // null: no limit is keyed by a claim
@@ -165,58 +183,62 @@ class Policy {
   };
   explicit Policy(Parts parts);
 
-  // The charges of a query that names its limits, or of a request (attributes, see identify/request.h), whose limits
-  // its route names. First the deny list is asked, then the allow list; then for each limit, first match wins: a live
-  // adjustment, an override, the client's tier, the schedule, the limit's own numbers. A reset covers the buckets of
-  // all tiers. Errors: unknown (no such limit), invalid (an id
-  // that breaks its format, a negative cost, a key that a limit insists on and the request lacks), too_large (more than
-  // bounds::charges_max limits), internal (a hashed limit and no key). The same bucket twice is charged once, with the
-  // summed cost. `published`: when this policy came in force; not known: it may have been just now. REQUIRES: the
-  // query's subject is NamedCharges, RequestFacts or Descriptors.
-  Result<void> resolve(const Query& query, const Known& known, Now now, Resolved& out,
-                       Time published = Time::max()) const;
+  // Resolves the charges of a query that names its limits, or of a request (attributes, see identify/request.h), whose
+  // route names them. Checks the deny list, then the allow list. Then, for each limit, the first of these gives the
+  // numbers: a live adjustment, its service's answer, an override, the client's tier, the schedule, the limit itself. A
+  // reset covers the buckets of all tiers. Errors: unknown (no such limit), invalid (an id in the wrong format, a
+  // negative cost, a missing key that a limit requires), too_large (more than bounds::charges_max limits), internal (a
+  // hashed limit and no key). A bucket that occurs twice is charged once, with the summed cost.
+  //
+  // `published`: when this policy came in force; not known: it may have been just now. `answers`: what is known from
+  // services. If one must be asked first, Resolved::lookups() says so. Null: services are not asked, and their limits
+  // have their own numbers. REQUIRES: the query's subject is NamedCharges, RequestFacts or Descriptors.
+  Result<void> resolve(const Query& query, const Known& known, Now now, Resolved& out, Time published = Time::max(),
+                       const ServiceAnswers* answers = nullptr) const;
 
-  // What stands for an id of that limit in bucket keys, adjustments and access entries. Errors as of resolve().
+  // Converts an id of that limit to its form in bucket keys, adjustments and access entries. Errors as in resolve().
   Result<std::string> bucket_id(std::string_view limit, std::string_view id) const;
-  // Tells hash keys apart without revealing them, in bounds::hash_mark_bytes characters; empty where ids are not
-  // hashed.
+  // Identifies the hash key without revealing it, in bounds::hash_mark_bytes characters; empty if ids are not hashed.
   std::string_view hash_mark(const NamedLimit& limit) const noexcept;
-  // Whether an adjustment or access entry for that id matches nobody, because the id was hashed under another key, or
-  // only the id or only the limit is hashed.
+  // True if an adjustment or access entry for that id can match no client, because the id was hashed with another key,
+  // or only one of id and limit is hashed.
   bool is_orphaned(std::string_view limit, std::string_view id, std::string_view mark) const noexcept;
-  // The numbers in force for that id, which is as bucket_id() gives it, and where they come from. No numbers: nothing
-  // limits it, or only a quota does. With a tier, those of its bucket.
+  // The numbers in force for an id, given as bucket_id() returns it, and where they come from. No numbers: unlimited,
+  // or only a quota applies. With a tier, the numbers of that tier's bucket.
   struct InForce {
     std::optional<Limit> numbers;
     Source source = Source::limit;
     Standing standing = Standing::charged;
     Wall changed = Wall::min();  // when the schedule, or the end of an adjustment, last changed the numbers
-    std::string_view tier = {};  // whose bucket counts; empty: the limit's own
+    std::string_view tier = {};  // of the bucket that is charged; empty: the limit's own
+    Time since{};                // when the service's answer came in force
   };
+  // `answer`: of the limit's service, if one is in force.
   InForce in_force(const NamedLimit& limit, std::string_view bucket_id, const Known& known, Wall wall,
-                   std::string_view tier = {}) const;
-  // The live deny entry about that id: of the configuration, of an operator, or an automatic block. Null: none; of
-  // several the last to end. Valid as long as the policy and `known`.
+                   std::string_view tier = {}, const ServiceAnswer* answer = nullptr) const;
+  // Returns the live deny entry for that id: from the configuration, from an operator, or an automatic block. Null if
+  // there is none; of several, the one that expires last. Valid as long as the policy and `known`.
   const AccessEntry* denied_by(const NamedLimit& limit, std::string_view bucket_id, const Known& known,
                                Wall wall) const;
 
-  // The key of `hashed` and of handles.
+  // The key for `hashed` and for handles.
   std::string_view hash_key() const noexcept { return parts_.hash_key; }
-  // What an entry about this API key stores when it is made by handle (identify/handle.h).
+  // Returns what an entry for this API key stores when it is made by handle (identify/handle.h).
   std::string full_handle(std::string_view apikey) const;
-  // An API key, and an id, as operators see it: both in clear or as a full handle. Null: the limit is gone, and its ids
-  // may be API keys.
+  // Return an API key or an id as shown to operators: in clear text or as a full handle. A null limit means that it no
+  // longer exists, so its ids may be API keys.
   std::string shown_apikey(std::string_view apikey) const;
   std::string shown_id(const NamedLimit* limit, std::string_view id) const;
-  // The adjustment of that id, made for the id itself or by handle, ended or not. Null: none. Valid as long as `known`.
+  // Returns the adjustment for that id, made for the id itself or by handle, expired or not; null if there is none.
+  // Valid as long as `known`.
   const Adjustment* adjustment_of(const NamedLimit& limit, std::string_view bucket_id, const Known& known) const;
 
   std::span<const NamedLimit> limits() const noexcept { return parts_.limits; }
   const NamedLimit* find(std::string_view name) const noexcept;  // null if not found
-  // "unknown limit "ordrs"; did you mean "orders"?", for a name that find() does not know.
+  // Returns "unknown limit "ordrs"; did you mean "orders"?" for a name that find() does not know.
   Error unknown_limit(std::string_view name) const;
   std::span<const Route> routes() const noexcept { return routes_.all(); }
-  // The route that resolve() takes for this request; null: none.
+  // Returns the route that resolve() uses for this request, or null.
   const Route* route_of(const Request& request) const noexcept { return routes_.find(request); }
   const TrustedProxies& trusted() const noexcept { return parts_.trusted; }
   std::size_t override_count() const noexcept { return override_count_; }
@@ -228,10 +250,13 @@ class Policy {
   int ipv6_prefix() const noexcept { return parts_.ipv6_prefix; }
   const AccessList& access() const noexcept { return parts_.access; }
   const BlockRule& block() const noexcept { return parts_.block; }
-  // Some rule blocks clients that are denied often: `access.block` or `block` of a limit.
+  // True if some rule blocks clients that are denied often: `access.block` or `block` of a limit.
   bool blocks() const noexcept { return blocks_; }
 
-  // Some limit is `hashed` and there is no key to hash with: give Options::made_hash_key (parse.h).
+  // Some limit has a service.
+  bool has_services() const noexcept { return has_services_; }
+
+  // True if some limit is `hashed` and there is no key to hash with. Set Options::made_hash_key (parse.h).
   bool lacks_hash_key() const noexcept;
 
  private:
@@ -239,16 +264,16 @@ class Policy {
   struct Numbers {
     std::optional<Limit> bucket;
     const QuotaText* quota = nullptr;
-    const Tier* tier = nullptr;           // whose bucket is charged; null: the limit's own
+    const Tier* tier = nullptr;           // the tier whose bucket is charged; null: the limit's own bucket
     Source source = Source::limit;        // of the bucket, or of the standing
     Source quota_source = Source::limit;  // of the quota
     Standing standing = Standing::charged;
     Wall changed = Wall::min();  // as InForce::changed
   };
-  struct Asking;  // a query on its way through resolve()
-  struct Wanted;  // one limit of it, who is counted, and how
-  static Numbers choose(const NamedLimit& limit, const Override* found, const Adjustment* adjustment, const Tier* tier,
-                        Wall wall);
+  struct Asking;  // the state of a query during resolve()
+  struct Wanted;  // one limit of it: the id to count, and how
+  static Numbers choose(const NamedLimit& limit, const Override* found, const ServiceAnswer* answer,
+                        const Adjustment* adjustment, const Tier* tier, Wall wall);
   // resolve.cc
   Result<void> resolve_named(const NamedCharges& named_charges, const Asking& asking, Resolved& out) const;
   Result<void> resolve_request(const RequestFacts& facts, const Asking& asking, Resolved& out) const;
@@ -268,6 +293,9 @@ class Policy {
   Result<void> add_part(const Wanted& wanted, const Asking& asking, Resolved& out) const;
   Result<std::string_view> write_key(const NamedLimit& limit, const Identity& identity, const Route* route,
                                      std::string& text) const;
+  void find_answer(const Asking& asking, Part& part, Resolved& out) const;
+  Result<std::string_view> use_tenant(const Wanted& wanted, const Asking& asking, Part& part,
+                                      const Adjustment*& adjustment, Resolved& out) const;
   std::string tier_of(const NamedLimit& limit, std::string_view from, const Request& request) const;
   Result<void> charge(const Numbers& numbers, std::string_view key, const Wanted& wanted, const Asking& asking,
                       Part& part, Resolved& out) const;
@@ -277,14 +305,15 @@ class Policy {
   RouteTable routes_;
   std::string hash_mark_;
   std::vector<std::uint32_t> keyed_;   // limits that have a key
-  std::vector<std::uint32_t> joined_;  // limits whose key has an entry of descriptors
+  std::vector<std::uint32_t> joined_;  // limits whose key uses an entry of descriptors
   std::map<std::string, std::size_t, std::less<>> by_name_;
   std::size_t override_count_ = 0;
   bool blocks_ = false;
+  bool has_services_ = false;
 };
 
-// The latest instant at which numbers that the calendar changed at `changed` may have changed at all (Charge::since):
-// then, when the policy was published or when the adjustments were.
+// Returns the latest instant at which the numbers may have changed (Charge::since): at `changed` by the calendar, when
+// the policy was published, or when the adjustments were.
 Time changed_since(Wall changed, Time published, const Known& known, Now now) noexcept;
 
 }  // namespace weir

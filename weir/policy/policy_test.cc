@@ -40,7 +40,7 @@ Result<void> resolve(const Policy& policy, const Asked& asked, Resolved& out) {
   return policy.resolve(query, asked.known, {Time{}, asked.wall}, out);
 }
 
-// "6:12345678 600 per 3h, burst 300 x1": every bucket of every charge on a line, or the error.
+// Prints one line per bucket of each charge, "6:12345678 600 per 3h, burst 300 x1", or the error.
 std::string charges(const Policy& policy, const Asked& asked) {
   Resolved out;
   if (const Result<void> result = resolve(policy, asked, out); !result) return result.error().detail;

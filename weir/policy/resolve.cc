@@ -1,4 +1,4 @@
-// Policy::resolve(): who asks, which limits apply, and what is charged.
+// Policy::resolve(): identifies the client, finds the limits that apply, and builds the charges.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -21,15 +21,15 @@ bool can_never_pass(const Charge& charge) noexcept {
          (charge.quota && charge.cost > charge.quota->quota.size);
 }
 
-// Of the same limit and id; also of the same tier, whose rate has a bucket of its own.
+// True if both are for the same limit and id, and the same tier, because a tier's rate has its own bucket.
 bool same_buckets(const Charge& a, const Charge& b) noexcept {
   const auto rate = [](const Charge& charge) { return charge.rate ? charge.rate->key : std::string_view{}; };
   const auto quota = [](const Charge& charge) { return charge.quota ? charge.quota->key : std::string_view{}; };
   return rate(a) == rate(b) && quota(a) == quota(b);
 }
 
-// What a request costs on this route. A header may be the client's own: whatever is not a cost is refused, and of
-// several the highest counts, so that nobody peeks his way through.
+// Returns what a request costs on this route. A client may send the header itself: a value that is not a cost is
+// refused, and of several lines the highest counts, so that no client can lower its cost.
 Result<Count> cost_of(const Route& route, const Request& request) {
   if (route.cost_header.empty()) return route.cost;
   Count cost = 1;
@@ -48,22 +48,22 @@ Result<Count> cost_of(const Route& route, const Request& request) {
   return cost;
 }
 
-// Which of two entries that cover a client ends later; either may be null.
+// Returns the one of two entries that expires later; either may be null.
 const AccessEntry* later(const AccessEntry* a, const AccessEntry* b) noexcept {
   if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
   const auto end = [](const AccessEntry& entry) { return entry.expires.value_or(Wall::max()); };
   return end(*b) > end(*a) ? b : a;
 }
 
-// What lists can know somebody by.
+// What access lists can match.
 struct Client {
   std::optional<IpPrefix> ip;
   std::string_view apikey;
   BucketName name;
-  std::string handle;  // of the API key, in full; empty: no list has entries made by handle
+  std::string handle;  // the API key's full handle; empty: no list has entries made by handle
 };
 
-// The entry about the client itself, and the one about its id of this limit.
+// The entry for the client itself, and the one for its id in this limit.
 struct Found {
   const AccessEntry* client = nullptr;
   const AccessEntry* id = nullptr;
@@ -87,7 +87,7 @@ Found find_in(AccessEntry::List list, const Client& client, std::initializer_lis
   return found;
 }
 
-// The end of a denial by several entries: the last of theirs.
+// Several entries deny: the denial ends when the last of them expires.
 void extend(std::optional<Wall>& until, const AccessEntry& entry) noexcept {
   if (!until) return;
   until = entry.expires ? std::optional(std::max(*until, *entry.expires)) : std::nullopt;
@@ -95,14 +95,14 @@ void extend(std::optional<Wall>& until, const AccessEntry& entry) noexcept {
 
 }  // namespace
 
-// Not defaulted in the class: clang takes an inline constructor over Limit's consteval makers for one of them.
+// Not defaulted in the class: clang would treat the inline constructor as consteval because of Limit's factories.
 Resolved::Resolved() = default;
 
 std::size_t Resolved::add(const Charge& charge) {
   for (std::size_t i = 0; i < charges_size_; ++i) {
     Charge& same = charges_[i];
     if (!same_buckets(same, charge)) continue;
-    // One that peeks adds nothing to one that spends.
+    // A peek adds no cost to a spend of the same bucket.
     if (same.peeks && !charge.peeks) same.cost = 0;
     if (!charge.peeks || same.peeks) same.cost = saturating_sum(same.cost, charge.cost);
     same.peeks &= charge.peeks;
@@ -116,6 +116,7 @@ std::size_t Resolved::add(const Charge& charge) {
 
 void Resolved::clear() {
   charges_size_ = 0;
+  for (Part& part : std::span(parts_.data(), parts_size_)) part.answer.reset();
   parts_size_ = 0;
   blocked_ = kNoCharge;
   denied_ = kNoCharge;
@@ -125,6 +126,8 @@ void Resolved::clear() {
   allow_listed_ = false;
   impossible_ = false;
   route_ = nullptr;
+  lookups_.clear();
+  lacks_backend_ = false;
   request_.clear();
   descriptors_size_ = 0;
   joins_.clear();
@@ -146,21 +149,23 @@ void Resolved::make_room(std::size_t keys) {
     if (charge.quota) move(charge.quota->key);
   }
   for (std::size_t i = 0; i < parts_size_; ++i) move(parts_[i].id);
+  for (Lookup& lookup : lookups_) move(lookup.id);
   move(denied_client_.value);
   text_.swap(larger);
 }
 
-Result<void> Policy::resolve(const Query& query, const Known& known, Now now, Resolved& out, Time published) const {
+Result<void> Policy::resolve(const Query& query, const Known& known, Now now, Resolved& out, Time published,
+                             const ServiceAnswers* answers) const {
   out.clear();
-  const Asking asking{query.mode, known, now, published};
   const auto* const facts = std::get_if<RequestFacts>(&query.subject);
+  const Asking asking{query.mode, known, now, published, answers, facts != nullptr && facts->wants_backend};
   const auto* const named = std::get_if<NamedCharges>(&query.subject);
   if (const auto* const descriptors = std::get_if<Descriptors>(&query.subject)) {
     return resolve_descriptors(*descriptors, asking, out);
   }
   WEIR_ASSERT(facts != nullptr || named != nullptr);
   Result<void> done = facts != nullptr ? resolve_request(*facts, asking, out) : resolve_named(*named, asking, out);
-  if (!done) return done;
+  if (!done && !(out.allow_listed_ && asking.wants_backend)) return done;
   if (out.deny_listed_) {
     out.allow_listed_ = false;
     out.blocked_ = kNoCharge;
@@ -174,7 +179,10 @@ Result<void> Policy::resolve(const Query& query, const Known& known, Now now, Re
     out.charges_size_ = 0;
   }
   // All or none: a blocked id means none.
-  if (out.blocked_ != kNoCharge && out.order_ == Order::together) out.charges_size_ = 0;
+  const bool charges_none = out.blocked_ != kNoCharge && out.order_ == Order::together;
+  if (charges_none) out.charges_size_ = 0;
+  const bool passes = out.allow_listed_ && !asking.wants_backend;
+  if (charges_none || passes || out.deny_listed_) out.lookups_.clear();
   out.impossible_ =
       asking.mode == Mode::spend && out.order_ == Order::in_order && std::ranges::any_of(out.charges(), can_never_pass);
   return {};
@@ -205,7 +213,8 @@ Result<void> Policy::resolve_named(const NamedCharges& named_charges, const Aski
 Result<void> Policy::resolve_request(const RequestFacts& facts, const Asking& asking, Resolved& out) const {
   out.order_ = Order::together;
   if (Result<void> read = out.request_.read(facts.attributes, parts_.trusted); !read) return read;
-  if (ask_lists(asking, out)) return {};
+  // Who is on the allow list is not limited, but a service may still say where a proxy sends the request.
+  if (ask_lists(asking, out) && (out.deny_listed_ || !asking.wants_backend || !has_services_)) return {};
   std::span<const std::uint32_t> limits = keyed_;
   Count cost = facts.cost.value_or(1);
   if (!routes_.empty()) {
@@ -233,7 +242,7 @@ Result<void> Policy::resolve_request(const RequestFacts& facts, const Asking& as
   return {};
 }
 
-// One limit of a request. A limit that is off, and one whose key the request lacks, does not apply.
+// Resolves one limit of a request. A limit does not apply if it is off or the request lacks its key.
 Result<void> Policy::resolve_limit(const NamedLimit& limit, const RequestFacts& facts, Count cost, const Asking& asking,
                                    Resolved& out) const {
   const Enforcement mode = out.route_ == nullptr ? limit.mode : laxer(limit.mode, out.route_->mode);
@@ -248,6 +257,7 @@ Result<void> Policy::resolve_limit(const NamedLimit& limit, const RequestFacts& 
   }
   if (!identity) return identity.error();
   if (!*identity) {
+    out.lacks_backend_ |= limit.service != nullptr && limit.service->backend_required;
     if (limit.missing == Missing::skip || applies == Applies::if_known) return {};
     std::string missing;
     for (std::size_t i = 0; i < limit.sources.size(); ++i) {
@@ -265,14 +275,15 @@ Result<void> Policy::resolve_limit(const NamedLimit& limit, const RequestFacts& 
   return add_part({limit, **identity, mode, cost, out.route_, tier}, asking, out);
 }
 
-// The tier that a request claims; empty: none. A header may be the client's own invention: it counts only from a
-// trusted proxy, which overwrites what clients send, and of two lines nobody knows whose is whose.
+// Returns the tier of a request; empty if none. A client may send the header itself, so it counts only from a trusted
+// proxy, which overwrites what clients send, and only if there is exactly one such line.
 std::string Policy::tier_of(const NamedLimit& limit, std::string_view from, const Request& request) const {
   std::string tier;
   if (!limit.tier) return tier;
   if (limit.tier_source.starts_with("header:")) {
     const Result<IpAddress> caller = IpAddress::parse(from);
-    if (!caller || !parts_.trusted.trusts(*caller)) return tier;
+    const bool trusted = from == kUnixPeer ? parts_.trusted.trusts_unix() : caller && parts_.trusted.trusts(*caller);
+    if (!trusted) return tier;
     int lines = 0;
     (void)request.each(limit.tier->name, [&](std::string_view) -> Result<void> {
       ++lines;
@@ -288,7 +299,7 @@ bool Policy::has_handles(const Known& known) const noexcept {
   return parts_.access.has_handles() || known.entries().has_handles();
 }
 
-// The client of a request, before its route is looked for. True: the lists have decided.
+// Checks the client of a request, before its route is determined. Returns true if a list has decided.
 bool Policy::ask_lists(const Asking& asking, Resolved& out) const {
   const Known& known = asking.known;
   if (parts_.access.empty() && known.entries().empty() && known.blocks().empty()) return false;
@@ -315,7 +326,7 @@ bool Policy::ask_lists(const Asking& asking, Resolved& out) const {
       out.denied_client_ = {client.ip ? "ip" : "apikey", std::string_view(out.text_).substr(start)};
     }
   }
-  // A reset forgets the bucket of anybody.
+  // A reset works for any client.
   if (out.deny_listed_ || asking.mode == Mode::reset) return out.deny_listed_;
   for (const Client& client : {ip, apikey}) {
     const Found found = find_in(AccessEntry::List::allow, client, {&parts_.access, &known.entries()}, wall);
@@ -324,8 +335,8 @@ bool Policy::ask_lists(const Asking& asking, Resolved& out) const {
   return out.allow_listed_;
 }
 
-// Deny beats allow, and both come before any limit. An entry about a client lets its whole query pass; one about an id
-// of a limit only that limit.
+// Deny takes precedence over allow, and both over any limit. An allow entry for a client allows its whole query; one
+// for an id of a limit exempts it from that limit only.
 Standing Policy::ask_lists(const Identity& identity, const Part& part, const Asking& asking, Resolved& out) const {
   const Known& known = asking.known;
   if (parts_.access.empty() && known.entries().empty() && known.blocks().empty()) return Standing::charged;
@@ -352,7 +363,7 @@ Standing Policy::ask_lists(const Identity& identity, const Part& part, const Ask
       return Standing::deny_listed;
     }
   }
-  // A reset forgets the bucket of anybody.
+  // A reset works for any client.
   if (asking.mode == Mode::reset) return Standing::charged;
   const Found allowed = find_in(AccessEntry::List::allow, client, {&parts_.access, &known.entries()}, wall);
   if (allowed.client != nullptr) out.allow_listed_ = true;
@@ -375,9 +386,15 @@ const AccessEntry* Policy::denied_by(const NamedLimit& limit, std::string_view b
 
 Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolved& out) const {
   const NamedLimit& limit = wanted.limit;
-  // Its own key, and those of its tiers' buckets.
-  out.make_room(limit.tiers.empty() ? 1 : 2 + limit.tiers.size());
-  const Result<std::string_view> key = write_key(limit, wanted.identity, wanted.route, out.text_);
+  if (limit.service != nullptr && asking.mode != Mode::reset && wanted.identity.id.starts_with(kTenantPrefix)) {
+    return Error{Fault::invalid,
+                 "limit " + quote(limit.name) + ": id " + quoted_id(wanted.identity.id) +
+                     " must not begin with t:, which stands for tenants that a service names",
+                 0, "bad_id"};
+  }
+  // Its own key, its tenant's, and those of its tiers' buckets.
+  out.make_room((limit.tiers.empty() ? 1 : 2 + limit.tiers.size()) + (limit.service != nullptr ? 1 : 0));
+  Result<std::string_view> key = write_key(limit, wanted.identity, wanted.route, out.text_);
   if (!key) return key.error();
 
   if (out.parts_size_ == out.parts_.size()) out.parts_.emplace_back();
@@ -387,15 +404,24 @@ Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolv
   part.id = key->substr(key->find(':') + 1);
   part.mode = wanted.mode;
   const Tier* const tier = limit.find_tier(wanted.tier);
+  if (tier != nullptr) part.tier = tier->name;
   part.unknown_tier = tier == nullptr && !wanted.tier.empty();
   part.standing = ask_lists(wanted.identity, part, asking, out);
+  const Wall wall = asking.now.wall;
+  const Adjustment* adjustment = adjustment_of(limit, part.id, asking.known);
+  if (limit.service != nullptr && asking.answers != nullptr && wanted.mode != Enforcement::off) {
+    if (part.standing == Standing::charged || asking.wants_backend) find_answer(asking, part, out);
+    if (part.standing == Standing::charged && part.answer != nullptr && !part.answer->tenant_key.empty()) {
+      key = use_tenant(wanted, asking, part, adjustment, out);
+      if (!key) return key.error();
+    }
+  }
   if (part.standing != Standing::charged) return {};
 
-  const Wall wall = asking.now.wall;
-  const Adjustment* const adjustment = adjustment_of(limit, part.id, asking.known);
   const bool reset = asking.mode == Mode::reset;
-  const Numbers numbers = choose(limit, wanted.identity.found, adjustment, reset ? nullptr : tier, wall);
-  const bool stopped = out.blocked_ != kNoCharge;  // behind a blocked limit nothing is charged
+  const Numbers numbers =
+      choose(limit, wanted.identity.found, part.answer.get(), adjustment, reset ? nullptr : tier, wall);
+  const bool stopped = out.blocked_ != kNoCharge;  // after a blocked limit, nothing is charged
   const bool denies = asking.decides() && numbers.standing == Standing::blocked && wanted.mode == Enforcement::enforce;
   if (denies && !stopped) out.blocked_ = out.parts_size_ - 1;
   part.standing = numbers.standing;
@@ -403,12 +429,34 @@ Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolv
   if (reset && numbers.standing != Standing::off) {
     if (Result<void> added = forget_tiers(limit, *key, wall, out); !added) return added;
   }
-  // Of descriptors all are looked at.
+  // With descriptors, all limits are peeked at.
   if (numbers.standing != Standing::charged || (stopped && out.descriptors_size_ == 0)) return {};
   return charge(numbers, *key, wanted, asking, part, out);
 }
 
-// "6:12345678", or "session@signin:…" of a limit that has one bucket per route.
+// The answer of the limit's service for this id, or what must be looked up first. Refunds and resets use what is known.
+void Policy::find_answer(const Asking& asking, Part& part, Resolved& out) const {
+  ServiceAnswers::Found found = asking.answers->find(*part.limit, part.id, asking.now.time);
+  part.answer = std::move(found.answer);
+  if (found.ask && asking.decides()) out.lookups_.push_back({part.limit, part.id});
+}
+
+// From here on the part counts the tenant that the service names. Returns its key. Lists and adjustments match the
+// extracted id or the tenant's.
+Result<std::string_view> Policy::use_tenant(const Wanted& wanted, const Asking& asking, Part& part,
+                                            const Adjustment*& adjustment, Resolved& out) const {
+  Identity tenant;
+  tenant.id = std::string(kTenantPrefix) + part.answer->tenant_key;
+  Result<std::string_view> key = write_key(wanted.limit, tenant, wanted.route, out.text_);
+  if (!key) return key;
+  part.id = key->substr(key->find(':') + 1);
+  part.standing = ask_lists(tenant, part, asking, out);
+  const Adjustment* const own = adjustment_of(wanted.limit, part.id, asking.known);
+  if (own != nullptr && (adjustment == nullptr || own->expires > adjustment->expires)) adjustment = own;
+  return key;
+}
+
+// "6:12345678", or "session@signin:…" for a limit with one bucket per route.
 Result<std::string_view> Policy::write_key(const NamedLimit& limit, const Identity& identity, const Route* route,
                                            std::string& text) const {
   const std::string_view id = identity.id;
@@ -431,7 +479,7 @@ Result<std::string_view> Policy::write_key(const NamedLimit& limit, const Identi
 
 namespace {
 
-// "6@signin~pro:12345678": the bucket of one tier, beside "6@signin:12345678".
+// "6@signin~pro:12345678": the bucket of one tier, next to "6@signin:12345678".
 Result<std::string_view> write_tier_key(const NamedLimit& limit, std::string_view key, const Tier& tier,
                                         std::string& text) {
   if (key.size() + 1 + tier.name.size() > bounds::key_bytes_max) {
@@ -451,7 +499,7 @@ Error too_many_charges() {
 
 }  // namespace
 
-// A reset of one id: the buckets of all tiers, and the quota that only a tier has. The limit's own follow by charge().
+// Resets one id: the buckets of all tiers, and quotas that only a tier has. charge() adds the limit's own buckets.
 Result<void> Policy::forget_tiers(const NamedLimit& limit, std::string_view key, Wall wall, Resolved& out) const {
   Charge charge;
   charge.limit_name = limit.name;
@@ -460,7 +508,7 @@ Result<void> Policy::forget_tiers(const NamedLimit& limit, std::string_view key,
   charge.failure_code = limit.failure_code.value_or(0);
   for (const Tier& tier : limit.tiers) {
     const Result<std::string_view> tier_key = write_tier_key(limit, key, tier, out.text_);
-    if (!tier_key) continue;  // then nothing has ever been charged to it
+    if (!tier_key) continue;  // too long: nothing was ever charged to it
     charge.rate = RateCharge{*tier_key};
     charge.quota.reset();
     if (tier.quota) {
@@ -482,6 +530,10 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, const 
   charge.shadow = part.mode == Enforcement::shadow;
   charge.on_failure = limit.failure_policy.value_or(parts_.failure_policy);
   charge.failure_code = limit.failure_code.value_or(parts_.failure_code);
+  if (part.answer != nullptr) {
+    charge.on_failure = part.answer->failure_policy.value_or(charge.on_failure);
+    charge.failure_code = part.answer->failure_code.value_or(charge.failure_code);
+  }
   if (numbers.bucket) {
     RateCharge& rate = charge.rate.emplace();
     rate.key = key;
@@ -492,6 +544,10 @@ Result<void> Policy::charge(const Numbers& numbers, std::string_view key, const 
     }
     rate.limit = *numbers.bucket;
     rate.since = changed_since(numbers.changed, asking.published, asking.known, asking.now);
+    // Without an answer the limit may have just lost one.
+    if (limit.service != nullptr && asking.answers != nullptr) {
+      rate.since = part.answer == nullptr ? Time::max() : std::max(rate.since, part.answer->since);
+    }
     if (numbers.quota == nullptr) rate.lease = limit.lease.value_or(Lease{});
     rate.source = numbers.source;
   }

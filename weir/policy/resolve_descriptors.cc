@@ -1,4 +1,4 @@
-// Policy::resolve() of descriptors: which rule applies to each, and which other limits count their entries.
+// Policy::resolve() for descriptors: which rule applies to each, and which other limits count their entries.
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -21,8 +21,8 @@ Error too_many_limits() {
                "more than " + std::to_string(bounds::charges_max) + " limits apply to the descriptors"};
 }
 
-// From a day on a limit is a quota: it counts in windows. Numbers that are no limit (a rate beyond one per nanosecond)
-// limit nothing.
+// A period of a day or more makes a quota, which counts in windows. Numbers that do not make a valid limit (a rate
+// above one per nanosecond) do not limit.
 void set_own_numbers(const OwnNumbers& numbers, std::string_view key, Wall wall, Charge& charge) {
   if (numbers.period >= std::chrono::days{1}) {
     charge.quota = QuotaCharge{key, quota_at(numbers.count, numbers.period, wall), Source::caller};
@@ -61,14 +61,15 @@ Result<void> Policy::resolve_descriptors(const Descriptors& descriptors, const A
     out.blocked_ = kNoCharge;
     out.charges_size_ = 0;
   }
-  // Denied without a bucket: nothing is taken, but every descriptor is told how its bucket stands.
+  if (out.deny_listed_ || out.allow_listed_) out.lookups_.clear();
+  // Denied without a bucket: nothing is charged, but every descriptor gets the state of its bucket.
   if (out.deny_listed_ || out.blocked_ != kNoCharge) {
     for (Charge& charge : std::span(out.charges_.data(), out.charges_size_)) charge.peeks = true;
   }
   return {};
 }
 
-// Finds the rule of each descriptor. A rule whose name another of them replaces does not apply.
+// Finds the rule of each descriptor. A rule does not apply if another rule of the query replaces its name.
 void Policy::match_descriptors(const Descriptors& descriptors, const DescriptorTable::Domain* domain, Resolved& out) {
   const std::size_t size = descriptors.list.size();
   if (out.descriptors_.size() < size) {
@@ -125,10 +126,15 @@ Result<void> Policy::add_descriptor(const Descriptor& descriptor, const Descript
   if (part.charge == kNoCharge) return {};
   answer.standing = decided;
   answer.decision = part.charge;
+  if (const Charge& charge = out.charges_[part.charge]; charge.rate && charge.rate->source == Source::external) {
+    answer.count = charge.rate->limit.count();
+    answer.unit = charge.rate->limit.period();
+    answer.multiplier = 1;
+  }
   return {};
 }
 
-// The caller's numbers take the place of any rule's. Their bucket belongs to the domain.
+// The caller's numbers replace those of any rule. Their bucket belongs to the domain.
 Result<void> Policy::charge_own(const Descriptor& descriptor, const DescriptorTable::Domain& domain, std::size_t index,
                                 const Asking& asking, Resolved& out) const {
   const OwnNumbers& numbers = *descriptor.numbers;
@@ -172,12 +178,12 @@ Result<void> Policy::charge_own(const Descriptor& descriptor, const DescriptorTa
   return {};
 }
 
-// Limits whose key is an entry of a descriptor: charged with the rest, at the cost of the first descriptor that has it.
+// Adds limits whose key uses an entry of a descriptor, at the cost of the first descriptor that has the entry.
 Result<void> Policy::join_limits(const Descriptors& descriptors, const Asking& asking, Resolved& out) const {
   for (const std::uint32_t index : joined_) {
     const NamedLimit& limit = parts_.limits[index];
     if (limit.mode == Enforcement::off) continue;
-    // Names of attributes are the sources' own: their text outlives the query.
+    // The names of these attributes belong to the sources, so they outlive the query.
     out.entries_.clear();
     std::size_t first = descriptors.list.size();
     const auto look_for = [&](const KeySource& source) {

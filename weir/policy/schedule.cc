@@ -25,7 +25,7 @@ Wall last_change(const ScheduleEntry& entry, Wall wall) noexcept {
   const local_days today = floor<days>(local);
   const bool overnight = entry.hours.from >= entry.hours.to;
   Local last = Local::min();
-  // A later day's edges are later ones. Every entry has a day of the week.
+  // Later days have later edges. Every entry has at least one day of the week, so 7 days back are enough.
   for (int back = 0; back <= 7 && last == Local::min(); ++back) {
     const local_days day = today - days{back};
     if ((entry.days >> weekday{day}.c_encoding() & 1) == 0) continue;
@@ -33,7 +33,7 @@ Wall last_change(const ScheduleEntry& entry, Wall wall) noexcept {
     const Local to = day + minutes{entry.hours.to} + days{overnight ? 1 : 0};
     if (from <= local) last = to <= local ? to : from;
   }
-  // Since the clocks were last changed they have run evenly.
+  // `span` is the time since the zone last changed its offset.
   if (last == Local::min()) return span.start;
   return std::max(span.start, Wall{last.time_since_epoch() - span.offset});
 }

@@ -1,4 +1,4 @@
-// Other numbers at some hours of some days. The first entry that matches wins.
+// Other numbers at certain hours on certain days. The first entry that matches wins.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ using Schedule = std::vector<ScheduleEntry>;
 // Null if no entry covers the instant.
 const ScheduleEntry* find_entry(const Schedule& schedule, Wall wall) noexcept;
 
-// The latest instant, not after `wall`, at which an entry began or ended or the clocks of its zone were changed: from
-// there on find_entry() has given what it gives at `wall`. Wall::min() for an empty schedule.
+// Returns the latest instant, not after `wall`, at which an entry began or ended or its zone changed its UTC offset.
+// From then until `wall`, find_entry() returns the same entry. Wall::min() for an empty schedule.
 Wall last_change(const Schedule& schedule, Wall wall) noexcept;
 
 }  // namespace weir

@@ -78,7 +78,7 @@ TEST(Schedule, ChangesWhenTheClocksOfItsZoneDo) {
   EXPECT_EQ(last_change(early, on(10, 27, 1, 30)), on(10, 27, 1, 30)) << "01:30 again";
 }
 
-// From its last change on a schedule has not changed: minute by minute over two weeks and a change of the clocks.
+// A schedule is constant since its last change: checked minute by minute over two weeks that include a clock change.
 TEST(Schedule, GivesTheSameEntrySinceItsLastChange) {
   const Zone london = *Zone::load("Europe/London");
   const Schedule schedule{entry("mon-fri", "09:00-18:00", london), entry("sat-sun", "22:00-06:00", london),

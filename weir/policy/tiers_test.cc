@@ -1,4 +1,4 @@
-// Tiers: where they come from, whose numbers count, and which bucket is charged.
+// Tiers: where they come from, whose numbers apply, and which bucket is charged.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ std::shared_ptr<const Policy> make(std::string_view yaml) {
   return load(yaml).policy;
 }
 
-// "a~pro:x 9 per 1s, burst 9 by tier": every charge on a line, and where the numbers come from; or the error.
+// Prints one line per charge with the source of its numbers, "a~pro:x 9 per 1s, burst 9 by tier", or the error.
 std::string answer(const Policy& policy, const Query& query, const Known& known = {}) {
   Resolved out;
   if (const Result<void> done = policy.resolve(query, known, {Time{}, kFriday}, out); !done) {

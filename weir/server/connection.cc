@@ -183,9 +183,13 @@ bool Connection::is_done() const noexcept {
 
 void Connection::control_reading() {
   if (closing_ || must_stop()) {
+    if (unread_since_ == Time::max()) unread_since_ = shared_.loop.reading().time;
+    if (transport_.unsent() > bounds::unsent_bytes_max) unread_since_ = Time::max();  // the peer is behind, not we
     transport_.pause();
   } else if (blocked_ || transport_.paused()) {
     blocked_ = false;
+    const Time since = std::exchange(unread_since_, Time::max());
+    if (session_ != nullptr && since != Time::max()) session_->was_unread(since, shared_.loop.reading().time);
     transport_.resume();
   }
 }

@@ -141,13 +141,14 @@ class Connection final : public Retired, public Asker, public ActivityLink, priv
   Time alarm_at_ = Time::max();   // for a deadline of the session that is near
   Time choose_by_ = Time::max();  // bytes have arrived that no session was chosen from
   Time last_active_;
-  bool blocked_ = false;       // input waits until must_stop() is false
-  bool eof_ = false;           // the peer sends no more
-  bool end_reported_ = false;  // the session was told
-  bool closing_ = false;       // close once all answers are written
-  bool draining_ = false;      // drain() was called
-  bool drained_ = false;       // the session was told
-  bool over_ = false;          // the session is not used any more
+  Time unread_since_ = Time::max();  // input waits because answers are owed
+  bool blocked_ = false;             // input waits until must_stop() is false
+  bool eof_ = false;                 // the peer sends no more
+  bool end_reported_ = false;        // the session was told
+  bool closing_ = false;             // close once all answers are written
+  bool draining_ = false;            // drain() was called
+  bool drained_ = false;             // the session was told
+  bool over_ = false;                // the session is not used any more
 };
 
 }  // namespace weir

@@ -27,6 +27,7 @@ struct Pipeline::Pending : LaneQuestion {
   Order order = Order::together;
   Now now{};
   std::shared_ptr<const Policy> policy;  // the labels point into it
+  Time published{};                      // since when that is in force
   Resolved resolved;
   bool probe = false;
   bool own = false;      // a bucket of the caller's own instead of limits by name
@@ -37,7 +38,8 @@ struct Pipeline::Pending : LaneQuestion {
 };
 
 Pipeline::Pipeline(const Published<config::Loaded>& configuration, const Published<Known>& known, Store& store,
-                   LoopMetrics& metrics, const Clock& clock, DenialWatch* watch, Log* log)
+                   LoopMetrics& metrics, const Clock& clock, DenialWatch* watch, Log* log,
+                   external::LoopServices* services)
     : configuration_(configuration),
       known_(known),
       store_(store),
@@ -46,7 +48,11 @@ Pipeline::Pipeline(const Published<config::Loaded>& configuration, const Publish
       clock_(clock),
       watch_(watch),
       log_(log),
-      at_once_(store.answers_at_once()) {}
+      services_(services),
+      at_once_(store.answers_at_once()) {
+  if (services_ == nullptr) return;
+  parked_ = std::make_unique<ParkedQuestions>(*services_, [this](Ticket ticket) { resume(ticket); });
+}
 
 Pipeline::~Pipeline() = default;
 
@@ -99,7 +105,8 @@ Result<void> Pipeline::resolve(const Query& query, Now now, Pending& pending) {
     return {};
   }
   if (!pending.own) {
-    return pending.policy->resolve(query, *known_.get(), now, pending.resolved, configuration_.since());
+    pending.published = configuration_.since();
+    return pending.policy->resolve(query, *known_.get(), now, pending.resolved, pending.published, services_);
   }
   const std::string_view key = own != nullptr ? own->key : exact->key.text;
   if (key.size() > bounds::own_key_bytes_max) {
@@ -132,7 +139,38 @@ void Pipeline::ask(std::uint64_t token, const Query& query, Asker& asker, Now no
   pending.token = token;
   pending.mode = query.mode;
   pending.now = now;
-  if (const auto resolved = resolve(query, now, pending); !resolved) {
+  Result<void> resolved = resolve(query, now, pending);
+  const bool lacks = resolved && !pending.own && !pending.resolved.lookups().empty();
+  if (lacks && !look_up(pending, query, now, resolved)) return;
+  proceed(pending, resolved, now);
+}
+
+// Asks the services for what the question lacks. False: it is parked. Otherwise it was resolved again.
+bool Pipeline::look_up(Pending& pending, const Query& query, Now now, Result<void>& resolved) {
+  FoundAnswers found;
+  if (!parked_->ask(pending.ticket, query, pending.resolved.lookups(), now.time, found)) {
+    ++pending.asker->parked_;
+    return false;
+  }
+  resolved = pending.policy->resolve(query, *known_.get(), now, pending.resolved, pending.published, &found);
+  return true;
+}
+
+// The services have answered, or took too long. Under the same policy: what was looked up belongs to it.
+void Pipeline::resume(Ticket ticket) {
+  const std::unique_ptr<Parked> parked = parked_->take(ticket);
+  Pending& pending = pending_[ticket];
+  --pending.asker->parked_;
+  pending.now = clock_.now();
+  const Result<void> resolved = pending.policy->resolve(parked->owned.query(), *known_.get(), pending.now,
+                                                        pending.resolved, pending.published, &parked->answers);
+  proceed(pending, resolved, pending.now);
+}
+
+void Pipeline::proceed(Pending& pending, const Result<void>& resolved, Now now) {
+  if (!resolved) {
+    Asker& asker = *pending.asker;
+    const std::uint64_t token = pending.token;
     release(pending);
     asker.answered(token, resolved.error());
     return;
@@ -161,8 +199,10 @@ void Pipeline::send_or_wait(Pending& pending, Now now) {
     queue_.send(pending);
     return send(pending, now);
   }
-  if (may_remember && store_.answer_at_hand(question, now, *this)) return;
-  queue_.wait(pending);
+  answering_together_ = true;
+  const bool answered = may_remember && store_.answer_at_hand(question, now, *this);
+  answering_together_ = false;
+  if (!answered) queue_.wait(pending);
 }
 
 void Pipeline::send(Pending& pending, Now now) {
@@ -174,6 +214,8 @@ void Pipeline::send(Pending& pending, Now now) {
 // What a store answers from what it has at hand, as a lease, makes room for more in the same turn.
 void Pipeline::flush(Now now) {
   trim(now.time);
+  time_answered();
+  if (parked_ != nullptr) parked_->expire(now.time);
   give_up_late(now.time);
   for (int round = 0; round < kRoundsPerFlush; ++round) {
     send_waiting(now);
@@ -183,7 +225,8 @@ void Pipeline::flush(Now now) {
 }
 
 Time Pipeline::wake_at() const noexcept {
-  return queue_.empty() ? Time::max() : queue_.oldest()->send_by;
+  const Time parked = parked_ == nullptr ? Time::max() : parked_->expires_at();
+  return queue_.empty() ? parked : std::min(parked, queue_.oldest()->send_by);
 }
 
 void Pipeline::give_up_late(Time now) {
@@ -214,18 +257,23 @@ void Pipeline::charge_batch(Now now) {
   if (batch_.empty()) return;
   // An answer may lead to new questions; they belong to the next batch.
   std::vector<Question> batch = std::exchange(batch_, {});
-  flushing_ = true;
+  answering_together_ = true;
   {
     const LoopClients::Batch counting(metrics_.clients);
     store_.charge(batch, now, *this);
   }
-  flushing_ = false;
-  // One reading for all that were answered.
+  answering_together_ = false;
+  time_answered();
+  batch.clear();
+  if (batch_.empty()) batch_ = std::move(batch);
+}
+
+// One reading for all that were answered together.
+void Pipeline::time_answered() {
+  if (answered_.empty()) return;
   const Time done = clock_.time();
   for (const Time asked : answered_) metrics_.decision_seconds.add(done - asked);
   answered_.clear();
-  batch.clear();
-  if (batch_.empty()) batch_ = std::move(batch);
 }
 
 void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
@@ -245,7 +293,7 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
     answer.verdict = *verdict;
     answer.now = pending.now;
     answer.headers = pending.policy->headers();
-    if (flushing_) {
+    if (answering_together_) {
       answered_.push_back(pending.now.time);
     } else {
       metrics_.decision_seconds.add(clock_.time() - pending.now.time);
@@ -298,6 +346,17 @@ void Pipeline::count(const Pending& pending, const Answer& answer) {
 }
 
 void Pipeline::forget(Asker& asker) {
+  if (asker.parked_ > 0) {
+    std::vector<Ticket> gone;
+    parked_->each([&](Ticket ticket) {
+      if (pending_[ticket].asker == &asker) gone.push_back(ticket);
+    });
+    for (const Ticket ticket : gone) {
+      parked_->forget(ticket);
+      release(pending_[ticket]);
+    }
+    asker.parked_ = 0;
+  }
   Lane& lane = asker.lane_;
   while (LaneQuestion* const waiting = lane.first_waiting()) {
     Pending& pending = static_cast<Pending&>(*waiting);

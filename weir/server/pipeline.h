@@ -5,6 +5,9 @@
 //   flush:   batch --store--> Verdicts, each given back as soon as the store has it
 //   deliver: Verdict --policy--> Answer, with names and refusals (policy/explain.h): counted, then handed to the asker
 //
+// A limit may have its numbers from a service (external/). If an answer is lacking, a copy of the question is parked
+// (parked.h) until the service has answered or has taken too long; then it is resolved again.
+//
 // What a store elsewhere has no room for waits in between, in the asker's lane (fair_queue.h), unless it can be
 // answered from what is at hand. What has waited too long is given up.
 //
@@ -28,11 +31,13 @@
 #include "weir/config/parse.h"
 #include "weir/core/answer.h"
 #include "weir/core/query.h"
+#include "weir/external/services.h"
 #include "weir/known/known.h"
 #include "weir/observe/metrics.h"
 #include "weir/policy/policy.h"
 #include "weir/server/denial_watch.h"
 #include "weir/server/fair_queue.h"
+#include "weir/server/parked.h"
 #include "weir/store/store.h"
 
 namespace weir {
@@ -49,14 +54,16 @@ class Asker {
  private:
   friend class Pipeline;
   Lane lane_;
+  std::size_t parked_ = 0;  // questions that wait for a service
 };
 
 class Pipeline final : private Answers {
  public:
   // All of them must outlive the pipeline. Without a watch nobody is blocked automatically. The log gets denials, at
-  // debug.
+  // debug. Without services limits have their own numbers.
   Pipeline(const Published<config::Loaded>& configuration, const Published<Known>& known, Store& store,
-           LoopMetrics& metrics, const Clock& clock, DenialWatch* watch = nullptr, Log* log = nullptr);
+           LoopMetrics& metrics, const Clock& clock, DenialWatch* watch = nullptr, Log* log = nullptr,
+           external::LoopServices* services = nullptr);
   ~Pipeline() override;
 
   // From here on questions are asked under what is in force now. To be called after their bytes have arrived.
@@ -72,7 +79,9 @@ class Pipeline final : private Answers {
   // Charges everything asked since the last flush, as one batch, and what waits as far as there is room for it.
   void flush(Now now);
   // True if flush() has something to do.
-  bool has_work() const noexcept { return !batch_.empty() || !queue_.empty(); }
+  bool has_work() const noexcept {
+    return !batch_.empty() || !queue_.empty() || (parked_ != nullptr && !parked_->empty());
+  }
   // When to flush() at the latest; Time::max(): nothing waits.
   Time wake_at() const noexcept;
   // The asker is gone: its answers are dropped. What was charged stands; what still waits is not, except refunds and
@@ -95,7 +104,11 @@ class Pipeline final : private Answers {
   void send_waiting(Now now);
   void trim(Time now);
   void charge_batch(Now now);
+  void time_answered();
   Result<void> resolve(const Query& query, Now now, Pending& pending);
+  bool look_up(Pending& pending, const Query& query, Now now, Result<void>& resolved);
+  void resume(Ticket ticket);
+  void proceed(Pending& pending, const Result<void>& resolved, Now now);
   void answer(Ticket ticket, const Result<Verdict>& verdict) override;
   Question question(Ticket ticket) const override;
   void count(const Pending& pending, const Answer& answer);
@@ -110,12 +123,14 @@ class Pipeline final : private Answers {
   const Clock& clock_;
   DenialWatch* watch_;
   Log* log_;
-  const bool at_once_;  // the store answers all within charge(): nothing ever waits
-  FairQueue queue_;     // unused if so
+  external::LoopServices* services_;
+  std::unique_ptr<ParkedQuestions> parked_;  // null without services
+  const bool at_once_;                       // the store answers all within charge(): nothing ever waits
+  FairQueue queue_;                          // unused if so
   std::vector<Question> batch_;
   std::size_t batch_buckets_ = 0;
-  bool flushing_ = false;       // else an answer comes from a store elsewhere, on its own
-  std::vector<Time> answered_;  // when those were asked that this flush has answered
+  bool answering_together_ = false;  // else an answer comes from a store elsewhere, on its own
+  std::vector<Time> answered_;       // when those were asked that were answered together
 };
 
 }  // namespace weir

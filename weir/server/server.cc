@@ -41,8 +41,9 @@ class Server::Worker {
         loop_(std::move(loop)),
         store_(std::move(store)),
         metrics_(server.options_.events),
+        services_(server.options_.services ? server.options_.services(*loop_, metrics_.services) : nullptr),
         pipeline_(configuration, known, *store_, metrics_, server.clock_, server.options_.watch,
-                  server.options_.requests) {
+                  server.options_.requests, services_.get()) {
     shared_.ended = [this](Connection& connection) { remove(connection); };
     loop_->on_end_of_turn([this] { end_turn(); });
   }
@@ -271,6 +272,7 @@ class Server::Worker {
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<Store> store_;
   LoopMetrics metrics_;
+  std::unique_ptr<external::LoopServices> services_;
   Pipeline pipeline_;
   ConnectionShared shared_{*loop_, pipeline_, metrics_, {}, {}};
   std::vector<std::unique_ptr<ConnectionGroup>> groups_;

@@ -16,6 +16,7 @@
 #include "weir/base/clock.h"
 #include "weir/base/published.h"
 #include "weir/base/result.h"
+#include "weir/external/services.h"
 #include "weir/known/known.h"
 #include "weir/net/loop.h"
 #include "weir/net/socket.h"
@@ -53,6 +54,8 @@ class Server {
     unsigned threads = 1;
     // Creates the store of one loop before the loop runs. The store answers on that loop.
     std::function<std::unique_ptr<Store>(Loop&)> store;
+    // Creates what one loop asks services with, before the loop runs. Empty: limits have their own numbers.
+    std::function<std::unique_ptr<external::LoopServices>(Loop&, ServiceMetrics&)> services = {};
     // Counts denials to block clients that are denied often. May be null. Must outlive the server.
     DenialWatch* watch = nullptr;
     // Writes one log message.

@@ -1,0 +1,66 @@
+// What is counted about services that decide limits (external/). As LoopMetrics: one loop writes, any thread may read.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weir/observe/counter.h"
+
+namespace weir {
+
+struct ServiceMetrics {
+  // Where an answer came from. `miss`: from the service, or there is none.
+  enum class Cache : unsigned char { hit, stale, miss, shared };
+  static constexpr std::array<std::string_view, 4> kCache = {"hit", "stale", "miss", "shared"};
+  // How a call ended; a word that is none of these counts as the last.
+  static constexpr std::array<std::string_view, 9> kResults = {"ok",         "timeout",     "unavailable",
+                                                               "bad_status", "bad_average", "bad_burst",
+                                                               "bad_period", "bad_numbers", "bad_body"};
+  static constexpr std::array<std::string_view, 5> kFields = {"tenant_key", "failure_policy", "failure_code",
+                                                              "cache_max_age_seconds", "cache_no_store"};
+  // Why a backend_url was not used; the last counts also what is none of these.
+  static constexpr std::array<std::string_view, 3> kRefusals = {"private_address", "bad_scheme", "bad_url"};
+
+  std::array<Counter, kCache.size()> cache;
+  std::array<Counter, kResults.size()> results;
+  std::array<Counter, kFields.size()> ignored;
+  std::array<Counter, kRefusals.size()> refused_backends;
+  Histogram seconds;  // of calls
+
+  void found(Cache where) noexcept { cache[static_cast<std::size_t>(where)].add(); }
+  void ended(std::string_view result) noexcept { count(results, kResults, result); }
+  void ignore(std::string_view field) noexcept { count(ignored, kFields, field); }
+  void refuse_backend(std::string_view reason) noexcept { count(refused_backends, kRefusals, reason); }
+
+ private:
+  template <std::size_t kSize>
+  static void count(std::array<Counter, kSize>& counters, const std::array<std::string_view, kSize>& words,
+                    std::string_view word) noexcept {
+    std::size_t i = 0;
+    while (i + 1 < kSize && words[i] != word) ++i;
+    counters[i].add();
+  }
+};
+
+// What belongs to no loop.
+struct ServiceGauges {
+  bool any = false;  // some limit has, or had, a service; otherwise nothing is written
+  std::uint64_t in_flight = 0;
+  std::uint64_t waiting = 0;
+  std::uint64_t breakers_open = 0;
+  std::uint64_t answers = 0;
+  std::optional<bool> shared_up{};  // whether servers share answers now; nothing: they are not meant to
+  std::vector<std::pair<std::string, bool>> services;  // by limit, and whether its breaker is open
+};
+
+// Appends the series in Prometheus text format.
+void write_service_metrics(const std::vector<const ServiceMetrics*>& loops, const ServiceGauges& gauges,
+                           std::string& out);
+
+}  // namespace weir

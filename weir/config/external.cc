@@ -1,12 +1,19 @@
 #include "weir/config/external.h"
 
 #include <algorithm>
+#include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "weir/base/ascii.h"
 #include "weir/base/text.h"
 #include "weir/config/check.h"
+#include "weir/config/fields.h"
+#include "weir/identify/digest.h"
 #include "weir/net/resolve.h"
+#include "weir/policy/limits_service.h"
 
 namespace weir::config {
 namespace {
@@ -88,6 +95,97 @@ void check_limit(const Document& document, NodeId root, NodeId section, bool nee
                          document.where(document.key_mark(own)));
 }
 
+// A section's values, with the defaults of the table.
+class ExternalReader {
+ public:
+  ExternalReader(const Document& document, NodeId section) : document_(document), section_(section) {}
+
+  bool is_enabled() const { return text("enabled") == "true"; }
+
+  std::shared_ptr<const LimitsService> read() const {
+    auto service = std::make_shared<LimitsService>();
+    service->timeout = *parse_duration(text("timeout"));
+    service->cache_ttl = *parse_duration(text("cache_ttl"));
+    service->concurrent_max = static_cast<std::size_t>(*parse_integer(text("max_concurrent_requests")));
+    service->waiting_max = static_cast<std::size_t>(*parse_integer(text("max_waiting")));
+    service->backend_required = text("backend_required") == "true";
+    for (const std::string& host : texts(section_, "allowed_hosts")) service->allowed_hosts.push_back(to_lower(host));
+    const NodeId filter = document_.find(section_, "header_filter");
+    service->allow_list = texts(filter, "allow_list");
+    service->deny_list = texts(filter, "deny_list");
+    if (document_.find(section_, "grpc") != kNoNode) {
+      read_grpc(*service);
+    } else {
+      read_http(*service);
+    }
+    const std::string_view kind = service->protocol == LimitsService::Protocol::grpc ? "grpc" : "http";
+    service->digest =
+        sha256_hex(std::string(kind) + "\n" + service->address + "\n" + service->method).substr(0, kDigestBytes);
+    return service;
+  }
+
+ private:
+  static constexpr std::size_t kDigestBytes = 16;
+
+  void read_http(LimitsService& service) const {
+    const NodeId http = document_.find(section_, "http");
+    service.protocol = LimitsService::Protocol::http;
+    service.address = document_.text(http, "url");
+    service.tls = service.address.starts_with("https://");
+    service.fields = pairs(document_.find(http, "headers"));
+    read_files(http, service);
+  }
+
+  void read_grpc(LimitsService& service) const {
+    const NodeId grpc = document_.find(section_, "grpc");
+    const std::span<const Field> fields = find_field(fields_of(), "grpc")->fields;
+    service.protocol = LimitsService::Protocol::grpc;
+    service.address = document_.text(grpc, "address");
+    service.method = text_of(grpc, fields, "method");
+    service.codec =
+        text_of(grpc, fields, "codec") == "json" ? LimitsService::Codec::json : LimitsService::Codec::protobuf;
+    service.fields = pairs(document_.find(grpc, "metadata"));
+    const NodeId tls = document_.find(grpc, "tls");
+    service.tls = document_.text(tls, "enabled") == "true";
+    service.server_name = document_.text(tls, "server_name");
+    read_files(tls, service);
+  }
+
+  void read_files(NodeId section, LimitsService& service) const {
+    service.ca_file = document_.text(section, "ca_file");
+    service.cert_file = document_.text(section, "cert_file");
+    service.key_file = document_.text(section, "key_file");
+  }
+
+  static std::span<const Field> fields_of() { return find_field(limit_fields(), "external")->fields; }
+
+  std::string_view text_of(NodeId section, std::span<const Field> fields, std::string_view name) const {
+    const NodeId at = document_.usable(section, name);
+    return at == kNoNode || document_.node(at).kind == NodeKind::null ? find_field(fields, name)->fallback
+                                                                      : document_.value(at);
+  }
+  std::string_view text(std::string_view name) const { return text_of(section_, fields_of(), name); }
+
+  std::vector<std::string> texts(NodeId section, std::string_view name) const {
+    std::vector<std::string> all;
+    if (section == kNoNode) return all;
+    for (const NodeId item : document_.items(section, name)) all.emplace_back(document_.value(item));
+    return all;
+  }
+
+  std::vector<std::pair<std::string, std::string>> pairs(NodeId map) const {
+    std::vector<std::pair<std::string, std::string>> all;
+    if (!document_.is(map, NodeKind::map)) return all;
+    for (const NodeId entry : document_.children(map)) {
+      all.emplace_back(to_lower(document_.key(entry)), document_.value(entry));
+    }
+    return all;
+  }
+
+  const Document& document_;
+  NodeId section_;
+};
+
 }  // namespace
 
 Result<void> check_url(std::string_view url) {
@@ -128,6 +226,20 @@ void check_external(const Document& document, NodeId root, const Limits& limits,
     if (named == kNoNode || document.node(named).refused || document.value(named) == document.key(limit)) continue;
     complaints.add(named, "limit of external is for the top level: inside limit " + quote(document.key(limit)) +
                               " it can only be that one");
+  }
+}
+
+void read_external(const Document& document, NodeId root, Limits& limits) {
+  const auto read = [&](NodeId section, std::string_view limit) {
+    const auto found = limits.by_name.find(limit);
+    if (!document.is(section, NodeKind::map) || found == limits.by_name.end()) return;
+    const ExternalReader reader(document, section);
+    if (reader.is_enabled()) limits.made[found->second].service = reader.read();
+  };
+  const NodeId top = document.find(root, "external");
+  if (top != kNoNode) read(top, document.text(top, "limit"));
+  for (const NodeId limit : entries_of(document, root, "limits")) {
+    if (document.is(limit, NodeKind::map)) read(document.find(limit, "external"), document.key(limit));
   }
 }
 

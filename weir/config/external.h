@@ -1,4 +1,4 @@
-// The sections `external`: what a service that decides a limit's numbers must have.
+// The sections `external`: what a service that decides a limit's numbers must have, and what is made of it.
 #pragma once
 
 #include <string_view>
@@ -16,5 +16,9 @@ Result<void> check_url(std::string_view url);
 // limit. A section that is empty, or says `enabled: false`, may lack what it needs, but what it has is checked.
 // REQUIRES: the tree was checked.
 void check_external(const Document& document, NodeId root, const Limits& limits, Complaints& complaints);
+
+// Gives every limit that an enabled section names its service. REQUIRES: the sections were checked, and the secrets in
+// them resolved.
+void read_external(const Document& document, NodeId root, Limits& limits);
 
 }  // namespace weir::config

@@ -1,117 +1,89 @@
 #include "weir/config/fields.h"
 
-#include <algorithm>
 #include <array>
 
-#include "weir/base/ascii.h"
 #include "weir/base/bounds.h"
-#include "weir/base/text.h"
+#include "weir/config/server_rows.h"
 #include "weir/config/settings_reader.h"
 
 namespace weir::config {
 namespace {
 
+using namespace rows;
 using enum Type;
 using enum Shape;
 using enum Applies;
 
-constexpr std::int64_t kMillisecond = 1'000'000;
-constexpr std::int64_t kSecond = 1000 * kMillisecond;
 constexpr std::int64_t kWindowMax = bounds::window_max.count();
-constexpr auto kBucketsMax = static_cast<std::int64_t>(bounds::buckets_max);
-
-constexpr Field row(std::string_view name, Type type, std::string_view doc, std::string_view fallback = {}) {
-  return {name, type, doc, fallback};
-}
-
-bool requires_client(const Given& given, void*) {
-  return given.text != "optional";
-}
-
-bool is_tls13(const Given& given, void*) {
-  return given.text == "1.3";
-}
-
-std::string lower_case(const Given& given, void*) {
-  return to_lower(given.text);
-}
-
-Duration read_idle_timeout(const Given& given, void* section) {
-  if (given.text.empty()) return default_idle_timeout(static_cast<const Listener*>(section)->speak);
-  return parse_duration(given.text).value();
-}
 
 // Rows that several sections have.
 constexpr Field kCount = row("count", integer, "Tokens added every period.").at_least(1);
-constexpr Field kPeriod = row("period", duration, "How often count tokens are added.").at_least(1);
-constexpr Field kBurst = row("burst", integer, "The most tokens a bucket holds; defaults to count.").at_least(1);
+constexpr Field kPeriod = row("period", duration, "The time in which count tokens are added, evenly.").at_least(1);
+constexpr Field kBurst =
+    row("burst", integer, "The most tokens a bucket holds: what may pass at once; defaults to count.").at_least(1);
 constexpr Field kRate = row("rate", rate, "Shorthand for count and period, such as 100/s or 20 per minute.");
-constexpr Field kAverage = row("average", integer, "Another word for count; 0 means unlimited.").at_least(0);
-constexpr Field kCapacity = row("capacity", integer, "Another word for burst.").at_least(1);
-constexpr Field kAddTokenMs =
-    row("addTokenMs", integer, "One token is added every so many milliseconds.").between(1, kWindowMax / kMillisecond);
+constexpr Field kAverage =
+    row("average", integer, "The same as count, in the words of EdgeQuota; 0 means unlimited.").at_least(0);
+constexpr Field kCapacity = row("capacity", integer, "The same as burst, in the words of Guardian.").at_least(1);
+constexpr Field kAddTokenMs = row("addTokenMs", integer, "One token is added after this many milliseconds.")
+                                  .between(1, kWindowMax / kMillisecond);
 constexpr Field kNumber =
-    row("number", integer, "Bucket keys begin with it instead of the name, so a rename keeps its buckets.")
+    row("number", integer,
+        "Bucket keys start with this number instead of the name, so that a renamed limit keeps its buckets.")
         .between(1, 0xffff'ffff);
 constexpr Field kId =
     row("id", id_format,
         "The format of ids: ipAddress, ipv6RangeCIDR, regId, domain, fqdnSet, email, text, or several joined by ':'.");
 
 constexpr std::array kLease = std::to_array<Field>({
-    row("tokens", integer, "Tokens a server takes at once.").must().at_least(1),
-    row("servers", integer, "How many servers may hold a lease of one bucket.")
+    row("tokens", integer, "The most tokens that a server takes from the bucket at once.").must().at_least(1),
+    row("servers", integer, "How many servers can hold a lease of one bucket at the same time.")
         .must()
         .between(1, bounds::lease_servers_max),
 });
 
-constexpr std::array kClientTls = std::to_array<Field>({
-    row("enabled", flag, "Whether the connection is encrypted.", "false").into<&RedisTls::enabled>(),
-    row("ca_file", text, "Certificates that may sign the peer's; empty: the system's.").into<&RedisTls::ca_file>(),
-    row("cert_file", text, "Our own certificate, if the peer asks for one.").into<&RedisTls::cert_file>(),
-    row("key_file", text, "The private key of our certificate.").into<&RedisTls::key_file>(),
-    row("server_name", text, "The name the peer's certificate must have; empty: the host we dial.")
-        .into<&RedisTls::server_name>(),
-});
-
 constexpr std::array kExternalHttp = std::to_array<Field>({
-    row("url", text, "Where to POST the question.").must(),
-    row("headers", secret, "Headers sent with every question.").as(map),
-    row("ca_file", text, "Certificates that may sign the service's; empty: the system's."),
-    row("cert_file", text, "Our own certificate, if the service asks for one."),
-    row("key_file", text, "The private key of our certificate."),
+    row("url", text, "The http:// or https:// URL to which questions are posted.").must(),
+    row("headers", secret, "Headers of every question, such as a token of the service.").as(map),
+    row("ca_file", text,
+        "File of CA certificates that the service's certificate is checked against; empty: those of the system."),
+    row("cert_file", text, "File of the client certificate, if the service requires one."),
+    row("key_file", text, "File of the private key of the client certificate."),
 });
 
 constexpr std::array kExternalGrpc = std::to_array<Field>({
     row("address", address, "Host and port of the service.").must(),
-    row("method", text, "The method's path.", "/weir.limits.v1.LimitService/GetLimits"),
-    row("codec", choice, "How messages are written.", "protobuf").of("protobuf json"),
-    row("metadata", secret, "Metadata sent with every question.").as(map),
-    row("tls", section, "Encryption towards the service.").of(kClientTls).optional(),
+    row("method", text, "The path of the method.", "/weir.limits.v1.LimitService/GetLimits"),
+    row("codec", choice, "The encoding of messages.", "protobuf").of("protobuf json"),
+    row("metadata", secret, "Metadata of every question, such as a token of the service.").as(map),
+    row("tls", section, "TLS to the service.").of(kClientTls).optional(),
 });
 
 constexpr std::array kHeaderFilter = std::to_array<Field>({
-    row("allow_list", text, "Only these headers are sent.").as(list),
-    row("deny_list", text, "These headers are never sent.").as(list),
+    row("allow_list", text, "The only headers that the service gets.").as(list),
+    row("deny_list", text, "Headers that the service never gets.").as(list),
 });
 
 constexpr std::array kExternal = std::to_array<Field>({
     row("enabled", flag, "Whether the service is asked.", "false"),
-    row("limit", text, "At the top level: the limit whose numbers the service decides."),
-    row("timeout", duration, "How long one call may take.", "5s").at_least(1),
-    row("cache_ttl", duration, "How long an answer is kept that does not say.", "60s").at_least(0),
-    row("max_concurrent_requests", integer, "Calls in flight at once.", "50").at_least(1),
-    row("max_waiting", integer, "Requests that wait for a call; more use the limit's own numbers at once.", "10000")
+    row("limit", text, "The limit whose numbers the service decides; at the top level only."),
+    row("timeout", duration, "How long one call of the service can take.", "5s").at_least(1),
+    row("cache_ttl", duration, "How long an answer is kept that does not say so itself.", "60s").at_least(0),
+    row("max_concurrent_requests", integer, "The most calls in progress.", "50").at_least(1),
+    row("max_waiting", integer,
+        "The most requests that wait for an answer; further ones use the limit's own numbers at once.", "10000")
         .at_least(0),
-    row("backend_required", flag, "Whether a request without a backend_url is refused with 503.", "false"),
-    row("http", section, "A service that speaks HTTP; exactly one of http and grpc.").of(kExternalHttp).optional(),
-    row("grpc", section, "A service that speaks gRPC.").of(kExternalGrpc).optional(),
-    row("allowed_hosts", text, "Private hosts an answer's backend_url may name.").as(list),
-    row("header_filter", section, "Which request headers the service sees.").of(kHeaderFilter).optional(),
+    row("backend_required", flag, "Whether a request is refused with 503 if the answer has no backend_url.", "false"),
+    row("http", section, "A service that speaks HTTP; set either this or grpc.").of(kExternalHttp).optional(),
+    row("grpc", section, "A service that speaks gRPC; set either this or http.").of(kExternalGrpc).optional(),
+    row("allowed_hosts", text, "Private hosts that the backend_url of an answer can name.").as(list),
+    row("header_filter", section, "Which headers of a request the service gets.").of(kHeaderFilter).optional(),
 });
 
 constexpr std::array kSchedule = std::to_array<Field>({
-    row("days", days, "Days of the week in the zone, such as mon-fri or sat,sun.", "mon-sun"),
-    row("hours", hours, "Hours of the day; past midnight they belong to the day they began on.", "00:00-24:00"),
+    row("days", days, "Days of the week in the zone, such as mon-fri or 'sat,sun'.", "mon-sun"),
+    row("hours", hours, "Hours of the day; hours that cross midnight belong to the day on which they begin.",
+        "00:00-24:00"),
     row("zone", zone, "The time zone of days and hours.", "UTC"),
     kCount,
     kPeriod,
@@ -120,9 +92,9 @@ constexpr std::array kSchedule = std::to_array<Field>({
 });
 
 constexpr std::array kLimitBlock = std::to_array<Field>({
-    row("after", integer, "So many denials by this limit.").must().at_least(1),
-    row("within", duration, "In this time.", "1m").at_least(1),
-    row("for", duration, "How long the id is denied.", "10m").at_least(1),
+    row("after", integer, "The number of denials by this limit that lead to a block.").must().at_least(1),
+    row("within", duration, "The time in which they must occur.", "1m").at_least(1),
+    row("for", duration, "How long the id stays on the deny list.", "10m").at_least(1),
 });
 
 constexpr std::array kTier = std::to_array<Field>({
@@ -138,8 +110,7 @@ constexpr std::array kTier = std::to_array<Field>({
 });
 
 constexpr std::array kLimit = std::to_array<Field>({
-    row("key", key_source,
-        "Where in a request the bucket's identity comes from; absent: callers name the limit and give the id.")
+    row("key", key_source, "Where in a request the id comes from; absent: callers name the limit and send the id.")
         .as(one_or_list),
     kCount,
     kPeriod,
@@ -148,27 +119,36 @@ constexpr std::array kLimit = std::to_array<Field>({
     kAverage,
     kCapacity,
     kAddTokenMs,
-    row("maximumTimeBeforeTokenExpiry", integer, "Idle buckets are kept at least so many seconds.")
+    row("maximumTimeBeforeTokenExpiry", integer,
+        "Seconds for which a full, idle bucket stays in lists (memory store only).")
         .between(0, kWindowMax / kSecond),
-    row("quota", quota, "At most so many in a calendar window, such as 100000/month."),
+    row("quota", quota, "The most tokens in a calendar window, such as 100000/month."),
     row("zone", zone, "The time zone of the quota's windows.", "UTC"),
-    row("schedule", section, "Other numbers at some hours; the first that matches wins.").of(kSchedule).as(list),
+    row("schedule", section, "Other numbers at some hours; the first entry that matches applies.")
+        .of(kSchedule)
+        .as(list),
     kNumber,
     kId,
-    row("mode", choice, "Whether the limit denies (enforce), only counts (shadow), or rests (off).", "enforce")
+    row("mode", choice,
+        "Whether the limit denies (enforce), decides and charges but never denies (shadow), or does nothing (off).",
+        "enforce")
         .of("enforce shadow off"),
-    row("hashed", flag, "Ids are stored, logged and exported only as a keyed hash.", "false"),
-    row("per_route", flag, "One bucket per route and key.", "false"),
-    row("missing", choice, "What a request without the key gets.", "skip").of("skip reject"),
-    row("failure_policy", choice_any, "What this limit's requests get when the store cannot be asked.")
+    row("hashed", flag, "Whether ids are stored, logged and shown only as a keyed hash (see hash_key).", "false"),
+    row("per_route", flag, "Whether each route has its own bucket for an id.", "false"),
+    row("missing", choice,
+        "What happens to a request without the key: ignore this limit (skip), or answer 400 missing_key (reject).",
+        "skip")
+        .of("skip reject"),
+    row("failure_policy", choice_any, "The failure_policy of this limit; absent: the one of the file.")
         .of("passThrough failClosed inMemoryFallback"),
-    row("failure_code", integer, "What failClosed answers for this limit.").between(400, 599),
-    row("lease", section, "Tokens a server may take from a shared bucket at once.").of(kLease),
+    row("failure_code", integer, "The failure_code of this limit; absent: the one of the file.").between(400, 599),
+    row("lease", section, "Lets each server take several tokens of a shared bucket with one question to Redis.")
+        .of(kLease),
     row("tier", key_source, "Where a request's tier comes from: header:NAME, descriptor:KEY or jwt:CLAIM."),
-    row("tiers", section, "Other numbers by the client's tier; what a tier does not set is the limit's.")
+    row("tiers", section, "Other numbers by the client's tier; what a tier does not set comes from the limit.")
         .of(kTier)
         .as(map),
-    row("block", section, "An id that this limit denies often is deny-listed for a while.").of(kLimitBlock),
+    row("block", section, "Puts an id that this limit denies often on the deny list for a while.").of(kLimitBlock),
     row("external", section, "A service that decides this limit's numbers.").of(kExternal),
 });
 
@@ -186,92 +166,65 @@ constexpr std::array kOverride = std::to_array<Field>({
     kCapacity,
     kAddTokenMs,
     row("quota", quota, "A quota in place of the limit's own, such as 100000/month."),
-    row("tier", text, "This id has that tier of the limit, and no numbers of its own."),
+    row("tier", text, "The tier that this id always has, instead of numbers of its own."),
     row("unlimited", flag, "This id is never limited."),
     row("blocked", flag, "This id is always denied."),
 });
 
-constexpr std::array kListenTls = std::to_array<Field>({
-    row("cert", text, "The file of the certificate chain.").must().into<&Tls::cert>(),
-    row("key", text, "The file of its private key.").must().into<&Tls::key>(),
-    row("client_ca", text, "Certificates that may sign a client's; empty: none is asked for.").into<&Tls::client_ca>(),
-    row("client_auth", choice, "Whether a client needs a certificate; with client_ca the default is require.")
-        .of("require optional")
-        .into<&Tls::require_client, requires_client>(),
-    row("min_version", choice, "The oldest TLS spoken; default 1.2.").of("1.2 1.3").into<&Tls::only_tls13, is_tls13>(),
-});
-
-constexpr std::array kListen = std::to_array<Field>({
-    row("address", address, "Address and port, or unix: and a path.").must().into<&Listener::address>(),
-    row("speak", choice, "What the port speaks.")
-        .of("http grpc resp admin proxy")
-        .as(one_or_list)
-        .must()
-        .into<&Listener::speak>(),
-    row("token", secret, "What callers of the decision API must show; two while one takes the other's place.")
-        .as(one_or_list)
-        .applies(on_reload)
-        .into<&Listener::tokens>(),
-    row("write_token", secret, "What callers of refund and reset must show.")
-        .applies(on_reload)
-        .into<&Listener::write_token>(),
-    row("password", secret, "What RESP clients must AUTH with; empty: nothing.")
-        .applies(to_new_connections)
-        .into<&Listener::password>(),
-    row("write_password", secret, "What WEIR.REFUND, WEIR.RESET and DEL need.")
-        .applies(to_new_connections)
-        .into<&Listener::write_password>(),
-    row("tls", section, "Certificates; several are chosen by server name.")
-        .of(kListenTls)
-        .as(one_or_list)
-        .opens<&Listener::tls>(),
-    row("proxy_protocol", flag, "Whether connections begin with a PROXY header.", "false")
-        .into<&Listener::proxy_protocol>(),
-    row("idle_timeout", duration, "How long a connection may be idle; 0s: forever. Absent: 120s, with resp 0s.")
-        .at_least(0)
-        .into<&Listener::idle_timeout, read_idle_timeout>(),
-});
-
 constexpr std::array kMatch = std::to_array<Field>({
-    row("path", text, "The path; * is one segment, ** the rest."),
+    row("path", text, "The path; * is one segment, ** at the end is the rest."),
     row("ignore_case", flag, "Whether the path matches in any case, as it does in Express and IIS.", "false"),
-    row("methods", text, "Methods; absent: any.").as(one_or_list),
-    row("host", text, "The host; *. at the start stands for any label."),
-    row("headers", text, "Headers and the values they must have.").as(map),
+    row("methods", text, "The methods; absent: any method.").as(one_or_list),
+    row("host", text, "The host without a port; *.example.com is every name below example.com."),
+    row("headers", text, "Headers and the value that each must have.").as(map),
 });
 
 // Of requests to backends. The configuration has them for all routes, and a route may have its own.
 constexpr std::array kBackendTls = std::to_array<Field>({
-    row("ca_file", text, "Certificates that may sign the backend's; empty: the system's."),
-    row("cert_file", text, "Our own certificate, if the backend asks for one."),
-    row("key_file", text, "The private key of our certificate."),
-    row("server_name", text, "The name the backend's certificate must have; empty: the URL's host."),
+    row("ca_file", text,
+        "File of CA certificates that a backend's certificate is checked against; empty: those of the system."),
+    row("cert_file", text, "File of the client certificate, if the backend requires one."),
+    row("key_file", text, "File of the private key of the client certificate."),
+    row("server_name", text, "The name that the backend's certificate must have; empty: the host of its URL."),
 });
 constexpr Field kBackend =
-    row("backend", text, "URL of the backend, or a list: http://, https:// or h2://.").as(one_or_list).ordered();
+    row("backend", text, "The URL of the backend (http://, https:// or h2://); several take turns.")
+        .as(one_or_list)
+        .ordered();
 constexpr Field kBackendTlsRow =
-    row("backend_tls", section, "TLS towards https:// backends, which are always verified.").of(kBackendTls).optional();
+    row("backend_tls", section, "TLS to https:// backends, whose certificates are always verified.")
+        .of(kBackendTls)
+        .optional();
 constexpr Field kErrorHeaders =
-    row("error_headers", text, "Headers of every response that the proxy makes itself.").as(map);
+    row("error_headers", text, "Headers of every response that the proxy itself makes.").as(map);
 constexpr Field kPreflight =
-    row("preflight", choice, "Whether a CORS preflight takes a token (limit) or none (pass).").of("limit pass");
+    row("preflight", choice, "Whether a CORS preflight request takes a token (limit, the default) or none (pass).")
+        .of("limit pass");
 
 constexpr std::array kRoute = std::to_array<Field>({
-    row("name", text, "The route's name in metrics and bucket keys.").must(),
-    row("match", section, "Which requests take this route.").of(kMatch).must(),
-    row("limits", text, "The limits that apply, in order, or none.").as(one_or_list).or_word("none"),
-    row("charge", choice, "All limits or none, or one after another.", "together").of("together in-order"),
-    row("mode", choice, "Of a limit's and a route's mode the laxer wins.", "enforce").of("enforce shadow off"),
-    row("cost", integer, "Tokens a request takes, or header: and the header that says it.", "1")
+    row("name", text, "The name of the route in metrics, logs and bucket keys.").must(),
+    row("match", section, "Which requests take this route; all conditions must hold.").of(kMatch).must(),
+    row("limits", text,
+        "The limits that apply, in the order in which they are charged; absent: every limit with a key.")
+        .as(one_or_list)
+        .or_word("none"),
+    row("charge", choice, "Charge all limits or none (together), or one after another until one denies (in-order).",
+        "together")
+        .of("together in-order"),
+    row("mode", choice, "The mode of every limit here; the more permissive of this and the limit's own applies.",
+        "enforce")
+        .of("enforce shadow off"),
+    row("cost", integer, "Tokens that a request takes, or the header that holds their number.", "1")
         .or_word("header:")
         .at_least(1),
     kBackend,
     kBackendTlsRow,
-    row("host", choice, "The Host a backend gets: the client's (keep) or the URL's (backend).", "keep")
+    row("host", choice, "The Host that a backend gets: the client's (keep) or that of the backend's URL (backend).",
+        "keep")
         .of("keep backend"),
-    row("response_timeout", duration, "As proxy.response_timeout.").at_least(kMillisecond),
-    row("stream_idle_timeout", duration, "As proxy.stream_idle_timeout.").at_least(kMillisecond),
-    row("body_max", size, "As proxy.body_max.").at_least(0),
+    row("response_timeout", duration, "Replaces proxy.response_timeout for this route.").at_least(kMillisecond),
+    row("stream_idle_timeout", duration, "Replaces proxy.stream_idle_timeout for this route.").at_least(kMillisecond),
+    row("body_max", size, "Replaces proxy.body_max for this route.").at_least(0),
     kErrorHeaders,
     kPreflight,
 });
@@ -279,172 +232,53 @@ constexpr std::array kRoute = std::to_array<Field>({
 constexpr std::array kAccessEntry = std::to_array<Field>({
     row("ip", prefix, "An address or a CIDR."),
     row("apikey", secret, "An API key."),
-    row("limit", text, "A limit's name; id says whose bucket."),
-    row("id", text, "The id, together with limit."),
-    row("reason", text, "Why; shown in lists."),
-    row("expires", instant, "When the entry ends."),
+    row("limit", text, "The name of a limit, together with id."),
+    row("id", text, "One id of that limit."),
+    row("reason", text, "A note for operators; clients never see it."),
+    row("expires", instant, "When the entry ends; absent: never."),
 });
 
 constexpr std::array kBlock = std::to_array<Field>({
-    row("after", integer, "So many denials; 0: never.", "0").at_least(0).into<&BlockRule::after>(),
-    row("within", duration, "In this time.", "1m").at_least(1).into<&BlockRule::within>(),
-    row("for", duration, "How long the client is denied.", "10m").at_least(1).into<&BlockRule::lasts>(),
-    row("times", integer, "So many times its rate; 0: by denials only.", "0").at_least(0).into<&BlockRule::times>(),
+    row("after", integer, "The number of denials that lead to a block; 0: denials never do.", "0")
+        .at_least(0)
+        .into<&BlockRule::after>(),
+    row("within", duration, "The time in which they must occur.", "1m").at_least(1).into<&BlockRule::within>(),
+    row("for", duration, "How long the client stays on the deny list.", "10m").at_least(1).into<&BlockRule::lasts>(),
+    row("times", integer, "Also block a client that asks for more than this many times what its limit gives; 0: never.",
+        "0")
+        .at_least(0)
+        .into<&BlockRule::times>(),
 });
 
 constexpr std::array kAccess = std::to_array<Field>({
-    row("trusted_proxies", prefix, "Peers whose X-Forwarded-For is believed; unix: those on UNIX sockets.")
+    row("trusted_proxies", prefix,
+        "Peers whose X-Forwarded-For is used to find the client; unix: peers on UNIX sockets.")
         .as(list)
         .or_word("unix")
         .into<&Access::trusted_proxies>(),
-    row("ipv6_prefix", integer, "IPv6 clients are counted by a prefix of this length.", "64")
+    row("ipv6_prefix", integer, "IPv6 addresses that share a prefix of this many bits count as one client.", "64")
         .between(1, 128)
         .into<&Access::ipv6_prefix>(),
-    row("allow", section, "Who passes and takes no token.").of(kAccessEntry).as(list).whole(),
-    row("deny", section, "Who is refused before any limit.").of(kAccessEntry).as(list).whole(),
-    row("block", section, "Clients denied often are deny-listed for a while.").of(kBlock).opens<&Access::block>(),
-});
-
-constexpr std::array kMemory = std::to_array<Field>({
-    row("max_buckets", size, "Buckets kept at most; beyond, those nearest to full go first.", "50M")
-        .between(1, kBucketsMax)
-        .applies(on_restart)
-        .into<&Memory::max_buckets>(),
-    row("names", flag, "Whether the texts of keys are kept, for lists.", "true")
-        .applies(on_restart)
-        .into<&Memory::names>(),
-    row("cleanup", duration, "How often memory of full buckets is given back.", "5m")
-        .at_least(kMillisecond)
-        .into<&Memory::cleanup>(),
-});
-
-constexpr std::array kState = std::to_array<Field>({
-    row("live", text, "A file on tmpfs that survives kill -9; empty: none.").applies(on_restart).into<&State::live>(),
-    row("snapshot", text, "A file on disk that survives a reboot; empty: none.")
-        .applies(on_restart)
-        .into<&State::snapshot>(),
-    row("every", duration, "How often the snapshot is written.", "10s").at_least(kMillisecond).into<&State::every>(),
-});
-
-constexpr std::array kRedis = std::to_array<Field>({
-    row("endpoints", text, "Servers, sentinels or cluster nodes to begin with; mode single takes one.",
-        "127.0.0.1:6379")
-        .as(list)
-        .ordered()
-        .into<&Redis::endpoints>(),
-    row("mode", choice, "What the endpoints are.", "single")
-        .of("single replication sentinel cluster")
-        .into<&Redis::mode>(),
-    row("username", text, "The ACL user; empty: the default one.").into<&Redis::username>(),
-    row("password", secret, "Its password.").into<&Redis::password>(),
-    row("db", integer, "The database's number.", "0").between(0, 65535).into<&Redis::db>(),
-    row("master_name", text, "What sentinels call the master.").into<&Redis::master_name>(),
-    row("tls", section, "Encryption towards Redis.").of(kClientTls).opens<&Redis::tls>(),
-    row("pool_size", integer, "Pipelined connections per event loop and node.", "2")
-        .between(1, 1024)
-        .into<&Redis::pool_size>(),
-    row("timeout", duration, "How long one question may take.", "250ms").at_least(kMillisecond).into<&Redis::timeout>(),
-    row("key_prefix", text, "What every key begins with.", "weir:").into<&Redis::key_prefix>(),
-    row("hash_tag", text, "In a cluster: puts all buckets into one slot.").into<&Redis::hash_tag>(),
-    row("fallback_buckets", size, "Buckets kept in memory while Redis is away.", "65536")
-        .between(1, kBucketsMax)
-        .into<&Redis::fallback_buckets>(),
-    row("share", share, "What this server gives of a limit while Redis is away: 1/N of N servers.", "1/1")
-        .into<&Redis::share>(),
-    row("wait_replicas", integer, "Replicas that should have a decision before it is answered.", "0")
-        .between(0, bounds::redis_wait_replicas_max)
-        .into<&Redis::wait_replicas>(),
+    row("allow", section, "Clients that pass and take no token.").of(kAccessEntry).as(list).whole(),
+    row("deny", section, "Clients that are refused before any limit is asked.").of(kAccessEntry).as(list).whole(),
+    row("block", section, "Puts clients that are denied often on the deny list for a while.")
+        .of(kBlock)
+        .opens<&Access::block>(),
 });
 
 constexpr std::array kEnvoy = std::to_array<Field>({
-    row("path", text, "A file or a directory.").must(),
-    row("algorithm", choice, "How its limits count; absent: as buckets up to hours, in fixed windows from days on.")
+    row("path", text, "A file of rules, or a directory of such files.").must(),
+    row("algorithm", choice, "How its limits count; absent: as buckets up to an hour, in fixed windows from a day on.")
         .of("token_bucket fixed_window"),
 });
 
-constexpr std::array kProxy = std::to_array<Field>({
-    row("header_max", size, "Bytes of a request's headers; may be lowered, not raised.", "64KiB")
-        .between(1024, static_cast<std::int64_t>(bounds::http_head_bytes_max))
-        .into<&Proxy::header_max>(),
-    row("request_line_max", size, "Bytes of a request's first line.", "8KiB")
-        .between(256, static_cast<std::int64_t>(bounds::http_request_line_bytes_max))
-        .into<&Proxy::request_line_max>(),
-    row("body_max", size, "Bytes of a request's body; 0: no bound.", "0").at_least(0).into<&Proxy::body_max>(),
-    row("header_timeout", duration, "How long a client may take to send its headers.", "10s")
-        .at_least(kMillisecond)
-        .into<&Proxy::header_timeout>(),
-    row("body_timeout", duration, "How long a client may send no byte of an unfinished body.", "30s")
-        .at_least(kMillisecond)
-        .into<&Proxy::body_timeout>(),
-    row("connect_timeout", duration, "How long connecting to a backend may take, and waiting for a connection.", "5s")
-        .at_least(kMillisecond)
-        .into<&Proxy::connect_timeout>(),
-    row("response_timeout", duration, "How long a backend may take to begin its response.", "60s")
-        .at_least(kMillisecond)
-        .into<&Proxy::response_timeout>(),
-    row("stream_idle_timeout", duration, "How long no byte may pass in either direction once a response has begun.",
-        "5m")
-        .at_least(kMillisecond)
-        .into<&Proxy::stream_idle_timeout>(),
-    row("idle_timeout", duration, "How long a connection may stay open without a request.", "120s")
-        .at_least(kMillisecond)
-        .into<&Proxy::idle_timeout>(),
-    row("max_concurrent_requests", integer, "Requests in progress in the whole process, tunnels included.", "10000")
-        .at_least(1)
-        .into<&Proxy::max_concurrent_requests>(),
-    row("backend_connections", integer, "Connections to one backend per event loop.", "1024")
-        .between(1, static_cast<std::int64_t>(bounds::connections_max))
-        .applies(on_restart)
-        .into<&Proxy::backend_connections>(),
-});
-
-constexpr std::array kHeaders = std::to_array<Field>({
-    row("ratelimit", choice, "Which families of headers answers carry.", "x-ratelimit,ietf")
-        .of("x-ratelimit ietf")
-        .as(one_or_list)
-        .into<&Headers::ratelimit>(),
-    row("reset", choice, "Whether X-RateLimit-Reset is a time or a wait.", "epoch")
-        .of("epoch delta")
-        .into<&Headers::reset>(),
-});
-
-constexpr std::array kJwt = std::to_array<Field>({
-    row("keys", text, "A JWK set in a file: the public keys that sign tokens.").into<&Jwt::keys>(),
-    row("secret", secret, "The shared secret of HS256; empty: HS256 is off.").into<&Jwt::secret>(),
-    row("issuer", text, "What iss must be; empty: anything.").into<&Jwt::issuer>(),
-    row("audience", text, "What aud must be or contain; empty: anything.").into<&Jwt::audience>(),
-    row("leeway", duration, "Tolerance.", "30s").between(0, 300'000'000'000).into<&Jwt::leeway>(),
-    row("algorithms", choice, "The algorithms that are accepted.", "RS256,ES256,EdDSA,HS256")
-        .of("RS256 ES256 EdDSA HS256")
-        .as(one_or_list)
-        .into<&Jwt::algorithms>(),
-    row("header", text, "The header that holds the token; empty: the bearer token.").into<&Jwt::header, lower_case>(),
-    row("cookie", text, "The cookie that holds the token.").into<&Jwt::cookie>(),
-    row("require_exp", flag, "Whether a token must have exp.", "true").into<&Jwt::require_exp>(),
-});
-
-constexpr std::array kAdmin = std::to_array<Field>({
-    row("read_token", secret, "The token that may read.").into<&Admin::read_token>(),
-    row("write_token", secret, "The token that may also write.").into<&Admin::write_token>(),
-});
-
-constexpr std::array kLog = std::to_array<Field>({
-    row("level", choice, "The least that is logged.", "info").of("trace debug info warn error off").into<&Log::level>(),
-    row("format", choice, "How a line is written.", "text").of("text json").into<&Log::format>(),
-    row("access", choice, "The proxy's access log: off, Common Log Format, or JSON lines.", "off")
-        .of("off common json")
-        .into<&Log::access>(),
-    row("access_file", text, "The access log's file, reopened on SIGHUP; empty: standard output.")
-        .into<&Log::access_file>(),
-});
-
 constexpr std::array kFile = std::to_array<Field>({
-    row("listen", section, "Ports; absent: HTTP and gRPC on 8080, RESP on 6380 and admin on 9090, loopback only.")
+    row("listen", section, "Where Weir listens; absent: HTTP and gRPC on 127.0.0.1:8080, RESP on 6380, admin on 9090.")
         .of(kListen)
         .as(list)
         .applies(on_restart)
         .opens<&Settings::listen>(),
-    row("threads", integer, "Event loops; auto: one per core.", "auto")
+    row("threads", integer, "The number of event loops; auto: one per core.", "auto")
         .or_word("auto")
         .between(1, 1024)
         .applies(on_restart)
@@ -453,52 +287,70 @@ constexpr std::array kFile = std::to_array<Field>({
     row("names", section, "Numbers and id formats of limits by name, or the path of a file that holds them.")
         .of(kName)
         .as(map_or_path),
-    row("overrides", section, "Other numbers for one id, by Name:id, or the path of a file that holds them.")
+    row("overrides", section, "Other numbers for single ids, by NAME:ID, or the path of a file that holds them.")
         .of(kOverride)
         .as(map_or_path),
-    row("routes", section, "Which limits apply to which requests; the first match wins.").of(kRoute).as(list).whole(),
-    row("access", section, "Who is asking, who always passes and who never does.")
+    row("routes", section, "Which limits apply to which requests; the first route that matches decides.")
+        .of(kRoute)
+        .as(list)
+        .whole(),
+    row("access", section, "How clients are identified, and which always pass or never do.")
         .of(kAccess)
         .opens<&Settings::access>(),
-    row("store", choice, "Where buckets live.", "memory")
+    row("store", choice, "Where buckets live: in this process, or in a Redis that several servers share.", "memory")
         .of("memory redis")
         .applies(on_restart)
         .into<&Settings::store>(),
-    row("memory", section, "The memory store.").of(kMemory).opens<&Settings::memory>(),
-    row("state", section, "What survives a restart.").of(kState).opens<&Settings::state>(),
-    row("hash_key", secret, "The key of hashed ids; empty: made once and kept with the state.")
+    row("memory", section, "Settings of the memory store.").of(kMemory).opens<&Settings::memory>(),
+    row("state", section, "Files with which buckets survive a restart.").of(kState).opens<&Settings::state>(),
+    row("hash_key", secret, "The key of hashed ids; empty: Weir creates one and keeps it with the state or on Redis.")
         .into<&Settings::hash_key>(),
-    row("redis", section, "The Redis store.").of(kRedis).applies(on_restart).opens<&Settings::redis>(),
+    row("redis", section, "Settings of the Redis store.").of(kRedis).applies(on_restart).opens<&Settings::redis>(),
     row("cache_redis", section, "A second Redis for the external service's answers.")
         .of(kRedis)
         .optional()
-        .applies(on_restart),
-    row("failure_policy", choice_any, "What requests get when the store cannot be asked.", "passThrough")
+        .applies(on_restart)
+        .opens<&Settings::cache_redis>(),
+    row("failure_policy", choice_any,
+        "What happens while Redis is down: requests pass (passThrough), are refused (failClosed), or are counted by "
+        "this server alone (inMemoryFallback).",
+        "passThrough")
         .of("passThrough failClosed inMemoryFallback")
         .into<&Settings::failure_policy>(),
-    row("failure_code", integer, "What failClosed answers.", "429").between(400, 599).into<&Settings::failure_code>(),
+    row("failure_code", integer, "The HTTP status of a request that failClosed refuses.", "429")
+        .between(400, 599)
+        .into<&Settings::failure_code>(),
     row("external", section, "A service that decides a limit's numbers.").of(kExternal).optional(),
-    row("envoy", section, "Files of envoyproxy/ratelimit, loaded as they are.").of(kEnvoy).as(list).or_word("path"),
-    row("merge_domains", flag, "Whether several files of `envoy` may have rules of one domain.", "false")
+    row("envoy", section, "Files or directories of envoyproxy/ratelimit rules, loaded unchanged.")
+        .of(kEnvoy)
+        .as(list)
+        .or_word("path"),
+    row("merge_domains", flag, "Whether several files of `envoy` can have rules of one domain.", "false")
         .into<&Settings::merge_domains>(),
-    row("envoy_headers", flag, "Whether the rate limit service adds RateLimit-Limit, -Remaining and -Reset.", "false")
+    row("envoy_headers", flag, "Whether responses of the gRPC service have RateLimit-Limit, -Remaining and -Reset.",
+        "false")
         .into<&Settings::envoy_headers>(),
-    row("envoy_metadata", flag, "Whether the rate limit service describes the request in dynamic_metadata.", "false")
+    row("envoy_metadata", flag, "Whether responses of the gRPC service describe the request in dynamic_metadata.",
+        "false")
         .into<&Settings::envoy_metadata>(),
-    row("proxy", section, "The edge proxy.").of(kProxy).opens<&Settings::proxy>(),
+    row("proxy", section, "Bounds and timeouts of the edge proxy.").of(kProxy).opens<&Settings::proxy>(),
     kBackend,
     kBackendTlsRow,
     kErrorHeaders,
     kPreflight,
-    row("drain_timeout", duration, "How long requests may finish.", "30s").at_least(0).into<&Settings::drain_timeout>(),
-    row("drain_delay", duration, "How long a server that was told to end goes on serving, not ready, before it drains.",
-        "0s")
+    row("drain_timeout", duration, "How long a server that shuts down waits for requests in progress.", "30s")
+        .at_least(0)
+        .into<&Settings::drain_timeout>(),
+    row("drain_delay", duration,
+        "How long a server that shuts down keeps serving, not ready, before it stops listening.", "0s")
         .at_least(0)
         .into<&Settings::drain_delay>(),
-    row("headers", section, "Headers of answers.").of(kHeaders).opens<&Settings::headers>(),
-    row("jwt", section, "Tokens whose claims are keys of limits.").of(kJwt).opens<&Settings::jwt>(),
+    row("headers", section, "Rate limit headers of HTTP answers.").of(kHeaders).opens<&Settings::headers>(),
+    row("jwt", section, "How JSON Web Tokens are verified, whose claims can be keys of limits.")
+        .of(kJwt)
+        .opens<&Settings::jwt>(),
     row("admin", section, "Tokens of the admin API.").of(kAdmin).opens<&Settings::admin>(),
-    row("log", section, "The log.").of(kLog).opens<&Settings::log>(),
+    row("log", section, "The log, and the access log of the proxy.").of(kLog).opens<&Settings::log>(),
 });
 
 }  // namespace
@@ -517,34 +369,6 @@ std::span<const Field> override_fields() {
 }
 std::span<const Field> schedule_fields() {
   return kSchedule;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t at = 0; at <= text.size() && !text.empty();) {
-    const std::size_t end = std::min(text.find(separator, at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
-std::string join(std::span<const std::string_view> parts, std::string_view separator) {
-  std::string out;
-  for (const std::string_view part : parts) out.append(out.empty() ? "" : separator).append(part);
-  return out;
-}
-
-std::string_view find_choice(const Field& field, std::string_view text) {
-  for (const std::string_view word : split(field.choices, ' ')) {
-    if (word == text || (field.type == Type::choice_any && equals_ignoring_case(word, text))) return word;
-  }
-  return {};
-}
-
-const Field* find_field(std::span<const Field> fields, std::string_view name) {
-  const auto found = std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.name == name; });
-  return found == fields.end() ? nullptr : &*found;
 }
 
 }  // namespace weir::config

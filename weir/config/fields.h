@@ -1,7 +1,7 @@
 // The shape of the configuration file: one table, one row per option. A row says what the option is called, what it
 // must be, its default, its sentence in the documentation, when a change takes effect, and which member of Settings it
 // fills. The parser (check.h), the environment (environment.h), Settings (settings_reader.h), `config show`, `config
-// diff` and the JSON schema (schema.h) all come from it, so they cannot disagree.
+// diff`, the JSON schema (schema.h) and the reference page (reference.h) all come from it, so they cannot disagree.
 #pragma once
 
 #include <cstdint>

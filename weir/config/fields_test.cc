@@ -29,9 +29,9 @@ TEST(Fields, EveryRowOfASectionOfSettingsFillsAMember) {
   const auto fills_none = [](const Field& field) {
     return field.member.set == nullptr && field.member.open == nullptr;
   };
-  // These make the policy; cache_redis and external are for what is not built yet; forwarding.h reads the last four.
+  // These make the policy; forwarding.h reads the last four.
   EXPECT_EQ(paths_where(file_fields(), "", fills_none),
-            "limits\nnames\noverrides\nroutes\naccess.allow\naccess.deny\ncache_redis\nexternal\nenvoy\n"
+            "limits\nnames\noverrides\nroutes\naccess.allow\naccess.deny\nexternal\nenvoy\n"
             "backend\nbackend_tls\nerror_headers\npreflight\n");
 }
 

@@ -173,6 +173,7 @@ Draft check_tree(const Options& options, const std::string& directory, Document&
       read_jwt(options, directory, document, root, settings, limits, complaints, loaded);
   if (!complaints.empty()) return complaints.sorted();
 
+  read_external(document, root, limits);
   warn_of_bypass(limits.made, routes, loaded.warnings);
   if (routes.empty()) warn_of_too_many(limits.made, loaded.warnings);
   if (settings.access.trusted_proxies.empty()) warn_of_untrusted_tiers(limits.made, loaded.warnings);

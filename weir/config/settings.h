@@ -1,6 +1,5 @@
 // The part of the configuration that is not limits: plain values, every default filled in. Each struct holds one
-// section of the file; the table in fields.h says which row fills which member. What nothing acts on yet
-// (`cache_redis`, `external`) is checked and fills nothing.
+// section of the file; the table in fields.h says which row fills which member. Services of limits are in the policy.
 #pragma once
 
 #include <cstdint>
@@ -135,6 +134,8 @@ struct Settings {
   State state;
   std::string hash_key;
   Redis redis;
+  Redis cache_redis;  // of services' answers
+  bool has_cache_redis = false;
   FailurePolicy failure_policy = FailurePolicy::pass_through;
   int failure_code = 0;
   Access access;

@@ -27,7 +27,7 @@ void check_endpoints(const Document& document, NodeId redis, Complaints& complai
   }
 }
 
-// What the Redis that holds the buckets must have.
+// What a Redis that is used must have.
 void check_store(const Document& document, NodeId redis, const Redis& settings, Complaints& complaints) {
   if (settings.mode == "single" && settings.endpoints.size() > 1) {
     complaints.add(document.find(redis, "endpoints"),
@@ -52,7 +52,9 @@ void check_store(const Document& document, NodeId redis, const Redis& settings, 
 void check_settings(const Document& document, NodeId root, const Settings& settings, Complaints& complaints) {
   const NodeId redis = document.find(root, "redis");
   check_endpoints(document, redis, complaints);
-  check_endpoints(document, document.find(root, "cache_redis"), complaints);
+  const NodeId cache = document.find(root, "cache_redis");
+  check_endpoints(document, cache, complaints);
+  if (settings.has_cache_redis) check_store(document, cache, settings.cache_redis, complaints);
   if (settings.store == StoreKind::redis) {
     check_store(document, redis, settings.redis, complaints);
   } else if (!settings.state.live.empty() && settings.state.live == settings.state.snapshot) {

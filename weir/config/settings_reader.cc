@@ -110,6 +110,8 @@ Settings read_settings(const Document& document, NodeId root) {
   Settings settings;
   fill_section(document, root, file_fields(), &settings);
   if (!has_listeners(document, root)) settings.listen = default_listeners();
+  const NodeId cache = document.find(root, "cache_redis");
+  settings.has_cache_redis = document.is(cache, NodeKind::map) && document.node(cache).child != kNoNode;
   return settings;
 }
 

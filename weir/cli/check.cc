@@ -25,7 +25,7 @@ Exit run_ask(const Arguments& arguments, Console& console) {
 Command check() {
   return {
       "check",
-      "asks a server whether one more request may pass",
+      "ask a server whether one more request may pass",
       "Charges the limit like any other caller. Exits with 0 if it is allowed and with 3 if it is denied or if there\n"
       "is no such limit.",
       with_remote_options({{"LIMIT", "LIMIT", "the limit's name", true},

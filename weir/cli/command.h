@@ -14,15 +14,21 @@ namespace weir::cli {
 
 struct Option {
   std::string_view name;   // "--config", or "FILE" for one without a name
-  std::string_view value;  // what the help calls its value: "FILE"
+  std::string_view value;  // what the help calls its value: "FILE"; empty: it takes none and is a flag
   std::string_view help;
   bool required = false;
   std::vector<std::string_view> choices = {};  // the only values it takes; the first is the default
   bool repeated = false;                       // may be given more than once
   std::string_view letter = {};                // "-c": a short name
   bool bare = false;                           // its value may be given without the name
+  bool no_default = false;                     // has choices, and none of them is the default
 
   bool positional() const noexcept { return !name.starts_with("--"); }
+  bool flag() const noexcept { return value.empty(); }
+  // The value if it is not given; empty: none.
+  std::string_view otherwise() const noexcept {
+    return choices.empty() || required || no_default ? std::string_view() : choices.front();
+  }
 };
 
 // What the user wrote, by option name.
@@ -31,6 +37,9 @@ class Arguments {
   void set(std::string_view name, std::string value) { values_.insert_or_assign(std::string(name), std::move(value)); }
   // Empty if it was not given and has no default.
   const std::string& operator[](std::string_view name) const noexcept;
+
+  // Whether a flag was given.
+  bool has(std::string_view flag) const noexcept { return !(*this)[flag].empty(); }
 
   // Of an option that may be repeated, in the order given.
   void add(std::string_view name, std::string value) { repeated_[std::string(name)].push_back(std::move(value)); }
@@ -52,11 +61,20 @@ struct Command {
 
 const std::vector<Command>& commands();
 
+// Words that begin the names of several commands, in the order of the table: "config", "access".
+std::vector<std::string_view> command_groups();
+
+// The word that may stand before any command and changes nothing: `weir ratelimit stats` is `weir stats`.
+inline constexpr std::string_view kAnyCommandPrefix = "ratelimit";
+
 // The configuration file: `--config FILE`, `-c FILE`, or just FILE where `bare`.
 Option config_option(std::string_view help, bool required, bool bare = true);
 
 // The word every command that prints a report understands.
 Option output_option();
+
+// A flag: "--yes".
+Option flag_option(std::string_view name, std::string_view help);
 
 // The flag of every command that reads a configuration: values on top of everything else.
 Option set_option();

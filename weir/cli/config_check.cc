@@ -163,7 +163,6 @@ Exit run_check(const Arguments& arguments, Console& console) {
     loaded.warnings.push_back((path.empty() ? "the environment" : path) +
                               " has no limits: only buckets that callers bring along are limited");
   }
-  for (const config::Problem& problem : unbuilt(loaded)) loaded.warnings.push_back(problem.text());
   for (std::string& sentence : doubt_certificates(loaded, path)) loaded.warnings.push_back(std::move(sentence));
   for (std::string& sentence : doubt_listeners(loaded)) loaded.warnings.push_back(std::move(sentence));
   if (as_json) {

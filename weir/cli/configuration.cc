@@ -29,16 +29,6 @@ config::Environment process_environment() {
   return environment;
 }
 
-// A setting that nothing acts on yet, and that a server must not ignore silently. A service that is off is fine.
-bool is_unbuilt(const config::Setting& setting) {
-  const std::string_view path = setting.path;
-  const std::string_view value = setting.value;
-  if (path == "external.enabled" || (path.starts_with("limits.") && path.ends_with(".external.enabled"))) {
-    return value == "true";
-  }
-  return false;
-}
-
 // Problems of one kind that are printed before the rest is counted.
 constexpr std::size_t kOfAKind = 20;
 
@@ -61,17 +51,6 @@ std::string kind_of(std::string_view sentence) {
 }
 
 }  // namespace
-
-config::Problems unbuilt(const config::Loaded& loaded) {
-  config::Problems problems;
-  for (const config::Setting& setting : loaded.origins) {
-    if (setting.origin == "default" || !is_unbuilt(setting)) continue;
-    const bool speak = setting.path.ends_with(".speak");
-    const std::string what = setting.path + (speak ? " " + setting.value : "");
-    problems.push_back({setting.origin, 0, 0, what + " is not built yet"});
-  }
-  return problems;
-}
 
 std::vector<std::string> doubt_certificates(const config::Loaded& loaded, const std::string& path) {
   std::vector<std::string> sentences;
@@ -100,6 +79,14 @@ std::vector<std::string> doubt_certificates(const config::Loaded& loaded, const 
   if (loaded.settings.store == config::StoreKind::redis && redis.enabled) {
     const auto made = TlsClient::make({redis.ca_file, {redis.cert_file, redis.key_file}, {}});
     if (!made) doubt("redis.tls", made.error());
+  }
+  const auto beside = [&](const std::string& file) { return file.empty() ? file : (folder / file).string(); };
+  for (const NamedLimit& limit : loaded.policy->limits()) {
+    if (limit.service == nullptr || !limit.service->tls) continue;
+    const LimitsService& service = *limit.service;
+    const auto made =
+        TlsClient::make({beside(service.ca_file), {beside(service.cert_file), beside(service.key_file)}, {}});
+    if (!made) sentences.push_back("external service of limit " + quote(limit.name) + ": " + made.error().detail);
   }
   return sentences;
 }
@@ -158,11 +145,9 @@ std::variant<config::Checked, config::Problems> check_to_serve(const std::string
   auto* const checked = std::get_if<config::Checked>(&outcome);
   if (checked == nullptr) return outcome;
   config::Loaded& loaded = checked->loaded;
-  if (config::Problems problems = unbuilt(loaded); !problems.empty()) return problems;
-  const auto is_cache = [](const config::Setting& setting) { return setting.path.starts_with("cache_redis."); };
-  if (std::ranges::any_of(loaded.origins, is_cache)) {
-    loaded.warnings.push_back(
-        "cache_redis is not used: it caches the answers of an external service, and there is none");
+  const auto has_service = [](const NamedLimit& limit) { return limit.service != nullptr; };
+  if (loaded.settings.has_cache_redis && std::ranges::none_of(checked->parts.limits, has_service)) {
+    loaded.warnings.push_back("cache_redis is not used: it caches the answers of external services, and there is none");
   }
   return outcome;
 }

@@ -37,12 +37,9 @@ struct ServerStart {
   std::shared_ptr<JwtCounts> jwt_counts;
 };
 
-// Reads a configuration for a server to start with or to reload. Refuses settings that nothing acts on yet. The
-// environment is the process's own, not that of `options`.
+// Reads a configuration for a server to start with or to reload. The environment is the process's own, not that of
+// `options`.
 std::variant<config::Checked, config::Problems> check_to_serve(const std::string& path, config::Options options);
-
-// What a server refuses because nothing acts on it yet; everything else agrees with load().
-config::Problems unbuilt(const config::Loaded& loaded);
 
 // Sentences about certificates with which a server could not start here: those of listeners and of the Redis store. A
 // file may well be checked on a machine that does not have them.

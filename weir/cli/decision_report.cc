@@ -1,31 +1,29 @@
 #include "weir/cli/decision_report.h"
 
-#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
+#include "weir/cli/admin_api.h"
+#include "weir/cli/answer.h"
 #include "weir/cli/table.h"
 
 namespace weir::cli {
 namespace {
 
-std::string cell(const nlohmann::json& object, const char* field) {
-  const auto at = object.find(field);
-  if (at == object.end() || at->is_null()) return {};
-  return at->is_string() ? at->get<std::string>() : at->dump();
-}
-
-void print_decisions(const nlohmann::json& answer, std::string_view format, Output& out) {
+void print_decisions(const Answer& answer, std::string_view format, Output& out) {
   Table table({"LIMIT", "ID", "ALLOWED", "BURST", "REMAINING", "RETRY_AFTER", "RESET_AFTER", "SHADOW"});
-  const auto decisions = answer.find("decisions");
-  const nlohmann::json rows = decisions != answer.end() && decisions->is_array() && !decisions->empty()
-                                  ? *decisions
-                                  : nlohmann::json::array({answer});
-  for (const nlohmann::json& row : rows) {
-    const bool shadow = row.value("shadow", false);
-    table.add({cell(row, "limit"), cell(row, "id"), cell(row, "allowed") == "true" ? "yes" : "no", cell(row, "burst"),
-               cell(row, "remaining"), cell(row, "retry_after"), cell(row, "reset_after"), shadow ? "yes" : ""});
+  const Answer& decisions = answer["decisions"];
+  const std::vector<Answer> rows = decisions.items().empty() ? std::vector<Answer>{answer} : decisions.items();
+  for (const Answer& row : rows) {
+    const auto seconds = [&](const char* field) {
+      return format == "csv" ? row[field].text() : readable_seconds(row[field]);
+    };
+    table.add({row["limit"].text(), row["id"].text(), row["allowed"].is_true() ? "yes" : "no", row["burst"].text(),
+               row["remaining"].text(), seconds("retry_after"), seconds("reset_after"),
+               row["shadow"].is_true() ? "yes" : ""});
   }
   if (format == "csv") return table.print_csv(out);
-  const bool allowed = answer.value("allowed", false);
+  const bool allowed = answer["allowed"].is_true();
   out.write(out.painted(allowed ? Paint::green : Paint::red, allowed ? "allowed" : "denied") + "\n");
   table.print(out);
 }
@@ -43,17 +41,18 @@ Exit report_decision(const Arguments& arguments, Console& console, std::string_v
     console.complain(reply.error().detail);
     return kFailed;
   }
-  const auto answer = nlohmann::json::parse(reply->content, nullptr, false);
-  const bool decided =
-      (reply->status == 200 || reply->status == 429) && answer.is_object() && answer.contains("allowed");
+  const std::optional<Answer> answer = Answer::read(reply->content);
+  // 403 with a decision: the client is on the deny list.
+  const bool is_decision = reply->status == 200 || reply->status == 429 || reply->status == 403;
+  const bool decided = is_decision && answer && (*answer)["allowed"].is(Answer::Kind::boolean);
   if (!decided) {
     console.complain(sentence_of(*reply));
-    return reply->status == 404 ? kDenied : reply->status == 400 ? kUsage : kFailed;
+    return exit_of(reply->status);
   }
   if (arguments["--output"] == "json") {
-    console.out.write(reply->content);
+    write_json(reply->content, console.out);
   } else {
-    print_decisions(answer, arguments["--output"], console.out);
+    print_decisions(*answer, arguments["--output"], console.out);
   }
   if (!console.out.flush()) return kFailed;
   return reply->status == 200 ? kOk : kDenied;

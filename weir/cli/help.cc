@@ -31,12 +31,16 @@ constexpr std::size_t kUsageColumns = 100;
 
 }  // namespace
 
+std::string spelled(const Option& option) {
+  if (option.positional() || option.flag()) return std::string(option.name);
+  return std::string(option.name) + " " + std::string(option.value);
+}
+
 std::string usage_of(const Command& command) {
   std::string text = "weir " + std::string(command.name);
   for (const Option& option : command.options) {
     const bool nameless = option.positional() || option.bare;
-    const std::string word =
-        nameless ? std::string(option.value) : std::string(option.name) + " " + std::string(option.value);
+    const std::string word = nameless ? std::string(option.value) : spelled(option);
     const std::string item = (option.required ? word : "[" + word + "]") + (option.repeated ? "..." : "");
     // "Usage: " stands before the first line.
     const std::size_t line = text.size() - (text.rfind('\n') + 1) + (text.find('\n') == std::string::npos ? 7 : 0);
@@ -53,7 +57,7 @@ std::string explain_option(const Option& option) {
     if (choice != option.choices.front()) text += choice == option.choices.back() ? " or " : ", ";
     text += choice;
   }
-  return option.required ? text : text + " (default " + std::string(option.choices.front()) + ")";
+  return option.otherwise().empty() ? text : text + " (default " + std::string(option.otherwise()) + ")";
 }
 
 const std::vector<std::pair<std::string_view, std::string_view>>& exit_statuses() {
@@ -61,6 +65,7 @@ const std::vector<std::pair<std::string_view, std::string_view>>& exit_statuses(
       {"0", "done"},
       {"1", "failed"},
       {"2", "the command line or the configuration is refused"},
+      {"3", "denied, or not found"},
   };
   return all;
 }
@@ -95,6 +100,7 @@ std::string general_help() {
          "Options:\n"
          "  -h, --help     this text; after a command, that command's (as does `weir help COMMAND`)\n"
          "      --version  the version\n\n"
+         "`weir ratelimit COMMAND` is the same as `weir COMMAND`.\n\n"
          "Exit status:" +
          exit_line() + ".\n";
 }
@@ -102,10 +108,8 @@ std::string general_help() {
 std::string help_of(const Command& command) {
   std::vector<std::pair<std::string, std::string>> lines;
   for (const Option& option : command.options) {
-    std::string left(option.name);
-    if (!option.letter.empty()) left = std::string(option.letter) + ", " + left;
-    if (!option.positional()) left += " " + std::string(option.value);
-    lines.emplace_back(left, explain_option(option));
+    const std::string letter = option.letter.empty() ? "" : std::string(option.letter) + ", ";
+    lines.emplace_back(letter + spelled(option), explain_option(option));
   }
   lines.emplace_back("-h, --help", "this text");
   return "Usage: " + usage_of(command) + "\n\n" + std::string(command.details) + "\n\nOptions:\n" + two_columns(lines) +

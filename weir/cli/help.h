@@ -17,6 +17,8 @@ std::string help_of(const Command& command);
 
 // "weir config check [FILE]"
 std::string usage_of(const Command& command);
+// "--config FILE", "--yes", "LIMIT".
+std::string spelled(const Option& option);
 // What an option means, with its choices.
 std::string explain_option(const Option& option);
 // Each exit status and its meaning.

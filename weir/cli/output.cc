@@ -1,10 +1,17 @@
 #include "weir/cli/output.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
+
+#include "weir/base/ascii.h"
+#include "weir/base/printable.h"
+#include "weir/base/text.h"
 
 namespace weir::cli {
 namespace {
@@ -16,9 +23,8 @@ bool has_text(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-bool wants_colours() {
-  const char* const terminal = std::getenv("TERM");
-  return !has_text("NO_COLOR") && terminal != nullptr && std::string_view(terminal) != "dumb";
+bool terminal_has_cursor() {
+  return has_text("TERM") && std::string_view(std::getenv("TERM")) != "dumb";
 }
 
 std::string_view code(Paint paint) {
@@ -29,7 +35,16 @@ std::string_view code(Paint paint) {
 }  // namespace
 
 Output::Output(int descriptor)
-    : descriptor_(descriptor), is_terminal_(isatty(descriptor) == 1), colours_(is_terminal_ && wants_colours()) {}
+    : descriptor_(descriptor),
+      is_terminal_(isatty(descriptor) == 1),
+      has_cursor_(terminal_has_cursor()),
+      colours_(is_terminal_ && has_cursor_ && !has_text("NO_COLOR")) {}
+
+ScreenSize Output::size() const noexcept {
+  winsize size{};
+  if (!is_terminal_ || ioctl(descriptor_, TIOCGWINSZ, &size) != 0) return {};
+  return {size.ws_col, size.ws_row};
+}
 
 void Output::write(std::string_view text) {
   buffer_ += text;
@@ -60,8 +75,31 @@ std::string Output::painted(Paint paint, std::string_view text) const {
 }
 
 void Console::complain(std::string_view sentence) const {
-  err.write(err.painted(Paint::red, "weir:") + " " + std::string(sentence) + "\n");
+  err.write(err.painted(Paint::red, "weir:") + " " + printable(sentence) + "\n");
   err.flush();
+}
+
+void write_json(std::string_view json, Output& out) {
+  if (!out.is_terminal()) return out.write(json);
+  std::string text;
+  for (std::size_t at = 0; at < json.size();) {
+    const auto first = static_cast<unsigned char>(json[at]);
+    std::size_t length = first < 0xC0 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    length = std::min(length, json.size() - at);
+    const std::string_view character = json.substr(at, length);
+    at += length;
+    if (character == "\n" || printable(character) == character) {
+      text += character;
+      continue;
+    }
+    std::uint32_t point = length == 1 ? first : first & (0xFFu >> (length + 1));
+    for (const char c : character.substr(1)) point = point << 6 | (static_cast<unsigned char>(c) & 0x3Fu);
+    text += "\\u";
+    append_hex(static_cast<unsigned char>(point >> 8), text);
+    append_hex(static_cast<unsigned char>(point), text);
+  }
+  if (!text.ends_with('\n')) text += '\n';
+  out.write(text);
 }
 
 }  // namespace weir::cli

@@ -9,6 +9,12 @@ namespace weir::cli {
 
 enum class Paint : unsigned char { bold, dim, red, green, yellow };
 
+// Of a terminal; 0 where it is unknown.
+struct ScreenSize {
+  std::size_t columns = 0;
+  std::size_t rows = 0;
+};
+
 class Output {
  public:
   // Does not own the descriptor. Colours only on a terminal that has them, and never against NO_COLOR.
@@ -21,6 +27,10 @@ class Output {
   int failure() const noexcept { return failure_; }
 
   bool is_terminal() const noexcept { return is_terminal_; }
+  // Whether it is a terminal that can move its cursor, as live views need it.
+  bool can_redraw() const noexcept { return is_terminal_ && has_cursor_; }
+  // Asks the terminal each time, because it may be resized.
+  ScreenSize size() const noexcept;
   bool colours() const noexcept { return colours_; }
   void no_colours() noexcept { colours_ = false; }
   // The text in that colour, or the text.
@@ -29,6 +39,7 @@ class Output {
  private:
   int descriptor_;
   bool is_terminal_;
+  bool has_cursor_;
   bool colours_;
   int failure_ = 0;
   std::string buffer_;
@@ -50,8 +61,11 @@ struct Console {
   Output& err;
   Exit (*run_server)(ServerStart start, Console& console) = nullptr;  // what `weir serve` runs; from app/
 
-  // "weir: sentence" on err.
+  // "weir: sentence" on err, without control characters.
   void complain(std::string_view sentence) const;
 };
+
+// Writes JSON that a server sent: unchanged, but on a terminal with \u escapes for control characters and a line end.
+void write_json(std::string_view json, Output& out);
 
 }  // namespace weir::cli

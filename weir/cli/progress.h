@@ -1,9 +1,11 @@
-// A line on the terminal that tells how far a long replay is. Silent for the first second.
+// A bar on the terminal that shows how far a long operation is. Silent for the first second.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "weir/cli/output.h"
 
@@ -11,35 +13,28 @@ namespace weir::cli {
 
 class Progress {
  public:
-  // `wanted` is false where it would stand among the answers.
-  Progress(const Console& console, std::size_t bytes_all, bool wanted)
-      : err_(console.err), bytes_all_(bytes_all), shown_(console.err.is_terminal() && wanted) {}
-  ~Progress() {
-    if (!drawn_) return;
-    err_.write("\r\x1b[K");
-    err_.flush();
-  }
+  // `unit` is what is counted: "line". `all` is how much there is to do, 0 if nobody knows. `wanted` is false where the
+  // bar would stand among the results.
+  Progress(const Console& console, std::string_view unit, std::size_t all, bool wanted)
+      : err_(console.err), unit_(unit), all_(all), shown_(console.err.can_redraw() && wanted) {}
+  ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void update(std::size_t lines, std::size_t bytes) {
-    if (!shown_) return;
-    const auto now = std::chrono::steady_clock::now();
-    if (now < next_) return;
-    next_ = now + std::chrono::milliseconds{200};
-    drawn_ = true;
-    std::string text = "\r\x1b[K" + std::to_string(lines) + " lines";
-    if (bytes_all_ > 0) text += ", " + std::to_string(100 * bytes / bytes_all_) + " %";
-    err_.write(text);
-    err_.flush();
-  }
+  // `units` are counted; `done` is how much of `all` is done.
+  void update(std::uint64_t units, std::size_t done);
 
  private:
   Output& err_;
-  std::size_t bytes_all_;
+  std::string_view unit_;
+  std::size_t all_;
   bool shown_;
   bool drawn_ = false;
   std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::seconds{1};
 };
+
+// "[=====>    ]  52 %  1,234 lines", at most `columns` wide.
+std::string progress_line(std::string_view unit, std::uint64_t units, std::size_t done, std::size_t all,
+                          std::size_t columns);
 
 }  // namespace weir::cli

@@ -3,15 +3,14 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
-#include "weir/base/bounds.h"
-#include "weir/base/clock.h"
+#include "weir/base/ascii.h"
+#include "weir/base/printable.h"
 #include "weir/base/text.h"
-#include "weir/http/client_pool.h"
-#include "weir/net/loop.h"
+#include "weir/cli/answer.h"
+#include "weir/cli/remote_session.h"
 #include "weir/net/resolve.h"
 #include "weir/net/tls.h"
 
@@ -34,39 +33,6 @@ Place place_of(Api api) {
   if (api == Api::decision) return {"--server", "WEIR_SERVER", "http://127.0.0.1:8080", "server"};
   return {"--admin", "WEIR_ADMIN", "http://127.0.0.1:9090", "admin API"};
 }
-
-// Collects a response and stops the loop at its end.
-class Waiter final : public http::Call::Owner {
- public:
-  explicit Waiter(Loop& loop) : loop_(loop) {}
-  http::Call call;
-  RemoteReply reply;
-  std::optional<Error> failure;
-
- private:
-  void head(const ResponseHead& head, http::BodyPart first) override {
-    reply.status = head.status;
-    body(first);
-  }
-  void body(http::BodyPart part) override {
-    reply.content += part.bytes;
-    if (reply.content.size() > bounds::http_response_bytes_max) {
-      failure = Error{Fault::too_large, "the response is larger than 16 MiB"};
-      call.cancel();
-      loop_.stop();
-    } else if (part.last) {
-      loop_.stop();
-    } else {
-      call.consumed(part.bytes.size());
-    }
-  }
-  void failed(const http::CallFailure& why) override {
-    failure = why.error;
-    loop_.stop();
-  }
-
-  Loop& loop_;
-};
 
 Result<std::string> read_token(const Arguments& arguments) {
   if (!arguments["--token"].empty()) return arguments["--token"];
@@ -147,6 +113,7 @@ Result<Remote> Remote::make(Api api, const Arguments& arguments) {
   if (!time || *time <= Duration::zero())
     return Error{Fault::invalid, "--timeout: \"" + timeout + "\" is not a duration such as 5s"};
   remote.timeout_ = *time;
+  remote.timeout_given_ = !timeout.empty();
   const Result<std::string> token = read_token(arguments);
   if (!token) return token.error();
   if (!is_printable(*token)) return Error{Fault::invalid, "the token has a character that no token has"};
@@ -167,49 +134,53 @@ Result<Remote> Remote::make(Api api, const Arguments& arguments) {
 }
 
 Result<RemoteReply> Remote::ask(std::string_view method, std::string_view path, std::string_view json) const {
-  BootClock clock;
-  Result<std::unique_ptr<Loop>> loop = Loop::make(clock);
-  if (!loop) return loop.error();
-  Resolver resolver;
-  http::ClientPool pool(**loop, resolver, {});
-  Waiter waiter(**loop);
+  const Result<std::unique_ptr<RemoteSession>> session = RemoteSession::make(*this);
+  if (!session) return session.error();
+  return (*session)->ask(method, path, json);
+}
 
-  const std::string target = prefix_ + std::string(path);
-  std::string fields = "Accept: application/json\r\n";
-  if (!json.empty()) fields += "Content-Type: application/json\r\n";
-  if (!token_.empty()) fields += "Authorization: Bearer " + token_ + "\r\n";
-  http::CallHead head;
-  head.method = method;
-  head.scheme = scheme_;
-  head.authority = authority_;
-  head.path = target;
-  head.fields.lines = fields;
-  http::CallOptions options;
-  options.connect_timeout = options.response_timeout = options.idle_timeout = timeout_;
-  options.deadline = clock.time() + timeout_;
-  waiter.call = pool.call(origin_, head, {json, true, {}}, waiter, options);
-  (*loop)->run();
-  if (waiter.failure) return explain(*waiter.failure);
-  if (waiter.reply.status == 401) {
-    return Error{Fault::invalid, token_.empty() ? url_ + " asks for a token; use --token, --token-file or WEIR_TOKEN"
-                                                : url_ + " refused the token"};
-  }
-  return std::move(waiter.reply);
+Result<RemoteReply> Remote::judged(RemoteReply reply) const {
+  if (reply.status != 401) return reply;
+  return Error{Fault::invalid, token_.empty() ? url_ + " asks for a token; use --token, --token-file or WEIR_TOKEN"
+                                              : url_ + " refused the token"};
 }
 
 Error Remote::explain(const Error& why) const {
   const Place place = place_of(api_);
   std::string sentence = "no answer from the " + std::string(place.what) + " at " + url_ + ": " + why.detail;
-  if (why.fault == Fault::unavailable)
+  const bool is_certificate = why.detail.find("certificate") != std::string::npos;
+  if (is_certificate && origin_.tls != nullptr) {
+    sentence += "; --ca-file names the authority that signed it, and the host of the URL must be in the certificate";
+  } else if (why.fault == Fault::unavailable) {
     sentence += "; is the server running? Choose another with " + std::string(place.option) + " or " + place.variable;
+  } else if (why.fault == Fault::timeout) {
+    sentence += "; --timeout waits longer";
+  }
   return {why.fault, sentence};
 }
 
 std::string sentence_of(const RemoteReply& reply) {
-  const auto json = nlohmann::json::parse(reply.content, nullptr, false);
-  if (json.is_object() && json.contains("message") && json["message"].is_string())
-    return json["message"].get<std::string>() + " (" + std::to_string(reply.status) + ")";
+  const std::optional<Answer> answer = Answer::read(reply.content);
+  const std::string message = answer ? (*answer)["message"].text() : std::string();
+  if (!message.empty()) return message + " (" + std::to_string(reply.status) + ")";
   return "the server answered with status " + std::to_string(reply.status);
+}
+
+Exit exit_of(int status) noexcept {
+  return status == 404 ? kDenied : status == 400 ? kUsage : kFailed;
+}
+
+std::string escaped_part(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_' || c == '~') {
+      out += c;
+    } else {
+      out += '%';
+      append_hex(static_cast<unsigned char>(c), out);
+    }
+  }
+  return out;
 }
 
 }  // namespace weir::cli

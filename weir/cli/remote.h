@@ -1,5 +1,5 @@
-// Calls a running server's HTTP APIs and waits for the response. The decision API is at --server, the admin API at
-// --admin; both take http://host:port, https://host:port or unix:/path.
+// Where a running server's HTTP APIs are and how to get in: the decision API at --server, the admin API at --admin;
+// both take http://host:port, https://host:port or unix:/path. Calls are made by a RemoteSession.
 #pragma once
 
 #include <memory>
@@ -32,13 +32,23 @@ class Remote {
   // Reads the options and the environment (WEIR_SERVER, WEIR_ADMIN, WEIR_TOKEN). The Error is a sentence for the user.
   static Result<Remote> make(Api api, const Arguments& arguments);
 
-  // Sends a request and waits. The Error says what to do about it: no server there, a wrong token.
+  // Sends one request and waits. The Error says what to do about it: no server there, a wrong token.
   Result<RemoteReply> ask(std::string_view method, std::string_view path, std::string_view json = {}) const;
   const std::string& url() const noexcept { return url_; }
+  Duration timeout() const noexcept { return timeout_; }
+  // For a call that may take longer than others. --timeout, where it is given, still holds.
+  void wait_up_to(Duration time) noexcept {
+    if (!timeout_given_) timeout_ = time;
+  }
+
+  // What a failed call means to the user, and what to do about it.
+  Error explain(const Error& why) const;
+  // An Error if the token is missing or wrong; otherwise the reply.
+  Result<RemoteReply> judged(RemoteReply reply) const;
 
  private:
+  friend class RemoteSession;
   Remote() = default;
-  Error explain(const Error& why) const;
 
   Api api_ = Api::decision;
   std::string url_;  // as given
@@ -48,9 +58,16 @@ class Remote {
   std::string prefix_;  // the path of the URL, without the last slash
   std::string token_;
   Duration timeout_{};
+  bool timeout_given_ = false;
 };
 
 // The sentence of an error response: its "message", or its status.
 std::string sentence_of(const RemoteReply& reply);
+
+// The exit status for an error response.
+Exit exit_of(int status) noexcept;
+
+// Percent-encodes everything but letters, digits and "-._~": for one part of a path or of a query.
+std::string escaped_part(std::string_view text);
 
 }  // namespace weir::cli

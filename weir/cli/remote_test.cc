@@ -101,7 +101,7 @@ TEST_F(RemoteTest, CheckPrintsATableAndExitsWithZeroIfAllowed) {
   EXPECT_EQ(ran.out,
             "allowed\n"
             "LIMIT   ID         ALLOWED  BURST  REMAINING  RETRY_AFTER  RESET_AFTER\n"
-            "per-ip  192.0.2.1  yes      20     19         0            0.05\n");
+            "per-ip  192.0.2.1  yes      20     19         0s           50ms\n");
   EXPECT_TRUE(request.starts_with("POST /v1/check HTTP/1.1\r\n")) << request;
   EXPECT_NE(request.find("Authorization: Bearer secret\r\n"), request.npos);
   EXPECT_NE(request.find(R"({"cost":3,"id":"192.0.2.1","limit":"per-ip"})"), request.npos) << request;
@@ -117,6 +117,14 @@ TEST_F(RemoteTest, CheckExitsWithThreeIfDenied) {
   arguments.set("--output", "csv");
   EXPECT_EQ(run(check(), arguments).out,
             "limit,id,allowed,burst,remaining,retry_after,reset_after,shadow\nper-ip,192.0.2.1,no,20,0,0.0043,,\n");
+}
+
+TEST_F(RemoteTest, AClientOnTheDenyListIsDenied) {
+  status = "403";
+  answer = R"({"allowed":false,"limit":"per-ip","id":"192.0.2.1","retry_after":-1,"error":"access denied"})";
+  EXPECT_EQ(run(check(), check_arguments()).exit, 3);
+  answer = R"({"error":"forbidden","message":"the call needs the write token"})";
+  EXPECT_EQ(run(check(), check_arguments()).exit, 1);
 }
 
 TEST_F(RemoteTest, CheckSaysWhyTheServerRefuses) {
@@ -181,10 +189,10 @@ TEST_F(RemoteTest, StatsPrintsTotalsAndLimits) {
   EXPECT_EQ(ran.exit, 0) << ran.err;
   EXPECT_EQ(ran.out,
             "up 1h1m1s, policy version 3, store memory\n"
-            "10 requests: 7 allowed, 2 denied, 0 denied in shadow, 1 on the allow list, 0 on the deny list\n"
-            "latency in seconds: p50 0.001, p99 0.002, p99.9 0.003\n"
+            "10 requests: 7 allowed (70.0 %), 2 denied (20.0 %), 1 on the allow list (10.0 %)\n"
+            "latency: p50 1ms, p99 2ms, p99.9 3ms\n"
             "LIMIT   ALLOWED  DENIED  SHADOW_DENIED  ACTIVE\n"
-            "per-ip  7        2       0              4\n");
+            "per-ip        7       2              0       4\n");
   EXPECT_TRUE(request.starts_with("GET /ratelimit/stats HTTP/1.1\r\n"));
 }
 

@@ -137,7 +137,7 @@ Exit replay_logs(const Arguments& arguments, Console& console) {
   console.err.flush();
   std::optional<Result<simulate::Report>> report;
   {
-    Progress progress(console, run.bytes_all(), true);
+    Progress progress(console, "line", run.bytes_all(), true);
     report = run.run([&](std::uint64_t lines, std::size_t bytes) { progress.update(lines, bytes); });
   }
   if (!*report) {

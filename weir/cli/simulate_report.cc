@@ -12,7 +12,7 @@ namespace {
 using simulate::grouped;
 using simulate::percent;
 
-void print_table(std::string_view title, const Table& table, Output& out) {
+void print_table(std::string_view title, Table& table, Output& out) {
   if (table.empty()) return;
   out.write("\n" + out.painted(Paint::bold, title) + "\n");
   table.print(out);

@@ -47,7 +47,7 @@ class Run {
   Run(std::shared_ptr<const Policy> policy, Console& console, const Input& input)
       : console_(console),
         replay_(std::move(policy)),
-        progress_(console, input.size(), !console.out.is_terminal()),
+        progress_(console, "line", input.size(), !console.out.is_terminal()),
         lines_(input.descriptor(), bounds::json_bytes_max, [this] { pause(); }) {}
 
   // False if the input could not be read to its end.

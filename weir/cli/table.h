@@ -1,7 +1,11 @@
-// Rows in columns, as wide as they need to be. A column in which every row is empty is left out.
+// Rows in columns. On a terminal they fit its width: long texts are cut, and what still does not fit becomes one line
+// per value. A column in which every row is empty is left out.
 #pragma once
 
+#include <cstddef>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weir/cli/output.h"
@@ -10,18 +14,41 @@ namespace weir::cli {
 
 class Table {
  public:
-  explicit Table(std::vector<std::string> heads) : heads_(std::move(heads)) {}
+  explicit Table(std::vector<std::string> heads) : heads_(std::move(heads)), is_number_(heads_.size()) {}
 
+  // These columns are numbers: for people aligned right, with separators (1,234,567).
+  Table& numbers(std::initializer_list<std::string_view> heads);
   // REQUIRES: one cell per head.
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   bool empty() const noexcept { return rows_.empty(); }
-  void print(Output& out) const;
+  // Forgets the rows, and remembers that the heads were printed and how wide the columns were: for long lists that are
+  // printed in pages.
+  void next_page();
+
+  void print(Output& out);
   // The same rows for programs (RFC 4180): every column, the heads in lower case as the first line.
   void print_csv(Output& out) const;
 
+  // What to do where not even cut texts fit.
+  enum class Narrow : unsigned char {
+    records,  // one line per value, a blank line between rows
+    drop,     // leave the last columns out
+  };
+  // The heads (unless they are printed) and the rows, at most `columns` wide; 0: as wide as they are.
+  std::vector<std::string> lines(std::size_t columns, Narrow narrow);
+
  private:
+  std::vector<std::size_t> widths(const std::vector<std::vector<std::string>>& cells) const;
+  static bool fit(std::vector<std::size_t>& widths, const std::vector<bool>& is_number, std::size_t columns);
+  std::vector<std::string> records(const std::vector<std::vector<std::string>>& cells,
+                                   const std::vector<std::size_t>& full) const;
+
   std::vector<std::string> heads_;
+  std::vector<bool> is_number_;
   std::vector<std::vector<std::string>> rows_;
+  std::vector<std::size_t> earlier_;  // widths of earlier pages
+  bool heads_printed_ = false;
+  bool has_head_line_ = false;  // of the last lines()
 };
 
 }  // namespace weir::cli

@@ -3,21 +3,14 @@
 #include "weir/base/text.h"
 #include "weir/cli/commands.h"
 #include "weir/cli/decision_report.h"
+#include "weir/cli/rate_argument.h"
 
 namespace weir::cli {
 namespace {
 
-// A number alone is per second.
-Result<Rate> rate_of(const std::string& text) {
-  return parse_rate(text.find_first_not_of("0123456789.") == text.npos ? text + "/s" : text);
-}
-
 Exit run_throttle(const Arguments& arguments, Console& console) {
-  const Result<Rate> rate = rate_of(arguments["--rate"]);
-  if (!rate) {
-    console.complain("--rate: \"" + arguments["--rate"] + "\" is not a rate; use e.g. 100/s or 10/minute");
-    return kUsage;
-  }
+  const std::optional<Rate> rate = read_rate(arguments, "--rate", console);
+  if (!rate) return kUsage;
   nlohmann::json body = {{"key", arguments["KEY"]}, {"count", rate->count}, {"period", print_duration(rate->period)}};
   for (const auto& [option, field] : {std::pair{"--burst", "burst"}, {"--cost", "cost"}}) {
     const std::string& text = arguments[option];
@@ -37,7 +30,7 @@ Exit run_throttle(const Arguments& arguments, Console& console) {
 Command throttle() {
   return {
       "throttle",
-      "asks a server about a bucket whose numbers are given here",
+      "ask a server about a bucket whose numbers are given here",
       "The bucket needs no configuration. Exits with 0 if it is allowed and with 3 if it is denied.",
       with_remote_options({{"KEY", "KEY", "the bucket's name", true},
                            {"--rate", "RATE", "how fast it refills: 100/s, 10/minute", true},

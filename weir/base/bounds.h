@@ -343,4 +343,29 @@ inline constexpr std::size_t log_plot_columns = 240;
 // Bytes of requests that an advice search keeps in memory; the rest goes to a temporary file.
 inline constexpr std::size_t log_spool_memory_bytes_max = 4u << 20;
 
+// Limits from a service (external/). An answer as the service sends it, the backend_url in it, and how long it may be
+// kept at most; how much longer while the service fails.
+inline constexpr std::size_t service_reply_bytes_max = 64u << 10;
+inline constexpr std::size_t tenant_key_bytes_max = 256;
+inline constexpr std::size_t backend_url_bytes_max = 2048;
+inline constexpr Duration service_ttl_max = std::chrono::hours{24 * 7};
+inline constexpr Duration stale_time = std::chrono::minutes{5};
+// Connections of one loop to one service.
+inline constexpr std::size_t service_connections_max = 100;
+// Answers kept in the process.
+inline constexpr std::size_t service_answers_max = 100'000;
+inline constexpr std::size_t service_answer_stripes = 64;
+// Reading the copy that servers share.
+inline constexpr Duration shared_read_time_max = std::chrono::milliseconds{250};
+// Breakers of single keys, and of a whole service.
+inline constexpr int breaker_failures_max = 5;
+inline constexpr Duration breaker_open_time = std::chrono::seconds{30};
+inline constexpr Duration breaker_idle_time = std::chrono::seconds{60};
+inline constexpr std::size_t breakers_max = 10'000;
+inline constexpr std::uint32_t service_breaker_calls_min = 20;
+inline constexpr Duration service_breaker_window = std::chrono::seconds{10};
+inline constexpr Duration service_probe_every = std::chrono::seconds{1};
+// A service that has left its calls unanswered for this long is slow: who knows a stale answer does not wait for it.
+inline constexpr Duration service_slow_time = std::chrono::milliseconds{100};
+
 }  // namespace weir::bounds

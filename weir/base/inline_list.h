@@ -29,7 +29,7 @@ class InlineList {
     WEIR_ASSERT(size_ < N);
     std::construct_at(&items_[size_++], item);
   }
-  // Made in its place: no copy. REQUIRES: size() < N.
+  // Constructs the item in place, without a copy. REQUIRES: size() < N.
   template <class... Arguments>
   T& emplace_back(Arguments&&... arguments) noexcept {
     WEIR_ASSERT(size_ < N);

@@ -27,7 +27,7 @@ class Published {
 
   void publish(std::shared_ptr<const T> next, Time since = Time{}) {
     WEIR_ASSERT(next != nullptr);
-    std::shared_ptr<const T> last;  // destroyed outside the lock: that may take long
+    std::shared_ptr<const T> last;  // destroyed outside the lock, because that may take long
     {
       const std::lock_guard lock(mutex_);
       last = std::exchange(value_, std::move(next));

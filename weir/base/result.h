@@ -38,7 +38,7 @@ class [[nodiscard]] Result {
  public:
   constexpr Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: `return value;` reads best
   constexpr Result(Error error)
-      : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: and so does `return Error{…};`
+      : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: likewise `return Error{…};`
 
   constexpr bool has_value() const noexcept { return state_.index() == 0; }
   constexpr explicit operator bool() const noexcept { return has_value(); }

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "weir/base/ascii.h"
+#include "weir/base/printable.h"
 
 namespace weir {
 namespace {
@@ -261,7 +262,8 @@ std::uint64_t magnitude(Duration d) noexcept {
   return d < Duration::zero() ? 0 - ticks : ticks;
 }
 
-// Returns the length of the character at the start of the text, or 0 for a control character or invalid UTF-8.
+// Returns the length of the character at the start of the text, or 0 for a control character, one that changes the
+// direction or the line of what follows, or invalid UTF-8.
 std::size_t printable_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) -> unsigned {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
@@ -272,8 +274,10 @@ std::size_t printable_length(std::string_view text) noexcept {
   if (first < 0xc2 || !continues(1)) return 0;
   if (first < 0xe0) return first == 0xc2 && byte(1) < 0xa0 ? 0 : 2;  // U+0080..9F are controls
   if (!continues(2)) return 0;
-  if (first == 0xe0 && byte(1) < 0xa0) return 0;   // overlong
-  if (first == 0xed && byte(1) >= 0xa0) return 0;  // surrogates
+  if (first == 0xe0 && byte(1) < 0xa0) return 0;                                         // overlong
+  if (first == 0xed && byte(1) >= 0xa0) return 0;                                        // surrogates
+  if (first == 0xe2 && byte(1) == 0x80 && byte(2) >= 0xa8 && byte(2) <= 0xae) return 0;  // U+2028..202E
+  if (first == 0xe2 && byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9) return 0;  // U+2066..2069
   if (first < 0xf0) return 3;
   if (!continues(3) || first > 0xf4) return 0;
   if (first == 0xf0 && byte(1) < 0x90) return 0;   // overlong
@@ -337,6 +341,22 @@ std::string print_duration(Duration d) {
   if (rest % kMillisecond == 0) return out + std::to_string(rest / kMillisecond) + "ms";
   if (rest % kMicrosecond == 0) return out + std::to_string(rest / kMicrosecond) + "us";
   return out + std::to_string(rest) + "ns";
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = printable_length(text);
+    if (length > 0) {
+      out += text.substr(0, length);
+    } else {
+      out += "\\x";
+      append_hex(static_cast<unsigned char>(text.front()), out);
+    }
+    text.remove_prefix(length > 0 ? length : 1);
+  }
+  return out;
 }
 
 std::string quote(std::string_view value) {

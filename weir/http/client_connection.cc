@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t kUnsentBytes = 64u << 10;
 // A server that keeps an idle connection for some time may count from an earlier moment than we do.
 constexpr Duration kKeepAliveMargin = std::chrono::seconds{1};
+// Servers keep idle connections for seconds: one that was busy a moment ago is not asked, which saves a system call.
+constexpr Duration kJustBusy = std::chrono::milliseconds{10};
 
 }  // namespace
 
@@ -46,6 +48,11 @@ void ClientConnection::opened() {
   idle_since_ = now();
   host_.opened(*this);
   out_.touch();
+}
+
+bool ClientConnection::is_quiet() const noexcept {
+  if (is_http2_) return true;
+  return now() - idle_since_ < kJustBusy ? transport_.is_usable() : transport_.is_quiet();
 }
 
 void ClientConnection::begin(CallState& call) {

@@ -43,7 +43,7 @@ class ClientConnection final : public Retired, private Transport::Owner, private
   bool can_begin() const noexcept { return client_ != nullptr && client_->can_begin(); }
   std::size_t calls() const noexcept { return client_ == nullptr ? 0 : client_->calls(); }
   // False if the server has sent something that nobody asked for, or has closed the connection.
-  bool is_quiet() const noexcept { return is_http2_ || transport_.is_quiet(); }
+  bool is_quiet() const noexcept;
   // REQUIRES: can_begin().
   void begin(CallState& call);
   // True until the first call.
@@ -81,7 +81,7 @@ class ClientConnection final : public Retired, private Transport::Owner, private
   void write();
   void give_back_unprocessed();
   void shut();
-  Time now() noexcept { return loop_.reading().time; }
+  Time now() const noexcept { return loop_.reading().time; }
 
   Loop& loop_;
   std::shared_ptr<ClientShared> shared_;  // a retired connection may outlive its pool

@@ -108,6 +108,7 @@ void ClientOrigin::freed(ClientConnection& connection) {
 
 // Closes the connections that were idle longest.
 void ClientOrigin::close_surplus() {
+  if (available_.size() <= shared_.options.idle_max) return;
   std::size_t surplus = idle() - std::min(idle(), shared_.options.idle_max);
   for (std::size_t i = 0; surplus > 0 && i < available_.size();) {
     ClientConnection& connection = *available_[i];

@@ -46,6 +46,7 @@ class TellingOwner : public Call::Owner {
   std::size_t drained_bytes = 0;
   int ends = 0;
   int heads = 0;
+  int failures = 0;
   bool joins = false;
   std::string content;
 
@@ -63,6 +64,7 @@ class TellingOwner : public Call::Owner {
   void failed(const CallFailure& failure) override {
     flush();
     ++ends;
+    ++failures;
     told.append("failed ").append(name_of(failure.error.fault)).append(failure.sent ? " sent" : " unsent");
     told.append(failure.response_begun ? " begun: " : ": ").append(failure.error.detail).append("\n");
   }

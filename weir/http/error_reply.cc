@@ -48,7 +48,9 @@ void write_problem(const HttpProblem& problem, std::string& out) {
 void respond_problem(Exchange& exchange, const HttpProblem& problem) {
   std::string content;
   write_problem(problem, content);
-  exchange.respond({problem.status, kJson, {}, {}}, {content, true});
+  HttpFields fields;
+  if (problem.status == 503) fields.lines = "Retry-After: 1\r\n";
+  exchange.respond({problem.status, kJson, fields, {}}, {content, true});
 }
 
 }  // namespace weir::http

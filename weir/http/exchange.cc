@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "weir/base/assert.h"
+#include "weir/http/error_reply.h"
 #include "weir/http/exchange_table.h"
 #include "weir/http/handler.h"
 #include "weir/http/http_shared.h"
@@ -16,6 +17,9 @@ void Receiver::can_ask(Exchange&) {}
 void Receiver::expired(Exchange&) {}
 void Receiver::drained(Exchange&, std::size_t) {}
 void Receiver::draining(Exchange&) {}
+void Receiver::refused(Exchange& exchange, const HttpProblem& problem) {
+  respond_problem(exchange, problem);
+}
 void Receiver::ended(Exchange&, Ending) {}
 
 void ExchangeRef::run(std::function<void(Exchange&)> work) const {

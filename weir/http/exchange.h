@@ -78,6 +78,10 @@ class Receiver {
   virtual void expired(Exchange& exchange);
   // So many bytes of the response body left the exchange, or there is room for the first time. At most once per turn.
   virtual void drained(Exchange& exchange, std::size_t bytes);
+  // The request cannot be read any further: it breaks the rules of HTTP, exceeds a bound or takes too long, and there
+  // was no response. Respond with all of the problem now. ended() follows. Of a request that never began the handler
+  // hears this and nothing else.
+  virtual void refused(Exchange& exchange, const HttpProblem& problem);
   // The server shuts down and waits for the exchange to end. A response without an end should end now.
   virtual void draining(Exchange& exchange);
   // Called once and last. `complete` is reported to attached receivers only.

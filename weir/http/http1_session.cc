@@ -122,14 +122,14 @@ void Http1Session::begin(std::string_view bytes, std::size_t& used) {
   } else {
     body_ = HttpBody(framing, std::numeric_limits<std::uint64_t>::max());
     receiving_ = &exchange;
-    window_left_ = bounds::http_window_bytes;
+    window_left_ = host_.shared.limits.body_progress_bytes;
     if (framing.content == HttpContent::length && !exchange.expects_) {
       const HttpBody::BodyPiece piece = body_.next(bytes.substr(used), bounds::http_window_bytes);
       used += piece.consumed;
       first = {piece.content, body_.done()};
       exchange.credit_ -= piece.content.size();
       exchange.unconsumed_ += piece.content.size();
-      window_left_ -= piece.content.size();
+      window_left_ -= std::min<std::uint64_t>(window_left_ - 1, piece.content.size());
     }
   }
   if (first.last) stop_receiving(&exchange);
@@ -152,7 +152,7 @@ bool Http1Session::read_body(std::string_view bytes, std::size_t& used) {
   }
   used += piece.consumed;
   if (piece.content.size() >= window_left_) {  // the peer keeps up: the time starts anew
-    window_left_ = bounds::http_window_bytes;
+    window_left_ = host_.shared.limits.body_progress_bytes;
     wait_for(Waiting::content, true);
   } else {
     window_left_ -= piece.content.size();
@@ -315,12 +315,8 @@ void Http1Session::fail(const HttpProblem& problem) {
 
 void Http1Session::write_error(Http1Exchange& exchange, const HttpProblem& problem) {
   exchange.keep_alive_ = false;
-  std::string& content = host_.shared.text;
-  content.clear();
-  write_problem(problem, content);
-  HttpFields fields;
-  if (problem.status == 503) fields.lines = "Retry-After: 1\r\n";
-  exchange.respond({problem.status, kJson, fields, {}}, {content, true});
+  exchange.deliver([&](Receiver& receiver) { receiver.refused(exchange, problem); });
+  if (exchange.open()) exchange.abort();
   // Its receiver hears that the request never became complete.
   if (exchange.silent_) return;
   exchange.end(Ending::canceled);

@@ -1,9 +1,10 @@
 // Any bytes as the frames of a server: no crash, each call ends at most once, and the same events however the bytes are
-// split.
+// split, unless they break the connection.
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,7 +16,8 @@ namespace {
 
 using namespace weir::http;
 
-std::string frames_told(std::string_view bytes, std::size_t piece, bool cancels) {
+// What the owners of three calls are told, or nothing if the bytes broke the connection.
+std::optional<std::string> frames_told(std::string_view bytes, std::size_t piece, bool cancels) {
   CallStates calls;
   ClientShared shared;
   TextOutput out;
@@ -42,6 +44,7 @@ std::string frames_told(std::string_view bytes, std::size_t piece, bool cancels)
   }
   client.fill(0, {});
   out.take();
+  const bool broken = client.end() != ClientEnd::open;  // also by a frame that nghttp2 answers with GOAWAY
   client.lost({weir::Fault::unavailable, "lost"});
   for (CallState* const returned : client.take_unprocessed()) returned->fail({returned->why, false, false});
   std::string told;
@@ -49,6 +52,7 @@ std::string frames_told(std::string_view bytes, std::size_t piece, bool cancels)
     WEIR_ASSERT(owners[i].ends == (cancels && i == 0 ? 0 : 1));
     told += owners[i].take() + "\n";
   }
+  if (broken) return std::nullopt;
   return told;
 }
 
@@ -58,8 +62,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 2) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 2, size - 2);
   const bool cancels = data[1] % 2 == 1;
-  // Not compared: a read that breaks the connection drops what the same read had brought before.
-  (void)frames_told(bytes, bytes.size() + 1, cancels);
-  (void)frames_told(bytes, 1u + data[0] % 64, cancels);
+  const std::optional<std::string> whole = frames_told(bytes, bytes.size() + 1, cancels);
+  const std::optional<std::string> split = frames_told(bytes, 1u + data[0] % 64, cancels);
+  // A read that breaks the connection drops what the same read brought before. Whether a frame breaks it can depend on
+  // the split too: after a read that made us reset a stream, nghttp2 skips that stream's frames unchecked.
+  WEIR_ASSERT(!whole || !split || whole == split);
   return 0;
 }

@@ -55,6 +55,7 @@ Result<std::size_t> Http2Session::receive(std::string_view bytes, Queries& queri
     used += part.size();
     if (!result) {
       failed_ = true;
+      log_bad_request(host_.shared.log, host_.peer, result.error().detail);
       events.clear();
       http2_.fill(host_.output.bytes, host_.output.bytes.size() + bounds::http_window_bytes, events);
       host_.output.touch();
@@ -148,8 +149,8 @@ void Http2Session::begin(Http2Exchange& exchange, std::span<const HttpHeader> fi
   const bool whole = exchange.first_end_ && exchange.first_parts_ <= 1;
   const bool has_body = !exchange.first_end_ || exchange.first_parts_ > 0;
   RequestHead& head = host_.shared.head;
-  if (const HttpProblem problem = check_size(fields, host_.shared.limits)) return answer(exchange, problem);
-  if (const HttpProblem problem = check_request(fields, has_body, head)) return answer(exchange, problem);
+  if (const HttpProblem problem = check_size(fields, host_.shared.limits)) return answer(exchange, problem, false);
+  if (const HttpProblem problem = check_request(fields, has_body, head)) return answer(exchange, problem, false);
   head.scheme = host_.secure ? "https" : "http";
   exchange.to_head_ = head.method == "HEAD";
   exchange.expects_continue_ = head.expects_continue;
@@ -183,7 +184,7 @@ void Http2Session::deliver_body(Http2Exchange& exchange, BodyPart part) {
 // A client has so long for the next window of a body.
 void Http2Session::expect_body(Http2Exchange& exchange) {
   exchange.blocked_ = false;
-  exchange.window_left_ = bounds::http_window_bytes;
+  exchange.window_left_ = host_.shared.limits.body_progress_bytes;
   exchange.body_progress_ = now();
   watch(exchange.body_progress_ + host_.shared.limits.body_time_max);
 }
@@ -201,15 +202,18 @@ void Http2Session::refuse(std::int32_t stream, const HttpProblem& problem) {
   exchange->begun_ = true;
   idle_since_ = Time::max();
   streams_.insert(stream) = exchange;
-  answer(*exchange, problem);
+  answer(*exchange, problem, false);
 }
 
-// From here on the exchange is the session's own.
-void Http2Session::answer(Http2Exchange& exchange, const HttpProblem& problem) {
+// Answers in the place of the request. `known`: its receiver has heard of it. From here on the exchange is the
+// session's own.
+void Http2Session::answer(Http2Exchange& exchange, const HttpProblem& problem, bool known) {
   log_bad_request(host_.shared.log, host_.peer, problem.sentence);
-  exchange.silent_ = exchange.discards_ = true;
-  exchange.sealed_ = false;
-  respond_problem(exchange, problem);
+  exchange.discard();
+  exchange.deliver([&](Receiver& receiver) { receiver.refused(exchange, problem); });
+  if (!exchange.sealed_) exchange.abort();
+  exchange.silent_ = true;
+  if (known) exchange.end(Ending::canceled);
 }
 
 void Http2Session::resume(Queries& queries, Now now) {
@@ -313,12 +317,13 @@ void Http2Session::send_head(Http2Exchange& exchange, const Response& head, cons
     own[count++] = {"content-length", {digits.data(), static_cast<std::size_t>(end - digits.data())}};
   }
   constexpr std::string_view kDate = "Date: ";
-  const std::string_view date = host_.shared.date(host_.shared.now(host_.now).wall);
+  const Now turn = host_.shared.now(host_.now);
+  const std::string_view date = host_.shared.date(turn.wall);
   if (!date.empty()) own[count++] = {"date", date.substr(kDate.size(), date.size() - kDate.size() - 2)};
   const bool has_body = !exchange.bodiless_ && (!first.last || !first.bytes.empty() || !first.trailers.empty());
   if (!has_body) exchange.sealed_ = true;
   http2_.respond(exchange.stream_, head.status, head.fields, has_body, std::span(own).first(count));
-  http2_.waits_since(exchange.stream_, Time::max());
+  http2_.waited_until(exchange.stream_, turn.time);
 }
 
 // --- The end ---
@@ -395,8 +400,7 @@ void Http2Session::expire(Time now) {
 
 void Http2Session::end_late(Http2Exchange& exchange) {
   if (exchange.responded_) return cancel(exchange);
-  take_over(exchange, Ending::canceled);
-  answer(exchange, kContentTooSlow);
+  answer(exchange, kContentTooSlow, true);
 }
 
 void Http2Session::find_expiry() noexcept {

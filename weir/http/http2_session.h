@@ -93,6 +93,7 @@ class Http2Session final : public Session, private Http2::Source {
   void resume(Queries& queries, Now now) override;
   void reply(std::uint64_t token, const Result<Answer>& answer) override;
   bool reading() const noexcept override;
+  void was_unread(Time since, Time now) override { http2_.was_unread(since, now); }
   void fill(std::size_t unsent) override;
   void end_of_input(Now now) override;
   void lost() override;
@@ -117,7 +118,7 @@ class Http2Session final : public Session, private Http2::Source {
   void expect_body(Http2Exchange& exchange);
   void drop_body(Http2Exchange& exchange, std::size_t bytes);
   void refuse(std::int32_t stream, const HttpProblem& problem);
-  void answer(Http2Exchange& exchange, const HttpProblem& problem);
+  void answer(Http2Exchange& exchange, const HttpProblem& problem, bool known);
   void finish(Http2Exchange& exchange, Ending ending);
   void take_over(Http2Exchange& exchange, Ending ending);
   void cancel(Http2Exchange& exchange);

@@ -43,7 +43,6 @@ class HttpShared {
 
   // Scratch: nothing in it survives a call.
   RequestHead head;
-  std::string text;
   std::vector<Http2Event> http2_events;
 
   Http2Shared http2;

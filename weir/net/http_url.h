@@ -16,11 +16,11 @@ struct HttpUrl {
     h2,  // HTTP/2 without TLS, by prior knowledge
   };
   Scheme scheme = Scheme::http;
-  Target target;          // the port is 80 or 443 where the text has none
+  Target target;          // the port defaults to 80 or 443
   std::string authority;  // as written, in lower case: "api.example.com:8443"
-  std::string path;       // starts with '/' and does not end with one, or is empty
+  std::string path;       // empty, or starts with '/' and does not end with one
 
-  // Refuses other schemes, a query, a fragment and user info. The Error quotes the text and says the rule.
+  // Refuses other schemes, a query, a fragment and user info. The Error quotes the text and names the rule.
   static Result<HttpUrl> parse(std::string_view text);
   std::string print() const;
 

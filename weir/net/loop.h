@@ -26,8 +26,8 @@
 
 namespace weir {
 
-// Work that is collected during a turn and done once at its end, however often it was asked for. Queued in an intrusive
-// list, so that queueing allocates nothing.
+// Work that is collected during a turn and done once at its end, however often it was requested. Queued in an intrusive
+// list, so that queueing does not allocate.
 class Settler {
  public:
   Settler() = default;
@@ -44,7 +44,7 @@ class Settler {
   Settler* next_ = nullptr;
 };
 
-// An object that the loop destroys after the turn has settled, so that nothing dies inside its own callback.
+// An object that the loop destroys after the turn has settled, so that no object is destroyed inside its own callback.
 struct Retired {
   virtual ~Retired() = default;
 };
@@ -87,7 +87,7 @@ class Loop {
   // Destroys `object` after this turn has settled, or with the loop.
   void retire(std::unique_ptr<Retired> object);
 
-  // Buffers for whoever handles an event, so that connections need none of their own. Valid until the handler returns.
+  // Buffers for event handlers, so that connections need none of their own. Valid until the handler returns.
   struct Scratch {
     std::array<char, 64 << 10> bytes;
     std::string text;

@@ -128,7 +128,7 @@ TEST_F(LoopTest, SettlerThatAsksAgainGetsFourPassesAndThenTheNextTurn) {
   loop_->on_end_of_turn([&] { ++batches; });
   loop_->settle_later(settler);
   loop_->run();
-  // The first turn ends with a batch of its own after the fourth pass; the next one starts without waiting.
+  // After the fourth pass the hook runs once more; the next turn starts without waiting.
   EXPECT_EQ(batches_before, (std::vector<int>{1, 2, 3, 4, 6, 7}));
 }
 

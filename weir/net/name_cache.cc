@@ -27,7 +27,7 @@ Result<std::vector<Address>> NameCache::find(const Target& target) {
     const auto known = names_.find(name);
     if (known != names_.end() && clock_.time() - known->second.since < kKeptFor) return rotated(known->second);
   }
-  // Without the lock: a lookup may take long, and other names do not wait for it.
+  // Without the lock: a lookup may take long, and lookups of other names must not wait for it.
   Result<std::vector<Address>> found = look_up_(target);
   const std::lock_guard lock(mutex_);
   if (!found) {

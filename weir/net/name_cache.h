@@ -1,5 +1,5 @@
-// Remembers what names resolve to, for a Resolver: a name is looked up again after 5 s, a failed lookup keeps the last
-// addresses, and every answer starts at the next address, so that connections spread over all of them.
+// Caches resolved names for a Resolver. A name is looked up again after 5 s; if that fails, the old addresses stay.
+// Every answer starts at the next address, so that connections spread over all of them.
 //
 // Thread-safe.
 #pragma once

@@ -17,7 +17,7 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kSignature = "\r\n\r\n\0\r\nQUIT\n"sv;
 constexpr std::string_view kWord = "PROXY ";
-// "PROXY TCP6 …": the longest line of version 1, with its end.
+// The longest line of version 1, "PROXY TCP6 …", with its line end.
 constexpr std::size_t kLineMax = 107;
 // Signature, version and command, family, length.
 constexpr std::size_t kFixedBytes = 16;
@@ -43,7 +43,7 @@ bool is_port(std::string_view text) noexcept {
   return error == std::errc{} && end == text.data() + text.size() && !padded;
 }
 
-// The address in its canonical spelling; empty if the text is none of that family.
+// Returns the address in canonical form; empty if the text is not an address of that family.
 std::string canonical(int family, std::string_view text) {
   std::array<unsigned char, 16> address{};
   std::array<char, INET6_ADDRSTRLEN> printed{};
@@ -95,7 +95,7 @@ Parsed parse_binary(std::string_view bytes) {
   return std::optional(header);
 }
 
-// Whether one of them begins with the other.
+// True if one of them is a prefix of the other.
 bool agree(std::string_view bytes, std::string_view start) noexcept {
   const std::size_t size = std::min(bytes.size(), start.size());
   return bytes.substr(0, size) == start.substr(0, size);
@@ -111,7 +111,7 @@ Parsed ProxyHeader::parse(std::string_view bytes) {
 }
 
 std::size_t ProxyHeader::wanted(std::string_view bytes) noexcept {
-  // No header of either version is shorter than the signature. Of a line the end is not known before it is read.
+  // No header of either version is shorter than the signature. The end of a line is unknown until it is read.
   if (bytes.size() < kSignature.size()) return kSignature.size() - bytes.size();
   if (!bytes.starts_with(kSignature)) return 1;
   if (bytes.size() < kFixedBytes) return kFixedBytes - bytes.size();

@@ -1,4 +1,4 @@
-// Any bytes give an error, an incomplete header or one that the same bytes with more behind them give again.
+// Any bytes give an error, an incomplete header, or a header; appending more bytes does not change a header.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -107,7 +107,7 @@ TEST_F(StuckResolverTest, LimitsTheNumberOfWaitingLookups) {
   const auto answer = refused.get_future().get();
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error(), (Error{Fault::unavailable, "cannot resolve stuck: 1024 lookups are already waiting"}));
-  // Cancelled lookups free their place in the queue.
+  // Canceled lookups free their place in the queue.
   thread_.run([&] {
     lookups.push_back(resolver_.resolve(thread_.loop(), {"stuck", 7, {}}, [](const Addresses&) { FAIL(); }));
   });

@@ -14,7 +14,7 @@
 namespace weir {
 namespace {
 
-// Plaintext that is encrypted at once. The next piece follows when the last one has left.
+// How much plaintext is encrypted at once. The next piece follows when this one was sent.
 constexpr std::size_t kPieceBytes = 64 << 10;
 // Empty buffers larger than this are freed.
 constexpr std::size_t kKeptBytes = 4 << 10;
@@ -104,7 +104,7 @@ void Transport::ready(std::uint32_t events) {
   settle();
 }
 
-// Makes the calls that are due. Also runs after each event.
+// Makes the owner calls that are due. Also runs after each event.
 void Transport::settle() {
   if (closed()) {
     if (std::exchange(finished_due_, false)) call_owner([this] { owner_.finished(); });
@@ -166,7 +166,7 @@ void Transport::decrypt(std::string_view bytes) {
   eof_ = eof_ || channel.peer_closed();
 }
 
-// Tells a client why before it reports: it waits until the client has read the alert.
+// On an accepted connection, sends the alert first and reports the failure when the client has had time to read it.
 void Transport::tls_failed(const Error& why, std::string_view plain) {
   if (dialing_ == nullptr) {
     why_ = std::make_unique<Error>(why);
@@ -180,8 +180,8 @@ void Transport::tls_failed(const Error& why, std::string_view plain) {
   fail({why.fault, (opening ? "cannot connect to " : "lost the connection to ") + peer() + ": " + why.detail});
 }
 
-// Passes what was left and then `fresh`. Does not copy what was left while none of it can be consumed: a request may
-// arrive in a million pieces.
+// Passes the bytes that were left, then `fresh`. Does not copy the left bytes again while none of them is consumed: a
+// request may arrive in a million pieces.
 void Transport::deliver(std::string_view fresh) {
   std::size_t used = 0;
   const bool direct = held_.empty();
@@ -226,8 +226,8 @@ void Transport::lost(int error) {
   fail({Fault::unavailable, "lost the connection to " + peer() + ": " + std::strerror(error)});
 }
 
-// The connection broke while nothing is read. A client that is gone needs no answers. From a server there may be
-// something to read before the end.
+// The connection broke while reading is stopped. A client that is gone needs no answers. A server may have sent bytes
+// before the reset that must be read first.
 void Transport::note_reset(std::uint32_t events) {
   const bool reset = (events & EPOLLERR) != 0;
   const bool both_ends_closed = (events & EPOLLHUP) != 0 && !half_closed_;
@@ -241,10 +241,13 @@ void Transport::note_reset(std::uint32_t events) {
   lost(error != 0 ? error : ECONNRESET);
 }
 
+bool Transport::is_usable() const noexcept {
+  return state_ == State::open && !eof_ && !finishing_ && why_ == nullptr && held_.empty();
+}
+
 bool Transport::is_quiet() const noexcept {
-  if (state_ != State::open || eof_ || finishing_ || why_ != nullptr || !held_.empty()) return false;
   char byte = 0;
-  return recv(socket_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+  return is_usable() && recv(socket_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
 std::size_t Transport::unsent() const noexcept {
@@ -266,7 +269,7 @@ void Transport::took_plain(std::size_t bytes) noexcept {
   } else if (bytes == out_.size()) {
     out_.clear();
   } else if (bytes > 0) {
-    // The owner appends to out_; what it holds now goes first.
+    // The owner keeps appending to out_; its current content is sent first.
     sending_.swap(out_);
     sent_ = bytes;
   }
@@ -302,7 +305,7 @@ void Transport::write() {
   while (!write_broken_) {
     const std::string_view bytes = secure_ != nullptr ? next_encrypted() : next_plain();
     if (bytes.empty()) {
-      // During the handshake what is in out_ comes first, unless the handshake has failed.
+      // During the handshake, out_ cannot be sent yet and goes before our end, unless the handshake has failed.
       const bool waits = state_ == State::handshaking && why_ == nullptr;
       if (!half_closing_ || half_closed_ || waits || !send_end()) break;
       continue;
@@ -328,7 +331,8 @@ void Transport::write() {
     }
   }
   if (write_broken_) out_.clear();
-  // Below the low water, and again when all is sent, so that the owner learns of bytes that left late.
+  // Report below the low water, and again when everything is sent, so that the owner knows when delayed bytes were
+  // sent.
   if (unsent() >= low_water_) {
     above_ = true;
   } else if (std::exchange(above_, false)) {
@@ -344,7 +348,7 @@ void Transport::write() {
   if (secure_ != nullptr) free_if_large(secure_->encrypted);
 }
 
-// Sends our end, all else being sent. Returns true if there is more to write first: TLS says goodbye itself.
+// Sends our end after all other bytes. Returns true if there is more to write first: the close_notify of TLS.
 bool Transport::send_end() {
   if (secure_ != nullptr) {
     secure_->channel->close(secure_->encrypted);
@@ -368,7 +372,7 @@ void Transport::write_failed(Error why) {
   if (finishing_) return;
   why_ = std::make_unique<Error>(std::move(why));
   if (dialing_ == nullptr) return;
-  // What the peer sent before can still be read, followed by EOF.
+  // What the peer has already sent can still be read, followed by EOF.
   shutdown(socket_.fd(), SHUT_RDWR);
   unread_ = true;
 }
@@ -460,7 +464,7 @@ std::string_view Transport::application_protocol() const noexcept {
   return secure_ != nullptr ? secure_->channel->application_protocol() : std::string_view{};
 }
 
-// Whether why_ is to be reported now. On an outgoing connection that cannot be written to, first all is read.
+// True if why_ must be reported now. On an outgoing connection that cannot be written to, all input is read first.
 bool Transport::must_fail() const noexcept {
   if (why_ == nullptr || finishing_) return false;
   return state_ != State::open || dialing_ == nullptr || eof_;

@@ -1,15 +1,15 @@
-// One connection's bytes: a non-blocking socket with optional TLS, accepted or outgoing. Knows no protocol.
+// The bytes of one connection: a non-blocking socket with optional TLS, accepted or outgoing. Independent of protocols.
 //
-//   in:   received() gives what arrived; pause() stops reading, so that a slow owner slows its peer down
-//   out:  append to out(), then flush(); writable() says when there is room again
+//   in:   received() passes what arrived; pause() stops reading, so that a slow owner slows its peer down
+//   out:  append to out(), then flush(); writable() reports that there is room again
 //   end:  half_close() sends our end; finish() also waits for the peer's, so that it reads our last bytes; close()
-//   drops
+//         closes at once
 //
 // An outgoing transport resolves the name, tries each address, and does the TLS handshake within one timeout. A
-// Transport is one connection; to retry, create another one. Without bytes on their way it holds no buffer.
+// Transport is one connection; to retry, create another one. While no bytes are pending, it holds no buffer.
 //
-// Thread safety: none; use it on its loop's thread. The owner is called by the loop only, never from inside a call of
-// the transport. To destroy a transport inside one of its own callbacks, call close() and pass it to Loop::retire().
+// Thread safety: none; use it on its loop's thread. Only the loop calls the owner; calls to the transport never do. To
+// destroy a transport inside one of its own callbacks, call close() and pass it to Loop::retire().
 #pragma once
 
 #include <cstddef>
@@ -35,24 +35,24 @@ class Transport final : public Retired, private Loop::Handler, private Settler {
   class Owner {
    public:
     virtual ~Owner() = default;
-    // Connected, the TLS handshake is done, ALPN is known.
+    // Connected; the TLS handshake is done, and the ALPN protocol is known.
     virtual void opened() = 0;
-    // Returns how many bytes it consumed; the rest is passed again with more after it, or after resume(). `bytes` is
-    // valid during the call.
+    // Returns how many bytes it consumed. The rest is passed again when more arrive or after resume(). `bytes` is valid
+    // during the call.
     virtual std::size_t received(std::string_view bytes) = 0;
-    // The peer sends nothing more: FIN or, with TLS, close_notify. (A bare FIN under TLS is failed().) Bytes that the
-    // owner has not consumed can still be asked for with resume().
+    // The peer sends nothing more: FIN or, with TLS, close_notify. (A bare FIN under TLS is failed().) resume() still
+    // passes bytes that the owner has not consumed.
     virtual void ended() = 0;
-    // unsent() fell below Options::low_water after it was above, or everything is sent after the kernel had to be
-    // waited for.
+    // unsent() fell below Options::low_water after it was above, or everything is sent after a write had to wait for
+    // the kernel.
     virtual void writable() = 0;
-    // The last call, unless finished() or close() was. The fault is `timeout` if opening took too long or the peer does
-    // not read, `unknown` if the name does not exist, `too_large` if the owner left more than
+    // The last call; not called after finished() or close(). The fault is `timeout` if opening took too long or the
+    // peer does not read, `unknown` if the name does not exist, `too_large` if the owner left more than
     // Options::unread_bytes_max, `invalid` if a retry would fail the same way, otherwise `unavailable`. When writing to
-    // an outgoing connection fails, what the peer has sent before is delivered first: it may be the response that
-    // explains it.
+    // an outgoing connection fails, what the peer has sent is delivered first, because it may be the response that
+    // explains the failure.
     virtual void failed(const Error& why) = 0;
-    // The end that finish() waits for has come, or its time is up. The last call.
+    // finish() is complete: the peer has closed, or the time is up. The last call.
     virtual void finished() {}
   };
 
@@ -61,12 +61,12 @@ class Transport final : public Retired, private Loop::Handler, private Settler {
     Duration open_timeout = std::chrono::seconds{5};
     // The peer must accept some bytes within this time while any are unsent.
     Duration write_timeout = std::chrono::seconds{30};
-    // Received bytes that the owner did not consume.
+    // Maximum of received bytes that the owner did not consume.
     std::size_t unread_bytes_max = 128u << 10;
     std::size_t low_water = 32u << 10;
     // Required to connect to a host name. Must outlive the transport.
     Resolver* resolver = nullptr;
-    // Outgoing; null means no TLS.
+    // For outgoing connections; null means no TLS.
     std::shared_ptr<const TlsClient> tls = nullptr;
     // The name that the peer's certificate must match. Empty means the host of the target.
     std::string server_name = {};
@@ -81,48 +81,50 @@ class Transport final : public Retired, private Loop::Handler, private Settler {
   // Closes without calling the owner.
   ~Transport() override;
 
-  // Call one of them, once. Every failure is reported through failed().
+  // Call one of these, once. Every failure is reported through failed().
   void connect(Target target);
   void start();
 
-  // Plaintext for the peer. Append, then flush(): at once, or at the end of the turn. Before opened() it is kept.
+  // Plaintext for the peer. Append, then flush() at once or at the end of the turn. Kept until opened().
   std::string& out() noexcept { return out_; }
   // Writes as much as the kernel accepts.
   void flush();
   // Bytes not accepted by the kernel, plaintext or ciphertext.
   std::size_t unsent() const noexcept;
-  // How many bytes of plaintext were ever passed to the kernel or the cipher.
+  // How many bytes of plaintext were passed to the kernel or the cipher so far.
   std::uint64_t taken() const noexcept { return taken_; }
 
-  // Stops and continues reading. A reset is noticed while paused; on an outgoing connection only when nothing is left
-  // to read before it. resume() also passes the bytes again that the owner left, in this turn.
+  // Stop and continue reading. A reset is noticed even while paused; on an outgoing connection, only if nothing is left
+  // to read. resume() also passes the bytes that the owner left again, in this turn.
   void pause() noexcept { paused_ = true; }
   void resume();
   bool paused() const noexcept { return paused_; }
   // Reads once at the end of this turn without waiting for the kernel to report bytes, unless paused.
   void poll();
 
-  // Sends our end (FIN, close_notify) after what is unsent. Reading goes on.
+  // Sends our end (FIN, close_notify) after the unsent bytes. Reading continues.
   void half_close();
-  // Writes what is unsent, then half_close(), discards input for up to 2 seconds, and closes. The owner gets no more
-  // calls but finished().
+  // Writes the unsent bytes, calls half_close(), discards input for up to 2 seconds, and closes. After this the owner
+  // only gets finished().
   void finish();
   // Closes now. The owner gets no more calls.
   void close() noexcept;
   bool closed() const noexcept { return state_ == State::closed; }
 
   bool is_open() const noexcept { return state_ == State::open; }
-  // Open, and the peer has sent neither a byte nor its end that the owner has not seen: asks the kernel.
+  // True if it is open and the owner has consumed everything that was read.
+  bool is_usable() const noexcept;
+  // True if it is usable and the peer has sent neither unread bytes nor its end. Asks the kernel.
   bool is_quiet() const noexcept;
-  // Frees the memory that is kept for the next bytes. For a connection that is idle.
+  // Frees buffers that are kept for the next bytes. For an idle connection.
   void trim() noexcept;
   bool is_secure() const noexcept { return secure_ != nullptr; }
-  // Negotiated by ALPN; empty: none.
+  // The protocol negotiated by ALPN; empty if none.
   std::string_view application_protocol() const noexcept;
 
  private:
   enum class State : unsigned char { idle, resolving, connecting, handshaking, open, closed };
-  // What only an outgoing connection needs.
+  // Only for outgoing connections.
   struct Dialing {
     Resolver* resolver;
     std::shared_ptr<const TlsClient> tls;
@@ -203,16 +205,16 @@ class Transport final : public Retired, private Loop::Handler, private Settler {
   bool redeliver_ = false;      // resume() was called and held_ is not empty
   bool eof_ = false;            // the peer sends nothing more
   bool end_reported_ = false;   // ended() was called
-  bool opened_due_ = false;     // opened() is to be called
+  bool opened_due_ = false;     // opened() must be called
   bool above_ = false;          // unsent() was above low_water_
-  bool writable_due_ = false;   // writable() is to be called
-  bool half_closing_ = false;   // send our end after what is unsent
+  bool writable_due_ = false;   // writable() must be called
+  bool half_closing_ = false;   // send our end after the unsent bytes
   bool half_closed_ = false;    // our end was sent
-  bool finishing_ = false;      // finish() was called, or a TLS alert is on its way
-  bool finished_due_ = false;   // finished() is to be called although it is closed
-  bool write_blocked_ = false;  // the kernel takes no more now
-  bool was_blocked_ = false;    // and unsent() has not been zero since
-  bool write_broken_ = false;   // nothing can be sent any more
+  bool finishing_ = false;      // finish() was called, or a TLS alert is being sent
+  bool finished_due_ = false;   // finished() must be called although it is closed
+  bool write_blocked_ = false;  // the kernel accepts no more for now
+  bool was_blocked_ = false;    // it was write_blocked_, and unsent() has not been zero since
+  bool write_broken_ = false;   // nothing can be sent anymore
   bool in_callback_ = false;
   std::uint32_t watching_ = 0;
   std::uint32_t unread_bytes_max_;
@@ -220,7 +222,7 @@ class Transport final : public Retired, private Loop::Handler, private Settler {
   Duration write_timeout_;
   Duration open_timeout_;
   std::string out_;      // plaintext from the owner
-  std::string sending_;  // the same, from sent_ on, while the peer is slow; goes before out_
+  std::string sending_;  // the same, from sent_ on, while the peer is slow; sent before out_
   std::size_t sent_ = 0;
   std::string held_;  // received, decrypted, and left by the owner
   std::uint64_t taken_ = 0;
@@ -228,7 +230,7 @@ class Transport final : public Retired, private Loop::Handler, private Settler {
   Loop::TimerId timer_ = 0;
   std::unique_ptr<Dialing> dialing_;
   std::unique_ptr<Secure> secure_;
-  std::unique_ptr<Error> why_;  // a failure that is not reported yet
+  std::unique_ptr<Error> why_;  // a failure that was not reported yet
 };
 
 }  // namespace weir

@@ -213,7 +213,7 @@ TEST_F(SecureTransportTest, EncryptsPieceByPiece) {
   EXPECT_EQ(talk(peer, *client, 0), "");
   EXPECT_TRUE(owner_.wait_for("<opened>"));
   write(std::string(8 << 20, 'x'));
-  // What the cipher has taken is what the kernel has, and at most one piece of 64 KiB.
+  // The cipher takes only what the kernel accepts, plus at most one piece of 64 KiB.
   const auto [taken, unsent] =
       on_loop([](Transport& transport) { return std::pair(transport.taken(), transport.unsent()); });
   EXPECT_LT(taken, 8u << 20);

@@ -20,7 +20,7 @@
 
 namespace weir {
 
-// Records the events, for another thread to wait on. Events are "<opened>", "<ended>", and so on; bytes are themselves.
+// Records the events, so that another thread can wait for them: "<opened>", "<ended>", and so on; bytes as they are.
 class RecordingOwner final : public Transport::Owner {
  public:
   void opened() override { add("<opened>"); }
@@ -106,14 +106,14 @@ inline std::string take(const Socket& peer, std::size_t size) {
   return bytes;
 }
 
-// A transport on a loop of its own.
+// A transport on its own loop.
 class TransportFixture : public testing::Test {
  protected:
   ~TransportFixture() override {
     thread_.run([&] { transport_.reset(); });
   }
 
-  // Accepted: one end of a pair of sockets. Returns the other.
+  // Accepts one end of a socket pair. Returns the other.
   Socket accept(Transport::Options options = {}, std::unique_ptr<TlsChannel> channel = nullptr) {
     std::array<int, 2> ends{};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
@@ -125,7 +125,7 @@ class TransportFixture : public testing::Test {
     });
     return Socket(ends[1]);
   }
-  // Outgoing, to `target`.
+  // Connects to `target`.
   void connect(const Target& target, Transport::Options options = {}) {
     thread_.run([&] {
       transport_ = std::make_unique<Transport>(thread_.loop(), owner_, std::move(options));

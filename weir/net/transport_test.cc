@@ -129,7 +129,7 @@ TEST_F(TransportTest, SaysWhenThereIsRoomAgain) {
   EXPECT_EQ(owner_.events(), before);
 }
 
-// Less than the low water is unsent, but it could not be sent at once.
+// Fewer bytes than the low water are unsent, but they could not be sent at once.
 TEST_F(TransportTest, SaysWhenAllIsSentThatHadToWait) {
   const Socket peer = accept({.low_water = 64u << 20});
   EXPECT_TRUE(owner_.wait_for("<opened>"));
@@ -259,7 +259,7 @@ TEST_F(TransportTimeTest, GivesUpOnAPeerThatDoesNotRead) {
     transport->flush();
   });
   pass(29s);
-  EXPECT_EQ(take(peer, 4 << 20).size(), 4u << 20);  // progress: the time starts again
+  EXPECT_EQ(take(peer, 4 << 20).size(), 4u << 20);  // progress: the timeout restarts
   pass(29s);
   EXPECT_EQ(owner_.events(), "<opened>");
   pass(1s);
@@ -302,7 +302,7 @@ TEST_F(TransportTest, ReadsTheResponseThatWaitsBehindAFailedWrite) {
   EXPECT_TRUE(say(peer, "413"));
   const std::string response = "413";
   peer = Socket();  // with unread bytes: the kernel sends RST
-  // Writes until the kernel reports it.
+  // Write until the kernel reports the reset.
   for (int i = 0; i < 1000 && on_loop([](Transport& transport) {
                     transport.out() += "more";
                     transport.flush();

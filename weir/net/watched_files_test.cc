@@ -113,7 +113,7 @@ TEST_F(WatchedFilesTest, WatchesEveryDirectoryOnThePath) {
   EXPECT_EQ(found, expected);
 }
 
-// The kernel follows at most this many links.
+// Like the kernel, follow at most this many links.
 TEST_F(WatchedFilesTest, FollowsAsManyLinksAsTheKernel) {
   fs::create_directory(directory_ / "end");
   write(directory_ / "end" / "file", "one");

@@ -158,6 +158,9 @@ class Session {
   // False while the session wants no more bytes: the connection stops reading. When it turns true again (the session
   // touches the output then), the connection calls receive() with the bytes that were left, even if no more arrived.
   virtual bool reading() const noexcept { return true; }
+
+  // The connection left the peer's bytes unread since then, because this side was behind with its answers.
+  virtual void was_unread(Time since, Time now) { (void)since, (void)now; }
   // Adds output and tells receivers what was sent. While Output::wants_fill is set and little is unsent, called at the
   // end of a turn before the output is written, and again whenever bytes have left; `unsent` is how much has not.
   virtual void fill(std::size_t unsent) { (void)unsent; }

@@ -78,7 +78,7 @@ HttpProblem check_request(std::span<const HttpHeader> fields, bool has_body, Req
 }
 
 bool same_word(std::string_view a, std::string_view b) noexcept {
-  return equals_ignoring_case(a, b);
+  return a == b || equals_ignoring_case(a, b);  // nearly always written the same
 }
 
 bool lists_word(std::string_view field, std::string_view word) noexcept {

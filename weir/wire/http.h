@@ -32,7 +32,8 @@ struct HttpLimits {
   std::size_t line_bytes_max = bounds::http_request_line_bytes_max;
   int line_status = 431;  // of a longer line; 414 where targets are the clients' own
   Duration head_time_max = bounds::http_head_time_max;
-  Duration body_time_max = bounds::http_body_time_max;
+  Duration body_time_max = bounds::http_body_time_max;  // for so many bytes of content:
+  std::size_t body_progress_bytes = bounds::http_window_bytes;
 
   HttpProblem line_too_long() const noexcept {
     return {line_status, line_bytes_max == bounds::http_request_line_bytes_max

@@ -1,7 +1,7 @@
 // HTTP/1.1 and 1.0 heads (RFC 9112), both directions. The parser returns views into its input and copies nothing. It
 // refuses everything that two implementations could interpret differently (bare LF, folded lines, a space before the
 // colon, two lengths, a length with an encoding), because such differences enable request smuggling. Content is in
-// http1_body.h, a client's whole responses in http1_reader.h.
+// http1_body.h.
 #pragma once
 
 #include <array>
@@ -35,25 +35,13 @@ HeadResult parse_response_head(std::string_view bytes, bool to_head, ResponseHea
 HttpProblem split_field(std::string_view line, HttpHeader& header) noexcept;
 
 // Returns whether a field frames its message or belongs to the connection it is on (RFC 9110 §7.6.1): Connection,
-// Keep-Alive, Proxy-Connection, Transfer-Encoding, Upgrade, Content-Length. Whoever writes a head decides those anew.
+// Keep-Alive, Proxy-Connection, Transfer-Encoding, Upgrade, Content-Length. Whoever writes a head sets those itself.
 bool is_framing_field(std::string_view name) noexcept;
 // Appends the fields, without framing fields.
 void write_fields(const HttpFields& fields, std::string& out);
 // One chunk (RFC 9112 §7.1); nothing if `content` is empty, because that would be the last one.
 void write_chunk(std::string_view content, std::string& out);
 void write_last_chunk(std::span<const HttpHeader> trailers, std::string& out);
-
-// A whole response. Its texts must not contain line breaks.
-struct HttpResponse {
-  int status = 200;
-  std::string_view content_type;  // empty: none
-  std::string_view fields;        // more header fields, each with its CRLF
-  std::string_view content;
-  bool head_only = false;  // for HEAD: writes the length but not the content
-  bool keep_alive = true;
-  bool http11 = true;  // the peer's version
-};
-void write_response(const HttpResponse& response, std::string& out);
 
 // The head of a response with its blank line: Content-Type, framing, fields, Date, Connection. Leaves out framing
 // fields of `fields.list`; the lines are written as they are.
@@ -77,16 +65,5 @@ void write_field(std::string_view name, std::string_view value, std::string& out
 // "Date: Sun, 06 Nov 1994 08:49:37 GMT" with its CRLF (RFC 9110 §5.6.7). REQUIRES: from the year 0 to 9999.
 void write_date_field(std::chrono::sys_seconds when, std::string& out);
 inline constexpr std::string_view kHttpContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-
-// A client's request with its Host and, if there is content, its length and type.
-struct HttpRequest {
-  std::string_view method = "GET";
-  std::string_view target = "/";
-  std::string_view host;
-  std::string_view fields;  // more of them, each with its CRLF
-  std::string_view content_type;
-  std::string_view content;
-};
-void write_request(const HttpRequest& request, std::string& out);
 
 }  // namespace weir

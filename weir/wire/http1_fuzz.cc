@@ -1,5 +1,5 @@
-// Any bytes as requests and as responses: no crash, no read past the end, and the same messages and problem however the
-// bytes are split.
+// Any bytes as a request and as a response: no crash, no read past the end, and the same head, content and problem
+// however the bytes are split.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -8,81 +8,94 @@
 #include <string_view>
 
 #include "weir/base/assert.h"
-#include "weir/wire/http1_reader.h"
+#include "weir/wire/http1.h"
+#include "weir/wire/http1_body.h"
 
 namespace {
 
 // Small enough for the fuzzer to reach.
 constexpr std::size_t kContentMax = 64;
 
-void tell(const weir::HttpHeaders& headers, std::string& seen) {
+// Calls `step` with the bytes from the first unconsumed one on, `piece` more each time it consumes nothing, until it
+// returns true or all were passed. Each call gets a block of its own, so that the sanitizer detects stale views.
+template <typename Step>
+void feed(std::string_view& bytes, std::size_t piece, Step step) {
+  for (std::size_t end = std::min(piece, bytes.size());;) {
+    const std::unique_ptr<char[]> block(new char[end]);
+    std::copy_n(bytes.data(), end, block.get());
+    std::size_t consumed = 0;
+    const bool done = step(std::string_view(block.get(), end), consumed);
+    WEIR_ASSERT(consumed <= end);
+    bytes.remove_prefix(consumed);
+    end -= consumed;
+    if (done || (consumed == 0 && end == bytes.size())) return;
+    if (consumed == 0) end = std::min(end + piece, bytes.size());
+  }
+}
+
+std::string print(const weir::HttpProblem& problem) {
+  WEIR_ASSERT(problem.status >= 400 && !problem.sentence.empty());
+  return std::to_string(problem.status) + std::string(problem.sentence);
+}
+
+void print(const weir::HttpHeaders& headers, std::string& seen) {
   for (const weir::HttpHeader& header : headers.all())
     seen.append(header.name).append("=").append(header.value).append(";");
 }
 
-// Returns everything that was read, as text. Uses a new block per call, so that the sanitizer detects stale views.
-std::string requests(std::string_view bytes, std::size_t piece) {
-  weir::RequestHead head;
-  weir::RequestReader reader(head, kContentMax);
+std::string content_of(std::string_view bytes, std::size_t piece, const weir::HttpFraming& framing) {
+  weir::HttpBody body(framing, kContentMax);
   std::string seen;
-  std::size_t used = 0;
-  std::size_t end = 0;
-  for (;;) {
-    const std::size_t size = end - used;
-    const std::unique_ptr<char[]> block(new char[size]);
-    std::copy_n(bytes.data() + used, size, block.get());
-    const auto step = reader.next({block.get(), size});
-    WEIR_ASSERT(step.consumed <= size);
-    used += step.consumed;
-    switch (step.event) {
-      case weir::RequestReader::Event::more:
-        if (end == bytes.size()) return seen;
-        end = std::min(end + piece, bytes.size());
-        break;
-      case weir::RequestReader::Event::problem:
-        WEIR_ASSERT(reader.problem().status >= 400 && !reader.problem().sentence.empty());
-        return seen + std::to_string(reader.problem().status) + std::string(reader.problem().sentence);
-      case weir::RequestReader::Event::expect:
-        seen += "expect ";
-        break;
-      case weir::RequestReader::Event::request:
-        WEIR_ASSERT(reader.content().size() <= kContentMax);
-        seen.append(head.method).append(" ").append(head.path).append("?").append(head.query).append(" ");
-        tell(head.headers, seen);
-        seen.append(reader.content()).append("\n");
-        reader.forget();
-        break;
-    }
-  }
+  std::string content;
+  feed(bytes, piece, [&](std::string_view block, std::size_t& consumed) {
+    if (body.done()) return true;
+    const auto got = body.next(block);
+    consumed = got.consumed;
+    content += got.content;
+    if (got.problem) seen = print(got.problem);
+    return body.done() || got.problem;
+  });
+  WEIR_ASSERT(content.size() <= kContentMax);
+  if (!seen.empty()) return seen;  // how much came before the problem depends on the pieces
+  for (const weir::HttpHeader& trailer : body.trailers()) seen.append(trailer.name).append(trailer.value);
+  return seen + (body.complete_at_close() ? " complete " : " cut ") + content;
 }
 
-std::string responses(std::string_view bytes, std::size_t piece, bool to_head) {
-  weir::ResponseReader reader(to_head, kContentMax);
+// `parse` is given the bytes so far and appends what it found of a complete head; returns its framing.
+template <typename Head, typename Parse, typename Describe>
+std::string message(std::string_view bytes, std::size_t piece, Parse parse, Describe describe) {
   std::string seen;
-  std::size_t used = 0;
-  std::size_t end = 0;
-  for (;;) {
-    const std::string block(bytes.substr(used, end - used));
-    const auto step = reader.next(block);
-    used += step.consumed;
-    switch (step.event) {
-      case weir::ResponseReader::Event::more:
-        if (end == bytes.size()) {
-          return seen +
-                 (reader.close() == weir::ResponseReader::Event::response ? std::string(reader.content()) : "cut");
-        }
-        end = std::min(end + piece, bytes.size());
-        break;
-      case weir::ResponseReader::Event::problem:
-        return seen + std::to_string(reader.problem().status) + std::string(reader.problem().sentence);
-      case weir::ResponseReader::Event::response:
-        seen.append(std::to_string(reader.head().status)).append(" ").append(reader.head().reason).append(" ");
-        tell(reader.head().headers, seen);
-        seen.append(reader.content()).append("\n");
-        reader.reset(to_head);
-        break;
-    }
-  }
+  weir::HttpFraming framing;
+  bool complete = false;
+  feed(bytes, piece, [&](std::string_view block, std::size_t& consumed) {
+    Head head;
+    const weir::HeadResult result = parse(block, head);
+    if (result.problem) seen = print(result.problem);
+    if (result.size == 0) return static_cast<bool>(result.problem);
+    consumed = result.size;
+    complete = true;
+    framing = head.framing;
+    describe(head, seen);
+    print(head.headers, seen);
+    return true;
+  });
+  return complete ? seen + content_of(bytes, piece, framing) : seen;
+}
+
+std::string request(std::string_view bytes, std::size_t piece) {
+  return message<weir::RequestHead>(
+      bytes, piece, [](std::string_view block, auto& head) { return weir::parse_request_head(block, head); },
+      [](const auto& head, std::string& seen) {
+        seen.append(head.method).append(" ").append(head.path).append("?").append(head.query).append(" ");
+      });
+}
+
+std::string response(std::string_view bytes, std::size_t piece, bool to_head) {
+  return message<weir::ResponseHead>(
+      bytes, piece, [&](std::string_view block, auto& head) { return weir::parse_response_head(block, to_head, head); },
+      [](const auto& head, std::string& seen) {
+        seen.append(std::to_string(head.status)).append(" ").append(head.reason).append(" ");
+      });
 }
 
 }  // namespace
@@ -91,8 +104,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::size_t piece = 1 + data[0] % 64;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  WEIR_ASSERT(requests(bytes, bytes.size() + 1) == requests(bytes, piece));
+  WEIR_ASSERT(request(bytes, bytes.size() + 1) == request(bytes, piece));
   const bool to_head = data[0] % 2 == 1;
-  WEIR_ASSERT(responses(bytes, bytes.size() + 1, to_head) == responses(bytes, piece, to_head));
+  WEIR_ASSERT(response(bytes, bytes.size() + 1, to_head) == response(bytes, piece, to_head));
   return 0;
 }

@@ -232,30 +232,4 @@ void write_interim_head(int status, const HttpFields& fields, std::string& out) 
   writer.text("\r\n");
 }
 
-void write_response(const HttpResponse& response, std::string& out) {
-  HttpResponseHead head;
-  head.status = response.status;
-  head.content_type = response.content_type;
-  head.fields.lines = response.fields;
-  head.content = response.status == 204 ? HttpContent::none : HttpContent::length;  // RFC 9110 §8.6: not in a 204
-  head.length = response.content.size();
-  head.keep_alive = response.keep_alive;
-  head.http11 = response.http11;
-  write_response_head(head, out);
-  if (!response.head_only && response.status != 204) out += response.content;
-}
-
-void write_request(const HttpRequest& request, std::string& out) {
-  out.append(request.method).append(1, ' ').append(request.target).append(" HTTP/1.1\r\n");
-  write_field("Host", request.host, out);
-  if (!request.content_type.empty()) write_field("Content-Type", request.content_type, out);
-  // A method that usually has content sends the length even if it is 0 (RFC 9110 §8.6).
-  if (!request.content.empty() || request.method == "POST" || request.method == "PUT") {
-    out += "Content-Length: ";
-    append_integer(static_cast<std::int64_t>(request.content.size()), out);
-    out += "\r\n";
-  }
-  out.append(request.fields).append("\r\n").append(request.content);
-}
-
 }  // namespace weir

@@ -72,14 +72,20 @@ bool must_not_be_indexed(std::string_view name) noexcept {
          name.starts_with("x-ratelimit") || name.starts_with("x-rate-limit");
 }
 
-// Fields as nghttp2 takes them. Views of what was added; valid as long as that is.
+// Fields as nghttp2 takes them. Views of what was added; valid as long as that is. Used again and again: what it has
+// allocated stays, up to a bound.
 class EncodedFields {
  public:
-  explicit EncodedFields(const HttpFields& fields, std::size_t own_fields = 0) {
+  // Forgets what it held and makes room for the names of `fields`.
+  void begin(const HttpFields& fields) {
+    if (names_.capacity() > kNamesKept) names_ = {};
+    names_.clear();
+    fields_.clear();
+    list_bytes_ = 0;
+    length_is_own_ = false;
     std::size_t names = fields.lines.size();
     for (const HttpHeader& field : fields.list) names += field.name.size();
     names_.reserve(names);  // so that views of it stay valid
-    fields_.reserve(own_fields + fields.list.size() + 8);
   }
 
   // A name in lower case, with static storage duration. A length that is added so is the only one.
@@ -120,6 +126,8 @@ class EncodedFields {
     list_bytes_ += name.size() + value.size() + kHttp2FieldOverhead;
   }
 
+  static constexpr std::size_t kNamesKept = 4096;
+
   std::string names_;
   std::vector<nghttp2_nv> fields_;
   std::size_t list_bytes_ = 0;
@@ -133,20 +141,6 @@ bool hosts_agree(std::span<const HttpHeader> fields) noexcept {
   return authority == nullptr || host == nullptr || same_word(authority->value, host->value);
 }
 
-std::string_view sentence_of(Http2Meter::Flood flood) noexcept {
-  switch (flood) {
-    case Http2Meter::Flood::frames:
-      return "HTTP/2: too many frames without content";
-    case Http2Meter::Flood::resets:
-      return "HTTP/2: too many streams reset";
-    case Http2Meter::Flood::header_block:
-      return "HTTP/2: a header block is over 256 KiB or has more than 16 CONTINUATION frames";
-    case Http2Meter::Flood::none:
-      break;
-  }
-  return {};
-}
-
 }  // namespace
 
 struct Http2Shared::Parts {
@@ -156,6 +150,7 @@ struct Http2Shared::Parts {
   nghttp2_session_callbacks* callbacks = nullptr;
 
   Http2FieldRoom fields;
+  EncodedFields encoded;  // scratch: nothing in it survives a call
 };
 
 // Callbacks only record. They do not submit, read or write: state that changes under a callback is a recurring cause of
@@ -166,7 +161,9 @@ struct Http2::Callbacks {
   static int begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
     Http2& http2 = self(user_data);
     http2.block_.begin();
-    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) http2.streams_.insert(frame->hd.stream_id);
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    Stream& stream = http2.streams_.insert(frame->hd.stream_id);
+    if (http2.catches_up(http2.now_)) stream.waited = http2.now_ - http2.unread_since_;
     return 0;
   }
 
@@ -286,7 +283,8 @@ struct Http2::Callbacks {
       if (!stream->trailers.empty()) {
         *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
         const HttpFields trailers{stream->trailers, {}};
-        EncodedFields fields(trailers);
+        EncodedFields& fields = http2.shared_.parts_->encoded;
+        fields.begin(trailers);
         fields.add(trailers);
         if (nghttp2_submit_trailer(session, id, fields.data(), fields.size()) != 0)
           return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
@@ -428,7 +426,8 @@ Result<std::int32_t> Http2::request(const Http2Request& request) {
   if (stopped_ || nghttp2_session_check_request_allowed(session_) == 0)
     return Error{Fault::unavailable, "HTTP/2: the connection takes no more requests"};
   if (streams_.size() >= streams_max()) return Error{Fault::overloaded, "HTTP/2: the peer allows no more streams now"};
-  EncodedFields fields(request.fields, 4);
+  EncodedFields& fields = shared_.parts_->encoded;
+  fields.begin(request.fields);
   fields.add_own(":method", request.method);
   fields.add_own(":scheme", request.scheme);
   if (!request.authority.empty()) fields.add_own(":authority", request.authority);
@@ -454,7 +453,8 @@ void Http2::respond(std::int32_t stream, int status, const HttpFields& response_
   WEIR_ASSERT(role_ == Role::server && status >= 100 && status <= 999);
   if (find(stream) == nullptr) return;
   const std::string status_text = std::to_string(status);
-  EncodedFields fields(response_fields, 1 + own.size());
+  EncodedFields& fields = shared_.parts_->encoded;
+  fields.begin(response_fields);
   fields.add_own(":status", status_text);
   for (const HttpHeader& field : own) fields.add_own(field.name, field.value);
   fields.add(response_fields);
@@ -499,6 +499,22 @@ void Http2::reset(std::int32_t id, Http2Code code) {
 
 void Http2::waits_since(std::int32_t id, Time since) {
   if (Stream* const stream = find(id)) stream->waits_since = since;
+}
+
+void Http2::waited_until(std::int32_t id, Time until) {
+  Stream* const stream = find(id);
+  if (stream == nullptr || stream->waits_since >= until) return;
+  stream->waited += until - stream->waits_since;
+  stream->waits_since = Time::max();
+}
+
+void Http2::was_unread(Time since, Time now) {
+  if (!catches_up(since)) unread_since_ = since;
+  read_again_ = now;
+}
+
+bool Http2::catches_up(Time now) const noexcept {
+  return unread_since_ < now && now - read_again_ <= bounds::http2_reset_excused_after;
 }
 
 void Http2::ping() {
@@ -552,8 +568,8 @@ void Http2::close_stream(std::int32_t id, std::uint32_t code) {
   if (complete) {
     meter_.completed_exchange();
   } else if (role_ == Role::server && !stream->reset_by_us) {
-    const bool waits = stream->waits_since <= now_;
-    meter_.ended_without_response(now_, waits ? now_ - stream->waits_since : Duration::zero());
+    const Duration waits = stream->waits_since < now_ ? now_ - stream->waits_since : Duration::zero();
+    meter_.ended_without_response(now_, stream->waited + waits);
   }
   // If the peer has ended the stream with a response that we reject, nothing is left to reset.
   const bool rejected = role_ == Role::client && stream->dropped && code == NGHTTP2_NO_ERROR;

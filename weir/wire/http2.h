@@ -145,8 +145,12 @@ class Http2 {
   // REQUIRES: no more than was delivered in `data` events. When a stream ends, what is left returns by itself.
   void consumed(std::int32_t stream, std::size_t bytes);
   void reset(std::int32_t stream, Http2Code code);
-  // Server: since when the stream waits on us, for the flood meter; Time::max(): it does not.
+  // Server, for the flood meter: from when to when the stream waits on us. A client that gives up waiting is no
+  // attacker, also if its reset arrives when the response is decided and not sent.
   void waits_since(std::int32_t stream, Time since);
+  void waited_until(std::int32_t stream, Time until);
+  // Likewise: nothing was read from `since` until now. What is read next may have waited on us as long.
+  void was_unread(Time since, Time now);
 
   // The answer is a `pong` event.
   void ping();
@@ -165,6 +169,7 @@ class Http2 {
   struct Stream {
     std::size_t unconsumed = 0;
     Time waits_since = Time::max();
+    Duration waited{};      // before that
     std::string trailers;   // lines
     bool reported = false;  // events have named it
     bool dropped = false;   // further input is ignored
@@ -178,6 +183,8 @@ class Http2 {
   };
 
   Stream* find(std::int32_t stream) noexcept;
+  // Whether what is read now may have arrived before we read again.
+  bool catches_up(Time now) const noexcept;
   void start();
   void finish_block(std::int32_t id, Stream& stream);
   void close_stream(std::int32_t id, std::uint32_t code);
@@ -192,6 +199,9 @@ class Http2 {
   Http2Streams<Stream> streams_;
   Http2Block block_;
   Time now_{};
+  // The peer's bytes wait unread since then, with pauses shorter than what excuses a reset; max: never.
+  Time unread_since_ = Time::max();
+  Time read_again_{};
   bool stopped_ = false;
 
   // Recorded by callbacks, applied when nghttp2 has returned.

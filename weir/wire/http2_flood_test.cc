@@ -268,6 +268,77 @@ TEST(Http2Flood, CallersThatGiveUpWaitingForUsAreNotAttackers) {
   }
 }
 
+// A proxy whose timeout is over at the very moment at which we tell it so.
+TEST(Http2Flood, CallersThatGiveUpWhileTheResponseIsNotSentAreNotAttackersEither) {
+  const auto server = attacked();
+  for (std::uint32_t stream = 1; stream < 10'001; stream += 2) {
+    ASSERT_TRUE(server->receive(headers(stream, request({}, "POST"), end_headers) + data(stream, "x", end_stream)));
+    server->http2.waits_since(static_cast<std::int32_t>(stream), server->now);
+    server->now += bounds::http2_reset_excused_after;
+    server->http2.respond(static_cast<std::int32_t>(stream), 200, {}, false);
+    server->http2.waited_until(static_cast<std::int32_t>(stream), server->now);
+    ASSERT_TRUE(server->receive(rst_stream(stream, 8))) << stream;
+    server->take_out();
+  }
+}
+
+TEST(Http2Flood, WhoeverIsAnsweredAtOnceAndResetsAllTheSameIsOne) {
+  const auto server = attacked();
+  EXPECT_EQ(rounds_until_stopped(*server, 10'000,
+                                 [&](std::uint32_t stream) {
+                                   const auto id = static_cast<std::int32_t>(stream);
+                                   EXPECT_TRUE(server->receive(headers(stream, request())));
+                                   server->http2.waits_since(id, server->now);
+                                   server->http2.respond(id, 200, {}, true);
+                                   server->http2.waited_until(id, server->now);
+                                   return rst_stream(stream, 8);
+                                 }),
+            kResets);
+  expect_stopped(*server, Flood::resets);
+}
+
+// A proxy whose timeouts end while we leave its bytes unread: request and reset are read together.
+TEST(Http2Flood, CallersThatGaveUpBeforeWeReadThemAreNotAttackers) {
+  const auto request_and_reset = [](std::uint32_t stream) {
+    return headers(stream, request({}, "POST"), end_headers) + data(stream, "x", 0) + rst_stream(stream, 8);
+  };
+  const auto server = attacked();
+  server->now += seconds{1};
+  const Time paused = server->now;
+  server->now += bounds::http2_reset_excused_after;
+  server->http2.was_unread(paused, server->now);
+  std::uint32_t stream = 1;
+  for (; stream < 4001; stream += 2) ASSERT_TRUE(server->receive(request_and_reset(stream))) << stream;
+
+  // Short pauses that follow each other are one long one: the bytes never stop waiting.
+  for (int i = 0; i < 100; ++i) {
+    const Time again = server->now;
+    server->now += milliseconds{5};
+    server->http2.was_unread(again, server->now);
+    for (int j = 0; j < 10; ++j, stream += 2) ASSERT_TRUE(server->receive(request_and_reset(stream))) << stream;
+  }
+
+  // What comes later did not wait.
+  server->now += bounds::http2_reset_excused_after + milliseconds{1};
+  std::size_t counted = 0;
+  while (counted < 1000 && server->receive(request_and_reset(stream + 2 * static_cast<std::uint32_t>(counted))))
+    ++counted;
+  EXPECT_EQ(counted, kResets);
+  expect_stopped(*server, Flood::resets);
+}
+
+TEST(Http2Flood, AShortPauseExcusesNothing) {
+  const auto server = attacked();
+  server->now += seconds{1};
+  const Time paused = server->now;
+  server->now += bounds::http2_reset_excused_after - milliseconds{1};
+  server->http2.was_unread(paused, server->now);
+  EXPECT_EQ(
+      rounds_until_stopped(*server, 10'000,
+                           [](std::uint32_t stream) { return headers(stream, request()) + rst_stream(stream, 8); }),
+      kResets);
+}
+
 TEST(Http2Flood, OurOwnResetsAreNotCounted) {
   const auto server = attacked();
   for (std::uint32_t stream = 1; stream < 2'001; stream += 2) {

@@ -111,4 +111,18 @@ void Http2Meter::ended_without_response(Time now, Duration waited) noexcept {
   if (!resets_.spend()) flood_ = Flood::resets;
 }
 
+std::string_view sentence_of(Http2Meter::Flood flood) noexcept {
+  switch (flood) {
+    case Http2Meter::Flood::frames:
+      return "HTTP/2: too many frames without content";
+    case Http2Meter::Flood::resets:
+      return "HTTP/2: too many streams reset";
+    case Http2Meter::Flood::header_block:
+      return "HTTP/2: a header block is over 256 KiB or has more than 16 CONTINUATION frames";
+    case Http2Meter::Flood::none:
+      break;
+  }
+  return {};
+}
+
 }  // namespace weir

@@ -71,4 +71,7 @@ class Http2Meter {
   Tokens resets_{bounds::http2_resets_max, bounds::http2_reset_every};
 };
 
+// What a log says of it; empty for none.
+std::string_view sentence_of(Http2Meter::Flood flood) noexcept;
+
 }  // namespace weir

@@ -458,6 +458,7 @@ TEST(Http2, IgnoresCallsForStreamsThatHaveEnded) {
   server->http2.consumed(1, 1);
   server->http2.reset(1, Http2Code::cancel);
   server->http2.waits_since(1, {});
+  server->http2.waited_until(1, {});
   server->fill();
   EXPECT_EQ(server->take_frames(), "");
 }

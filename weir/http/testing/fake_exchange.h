@@ -148,6 +148,10 @@ class FakeExchange {
     host_.now.time = now;
     record_->expire(now);
   }
+  // The rest of the request cannot be read; without begin(), none of it. end() follows.
+  void refuse(const HttpProblem& problem) {
+    record_->deliver([&](Receiver& receiver) { receiver.refused(*record_, problem); });
+  }
   void drain() {
     record_->deliver([&](Receiver& receiver) { receiver.draining(*record_); });
   }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "weir/http/testing/http1_peer.h"
+#include "weir/http/testing/http1_response.h"
 #include "weir/protocol/testing/http_texts.h"
-#include "weir/wire/http1_reader.h"
 
 namespace weir::check_handler_test {
 namespace {
@@ -79,11 +79,10 @@ class CheckHandlerTest : public ::testing::Test {
   }
 
   static Reply read(const std::string& text, bool to_head = false) {
-    ResponseReader reader(to_head);
-    const auto step = reader.next(text);
-    EXPECT_EQ(step.event, ResponseReader::Event::response) << text;
-    EXPECT_EQ(step.consumed, text.size()) << text;
-    return {reader.head().status, std::string(without_newline(reader.content())),
+    const auto response = http::read_http1_response(text, to_head);
+    EXPECT_TRUE(response && response->size == text.size()) << text;
+    if (!response) return {};
+    return {response->head.status, std::string(without_newline(response->content)),
             text.substr(0, text.find("\r\n\r\n") + 4)};
   }
   Reply ask(std::string_view bytes, const Result<Answer>& answer = allowed()) { return read(send(bytes, answer)); }

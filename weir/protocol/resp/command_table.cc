@@ -11,12 +11,12 @@ namespace {
 
 using resp::ReplyWriter;
 
-// As Redis counts: exactly so many words, or at least so many if negative.
+// Arity as in Redis: the exact number of words, or the negative minimum.
 int arity(const CommandRow& row) {
   return row.words_min == row.words_max ? row.words_min : -row.words_min;
 }
 
-// Name, arity, flags, first key, last key, step, then categories, tips, key specifications and subcommands: none.
+// Name, arity, flags, first key, last key, step, then empty categories, tips, key specifications and subcommands.
 void write_row(const CommandRow& row, ReplyWriter& writer) {
   writer.array(10);
   writer.bulk(row.name);
@@ -50,7 +50,7 @@ void write_every_row(ReplyWriter& writer) {
   for (const CommandRow& row : kCommandTable) write_row(row, writer);
 }
 
-// The words of a usage, as redis-cli's hints want them.
+// Writes the words of a usage in the format of redis-cli's hints.
 void write_arguments(std::string_view usage, ReplyWriter& writer) {
   writer.array(usage.empty() ? 0 : 1 + static_cast<std::size_t>(std::count(usage.begin(), usage.end(), ' ')));
   while (!usage.empty()) {
@@ -85,7 +85,7 @@ void write_doc(const CommandRow& row, ReplyWriter& writer) {
   write_arguments(row.usage, writer);
 }
 
-// Unknown names are left out, as Redis does.
+// Unknown names are omitted, as in Redis.
 void write_docs(std::span<const std::string_view> names, ReplyWriter& writer) {
   if (names.empty()) {
     writer.map(kCommandTable.size());

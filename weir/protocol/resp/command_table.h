@@ -1,5 +1,4 @@
-// The commands that the RESP face knows: what they are called, how many words they take, and what COMMAND tells of
-// them.
+// The RESP commands: their names, how many words they take, and what COMMAND reports about them.
 #pragma once
 
 #include <array>
@@ -39,10 +38,10 @@ enum class CommandId : unsigned char {
 struct CommandRow {
   std::string_view name;  // in lower case
   CommandId id;
-  int words_min;  // with the name
-  int words_max;  // 0: as many as a command may have
+  int words_min;  // including the name
+  int words_max;  // 0: no maximum
   bool write;     // spends or forgets tokens
-  int first_key;  // position of the first key; 0: it has none
+  int first_key;  // position of the first key; 0: no keys
   int last_key;   // position of the last key, -1: the last word
   bool before_auth;
   std::string_view group;
@@ -50,7 +49,7 @@ struct CommandRow {
   std::string_view summary;
 };
 
-// Those that are asked most come first: they are looked for in this order.
+// The most frequent commands come first, because the table is searched in this order.
 inline constexpr std::array<CommandRow, 22> kCommandTable{{
     {"cl.throttle", CommandId::cl_throttle, 5, 6, true, 1, 1, false, "weir", "key max_burst count period [cost]",
      "Spends from a bucket of max_burst + 1 tokens; answers as redis-cell does."},
@@ -86,10 +85,10 @@ inline constexpr std::array<CommandRow, 22> kCommandTable{{
     {"watch", CommandId::watch, 2, 0, false, 1, -1, false, "transactions", "key...", "Not supported: always an error."},
 }};
 
-// In any case; nullptr if there is no such command.
+// Ignores case. Returns nullptr if there is no such command.
 const CommandRow* find_command(std::string_view name) noexcept;
 
-// Equal but for the case of ASCII letters. `lower` is in lower case.
+// True if they are equal, ignoring the case of ASCII letters. `lower` is in lower case.
 bool equal_in_any_case(std::string_view text, std::string_view lower) noexcept;
 
 // The answer to COMMAND and its subcommands; `arguments` starts with the word COMMAND.

@@ -1,5 +1,5 @@
-// How each Fault reads in RESP. The first word is the code that clients match on; none of them is one that client
-// libraries retry by themselves: what timed out may have been charged.
+// The RESP error for each Fault. The first word is the code that clients match on. None of them is a code that client
+// libraries retry automatically, because a request that timed out may have been charged.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace weir {
 struct FaultError {
   Fault fault;
   std::string_view code;
-  std::string_view sentence;  // said instead of the Error's detail; empty: the detail is for the client
+  std::string_view sentence;  // replaces the Error's detail; empty: the client sees the detail
 };
 
 inline constexpr std::array<FaultError, 7> kFaultErrors{{

@@ -10,25 +10,24 @@
 namespace weir {
 namespace {
 
-// Integers and errors read the same in both versions.
+// Integers and errors are the same in both versions.
 resp::ReplyWriter writer_to(std::string& out) {
   return {out, resp::Version::resp2};
 }
 
-// The wait as the wire has it, rounded up; never is -1.
+// Returns the wait in units of the reply, rounded up; -1 for never.
 template <class Unit>
 std::int64_t wait(Duration duration) {
   return duration == kNever ? -1 : std::chrono::ceil<Unit>(duration).count();
 }
 
-// The decision that speaks for the verdict. Without any the verdict itself says all there is: who is denied without a
-// limit has nothing to wait for.
+// Returns the verdict's decision. Without limits it follows from the verdict alone: a denial cannot be waited out.
 Decision speaking(const Verdict& verdict) {
   Decision decision;
   if (!verdict.all.empty()) decision = verdict.speaker();
   if (verdict.all.empty() && !verdict.allowed) decision.retry_after = kNever;
   if (verdict.all.empty() && verdict.allowed) decision.burst = decision.remaining = kUnbounded;
-  // A shadow limit's denial denies nobody.
+  // A shadow limit's denial does not deny the request.
   if (verdict.allowed) decision.retry_after = Duration::zero();
   decision.allowed = verdict.allowed;
   return decision;
@@ -56,7 +55,7 @@ void write_answer(ReplyForm form, const Verdict& verdict, std::string& out) {
   writer.integers(five);
 }
 
-// The whole reply, but for the keys of a DEL, which share one.
+// Writes a whole reply, except for the keys of a DEL, which share one.
 void write_reply(ReplyForm form, const Result<Answer>& answer, std::string& out) {
   if (!answer) return writer_to(out).error(error_text(answer.error()));
   write_answer(form, answer->verdict, out);
@@ -97,7 +96,7 @@ void OwedReplies::settle(std::uint64_t sequence, const Result<Answer>& answer, s
   pass_on(out);
 }
 
-// One key of a DEL, in order. If any of them failed, the reply is the first failure.
+// Finishes one key of a DEL, in order. If any key failed, the reply is the first error.
 void OwedReplies::finish_part(bool last, std::int64_t forgotten, std::string_view error, std::string& out) {
   del_forgotten_ += forgotten;
   if (del_error_.empty()) del_error_ = error;
@@ -112,7 +111,7 @@ void OwedReplies::finish_part(bool last, std::int64_t forgotten, std::string_vie
   del_error_.clear();
 }
 
-// The reply to first_ is written: so is what was said after it, and every reply behind it that is already there.
+// The reply to first_ is written. Writes what follows it, and every later reply that is already there.
 void OwedReplies::pass_on(std::string& out) {
   while (true) {
     if (!held_.empty() && held_.begin()->first == first_) {
@@ -132,7 +131,7 @@ void OwedReplies::pass_on(std::string& out) {
       out += held.text;
     }
   }
-  // Moved down when half of it is gone, so that each form is moved once on average.
+  // Compact when half of it is unused, so that each form is moved once on average.
   if (gone_ * 2 >= forms_.size()) {
     forms_.erase(forms_.begin(), forms_.begin() + static_cast<std::ptrdiff_t>(gone_));
     gone_ = 0;

@@ -11,7 +11,7 @@ namespace {
 using resp::ReplyWriter;
 using resp::Version;
 
-// The version of Redis whose commands and answers these are, for clients that look at it before they speak.
+// The Redis version reported to clients that check it: these commands and replies match it.
 constexpr std::string_view kRedisVersion = "7.0.0";
 
 constexpr std::string_view kWrongPassword = "WRONGPASS invalid username-password pair or user is disabled.";
@@ -24,7 +24,7 @@ bool plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char byte) { return byte >= '!' && byte <= '~'; });
 }
 
-// Only what redis-benchmark asks: a Redis that keeps nothing on disk would answer so.
+// Answers only what redis-benchmark asks for, like a Redis without persistence.
 void config(std::span<const std::string_view> arguments, ReplyWriter& writer) {
   if (equal_in_any_case(arguments[1], "help")) {
     writer.array(1);
@@ -85,7 +85,7 @@ void RespClient::answer(const CommandRow& row, std::span<const std::string_view>
   }
 }
 
-// HELLO [version [AUTH user password] [SETNAME name]]: all of it or none.
+// HELLO [version [AUTH user password] [SETNAME name]]: applies all of it or nothing.
 void RespClient::hello(std::span<const std::string_view> arguments, std::string& out) {
   ReplyWriter writer(out, version_);
   Version version = version_;
@@ -159,9 +159,9 @@ void RespClient::auth(std::span<const std::string_view> arguments, ReplyWriter& 
   writer.simple("OK");
 }
 
-// Without a password set, the default user gets in with any.
+// If no password is set, the default user is accepted with any.
 RespClient::Access RespClient::access_of(std::string_view user, std::string_view password) const noexcept {
-  // Both are compared, whatever the first says.
+  // Always compare both, so that the time does not depend on the first result.
   const bool reads = options_->password.empty() || same_secret(password, options_->password);
   const bool writes = same_secret(password, options_->write_password) && !options_->write_password.empty();
   if (user != "default" || (!reads && !writes)) return Access::none;
@@ -179,7 +179,7 @@ void RespClient::client(std::span<const std::string_view> arguments, ReplyWriter
     if (rest != 2) return wrong_count("client|setinfo", writer);
     return set_library(arguments[2], arguments[3], writer);
   }
-  // What Redis would do with them has no meaning here, and there is nothing to refuse.
+  // These have no meaning here, and there is no reason to refuse them.
   if (equal_in_any_case(subcommand, "no-evict") || equal_in_any_case(subcommand, "no-touch")) {
     return writer.simple("OK");
   }
@@ -207,7 +207,7 @@ void RespClient::set_library(std::string_view what, std::string_view value, Repl
 void RespClient::tell(std::string_view subcommand, ReplyWriter& writer) const {
   if (equal_in_any_case(subcommand, "id")) return writer.integer(static_cast<std::int64_t>(id_));
   if (equal_in_any_case(subcommand, "getname")) return name_.empty() ? writer.null() : writer.bulk(name_);
-  // A session knows itself only.
+  // A session knows only its own connection.
   if (equal_in_any_case(subcommand, "info") || equal_in_any_case(subcommand, "list")) return writer.bulk(line());
   if (equal_in_any_case(subcommand, "help")) {
     writer.array(2);

@@ -1,5 +1,5 @@
-// What a RESP connection knows of its client, and the commands that only concern the two: greeting, password, names,
-// what server this is. None of them needs a verdict.
+// The state of a RESP client, and the commands that only concern its connection: greeting, password, names, server
+// information. None of them needs a verdict.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,27 @@
 namespace weir {
 
 struct RespOptions {
-  std::string password;       // empty: nobody needs one
-  std::string name = "weir";  // what HELLO and INFO call the server
+  std::string password;       // empty: not required
+  std::string name = "weir";  // the server's name in HELLO and INFO
   std::string version = "0.1.0";
-  // Of WEIR.REFUND, WEIR.RESET and DEL, and good for everything else; empty: they need no other.
+  // Required for WEIR.REFUND, WEIR.RESET and DEL; also accepted for everything else. Empty: `password` is enough.
   std::string write_password{};
-  Log* log = nullptr;  // gets bad requests, at debug
+  Log* log = nullptr;  // logs bad requests, at debug level
 };
 
 class RespClient {
  public:
-  // The options outlive the client. The id tells connections of one server apart.
+  // The options must outlive the client. The id distinguishes the connections of one server.
   RespClient(const RespOptions& options, std::uint64_t id) : options_(&options), id_(id) {
     authenticated_ = options.password.empty();
   }
 
   resp::Version version() const noexcept { return version_; }
   bool authenticated() const noexcept { return authenticated_; }
-  // May give tokens back and forget buckets.
+  // True if the client may refund tokens and reset buckets.
   bool may_write() const noexcept { return writes_ || options_->write_password.empty(); }
 
-  // Any command but those that ask for a verdict, and QUIT. The number of words is right.
+  // Answers any command except QUIT and those that need a verdict. REQUIRES: the number of words is right.
   void answer(const CommandRow& row, std::span<const std::string_view> arguments, std::string& out);
 
  private:
@@ -58,7 +58,7 @@ class RespClient {
   std::string library_version_;
   resp::Version version_ = resp::Version::resp2;
   bool authenticated_ = false;
-  bool writes_ = false;  // gave the write password
+  bool writes_ = false;  // authenticated with the write password
 };
 
 }  // namespace weir

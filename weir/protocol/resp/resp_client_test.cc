@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// A session and what it writes.
+// A session and its output.
 struct Talk {
   Talk(const RespOptions& options, std::uint64_t id) : session(output, options, id) {}
   std::string say(std::string_view bytes, Queries& queries) {
@@ -27,7 +27,7 @@ struct Talk {
   RespSession session;
 };
 
-// What a connection says that asks nothing.
+// Commands that ask no verdict.
 class RespClientTest : public ::testing::Test {
  protected:
   static std::string say(Talk& talk, std::string_view bytes) {

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kNotAnInteger = "ERR value is not an integer or out of range";
 
 std::optional<std::int64_t> integer(std::string_view text) {
-  // Nearly all are short and have no sign, and a number of 18 digits is never too large.
+  // Nearly all numbers are short and unsigned, and 18 digits never overflow.
   constexpr std::size_t kSafeDigits = 18;
   if (!text.empty() && text.size() <= kSafeDigits) {
     std::uint64_t plain = 0;
@@ -34,7 +34,7 @@ std::optional<std::int64_t> integer(std::string_view text) {
   return value;
 }
 
-// As Redis words it: the name and the first words after it, cut to a length that fits a line.
+// Worded as in Redis: the name and the first words after it, cut to fit on a line.
 std::string unknown_command(std::span<const std::string_view> words) {
   std::string text = "ERR unknown command '" + std::string(words[0].substr(0, 128)) + "', with args beginning with: ";
   std::size_t room = 128;
@@ -47,13 +47,13 @@ std::string unknown_command(std::span<const std::string_view> words) {
   return text;
 }
 
-// Whether what the command asks fits this turn.
+// True if this turn has room for the command's queries.
 bool has_room(const Queries& queries, const CommandRow* row, std::span<const std::string_view> words) {
   const std::size_t asks = row != nullptr && row->id == CommandId::del ? words.size() - 1 : 1;
   return queries.all().size() + asks <= bounds::queries_per_turn_max;
 }
 
-// Every other command waits for EXEC once MULTI was sent.
+// True for commands that run at once inside MULTI; all others wait for EXEC.
 bool runs_inside_multi(CommandId id) noexcept {
   switch (id) {
     case CommandId::multi:
@@ -68,7 +68,7 @@ bool runs_inside_multi(CommandId id) noexcept {
   }
 }
 
-// What a client could undo a limit with.
+// True for commands with which a client could undo a limit.
 bool gives_back(CommandId id) {
   return id == CommandId::weir_refund || id == CommandId::weir_reset || id == CommandId::del;
 }
@@ -79,7 +79,7 @@ std::string not_negative(std::string_view field, std::int64_t value) {
 
 }  // namespace
 
-// The view, or a copy that lives as long as the queries if the bytes behind the view do not.
+// Returns the view, or a copy that lives as long as the queries if the viewed bytes do not.
 std::string_view RespSession::kept(std::string_view view, const resp::Request& request, Queries& queries) const {
   return request.copied() || transaction_.is_running() ? queries.copy(view) : view;
 }
@@ -102,7 +102,7 @@ Result<std::size_t> RespSession::receive(std::string_view bytes, Queries& querie
     const CommandRow* row = words.empty() ? nullptr : find_command(words[0]);
     if (row != nullptr && row->id == CommandId::exec && words.size() == 1 && transaction_.is_open() &&
         !transaction_.is_aborted()) {
-      // EXEC stays in front of the input until all of its commands have run.
+      // EXEC stays at the front of the input until all of its commands have run.
       if (!execute(already, queries, out)) return taken;
       taken += request.size();
       continue;
@@ -111,7 +111,7 @@ Result<std::size_t> RespSession::receive(std::string_view bytes, Queries& querie
     const std::string_view command = bytes.substr(taken, request.size());
     taken += request.size();
     if (words.empty()) continue;
-    // A web page can make a browser send a form here, and its body would be read as inline commands.
+    // A web page can make a browser send a form here, whose body would be read as inline commands.
     if (request.is_inline() && (equal_in_any_case(words[0], "post") || equal_in_any_case(words[0], "host:"))) {
       return lose("Protocol error: this is HTTP, and here RESP is spoken", bytes.size(), out);
     }
@@ -125,7 +125,7 @@ Result<std::size_t> RespSession::receive(std::string_view bytes, Queries& querie
   return ending_ ? bytes.size() : taken;
 }
 
-// Whether the client may send the command and the number of words is right; if not, the client is told why. A refused
+// Returns whether the client may send the command with this number of words; if not, replies with the reason. A refused
 // command aborts an open transaction, as in Redis. `row` is null if there is no such command.
 bool RespSession::accept(const CommandRow* row, Words words, std::string& out) {
   const bool authenticated = client_.authenticated() || (row != nullptr && row->before_auth);
@@ -148,7 +148,7 @@ bool RespSession::accept(const CommandRow* row, Words words, std::string& out) {
 
 // REQUIRES: the transaction is open.
 void RespSession::queue(CommandId id, std::string_view command, std::string& out) {
-  // Replies are written in the version, and for the user, of the moment: neither may change halfway through EXEC.
+  // Replies depend on the current version and user, so neither may change in the middle of EXEC.
   if (id == CommandId::auth || id == CommandId::hello) {
     transaction_.abort();
     return refuse("ERR Command not allowed inside a transaction", out);
@@ -161,7 +161,7 @@ void RespSession::queue(CommandId id, std::string_view command, std::string& out
   owed_.say(out, [&](std::string& place) { resp::ReplyWriter(place, client_.version()).simple("QUEUED"); });
 }
 
-// Runs the queued commands as far as this turn has room for their questions and replies. False: some are left.
+// Runs the queued commands as far as this turn has room for their queries and replies. Returns false if some are left.
 bool RespSession::execute(std::size_t already, Queries& queries, std::string& out) {
   if (!transaction_.is_running()) {
     transaction_.run();
@@ -200,7 +200,7 @@ void RespSession::control_transaction(CommandId id, std::string& out) {
   owed_.say(out, [&](std::string& place) { resp::ReplyWriter(place, client_.version()).simple("OK"); });
 }
 
-// REQUIRES: accept() took the command.
+// REQUIRES: accept() returned true.
 void RespSession::run(const CommandRow& row, const resp::Request& request, Queries& queries, std::string& out) {
   switch (row.id) {
     case CommandId::cl_throttle:
@@ -234,7 +234,7 @@ void RespSession::run(const CommandRow& row, const resp::Request& request, Queri
   owed_.say(out, [&](std::string& place) { client_.answer(row, request.arguments(), place); });
 }
 
-// key max_burst count period [cost]. The one place where max_burst becomes a burst: redis-cell's bucket holds one more.
+// key max_burst count period [cost]. Only here max_burst becomes a burst: redis-cell's bucket holds one token more.
 void RespSession::ask_bucket(ReplyForm form, const resp::Request& request, Queries& queries, std::string& out) {
   const Words words = request.arguments();
   const auto max_burst = integer(words[2]);
@@ -254,7 +254,7 @@ void RespSession::ask_bucket(ReplyForm form, const resp::Request& request, Queri
     return refuse("ERR period " + std::to_string(*period) + " is more than " + std::to_string(period_max) + " seconds",
                   out);
   }
-  // The largest of all integers has no next one, and is too large either way.
+  // The maximum cannot be incremented, and is too large either way.
   const bool one_more = form == ReplyForm::cell && *max_burst < std::numeric_limits<std::int64_t>::max();
   const Result<Limit> limit = Limit::make(*count, std::chrono::seconds{*period}, *max_burst + (one_more ? 1 : 0));
   if (!limit) return refuse(error_text(limit.error()), out);
@@ -280,7 +280,7 @@ void RespSession::ask_limit(Mode mode, ReplyForm form, const resp::Request& requ
   query.mode = *cost == 0 && mode == Mode::spend ? Mode::peek : mode;
 }
 
-// key …: one query each, one reply for all.
+// key …: one query per key, one reply for all.
 void RespSession::ask_forget(const resp::Request& request, Queries& queries, std::string& out) {
   const Words keys = request.arguments().subspan(1);
   for (const std::string_view key : keys) {
@@ -298,7 +298,7 @@ void RespSession::refuse(std::string_view text, std::string& out) {
   owed_.say(out, [&](std::string& place) { resp::ReplyWriter(place, client_.version()).error(text); });
 }
 
-// The framing is lost: what is owed is still answered, then the last words, and nothing more is read.
+// A framing error: sends the pending answers, then the error, and reads nothing more.
 Result<std::size_t> RespSession::lose(std::string_view problem, std::size_t size, std::string& out) {
   ending_ = true;
   refuse("ERR " + std::string(problem), out);

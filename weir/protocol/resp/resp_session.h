@@ -1,6 +1,6 @@
-// Any Redis client is a client: RESP2 and RESP3, inline commands, pipelining of any depth, answers in the peer's order.
-// CL.THROTTLE, THROTTLE and DEL speak of buckets whose numbers the caller brings, WEIR.* of configured limits; the rest
-// is what clients say before they ask (resp_client.h). docs/resp.md is the page for users.
+// The session of a Redis client: RESP2 and RESP3, inline commands, pipelining of any depth, replies in the peer's
+// order. CL.THROTTLE, THROTTLE and DEL use buckets with the caller's own numbers, WEIR.* use configured limits; the
+// other commands are those that clients send before they ask (resp_client.h). docs/resp.md is the page for users.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,15 @@ namespace weir {
 
 class RespSession final : public Session {
  public:
-  // Output and options outlive the session. The id tells connections of one server apart. `peer` is the address at the
-  // other end; empty: nobody knows.
+  // Output and options must outlive the session. The id distinguishes the connections of one server. `peer` is the
+  // peer's address; empty: unknown.
   RespSession(Output& output, const RespOptions& options, std::uint64_t id = 0, std::string_view peer = {})
       : output_(output), client_(options, id), log_(options.log), peer_(peer) {}
 
-  // Stops also when what this call says by itself, or what waits behind an owed answer, reaches
-  // bounds::session_held_bytes_max: call again when the output is written and answers have come. Lost framing is an
-  // Error if nothing is owed; otherwise the last words follow the last owed answer, and the session is finished.
+  // Also stops when the replies that this call writes itself, or those waiting behind a pending answer, reach
+  // bounds::session_held_bytes_max: call it again when the output is written and answers have arrived. A framing error
+  // returns an Error if no answer is pending; otherwise the error reply follows the last pending answer, and the
+  // session finishes.
   Result<std::size_t> receive(std::string_view bytes, Queries& queries, Now now) override;
   void reply(std::uint64_t token, const Result<Answer>& answer) override;
   bool reading() const noexcept override { return owed_.after_bytes() < bounds::session_held_bytes_max; }

@@ -1,4 +1,4 @@
-// Any bytes to a session, cut anywhere and answered in any order: the peer reads the same, and nothing breaks.
+// Any bytes to a session, split anywhere and answered in any order: the peer reads the same, and nothing breaks.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ class Dice {
   std::uint64_t state_;
 };
 
-// A different answer for different questions, and a failure now and then.
+// Returns different answers for different queries, and an error now and then.
 weir::Result<weir::Answer> decide(const weir::Query& query) {
   const auto* const named = std::get_if<weir::NamedCharges>(&query.subject);
   const auto* const own = std::get_if<weir::OwnBucket>(&query.subject);
@@ -42,8 +42,8 @@ weir::Result<weir::Answer> decide(const weir::Query& query) {
   return answer;
 }
 
-// What the peer reads when its bytes come in pieces and answers in an order that the dice choose; without dice: whole,
-// and in order.
+// Returns what the peer reads when the dice choose how its bytes are split and the order of answers; without dice, the
+// bytes are whole and the answers in order.
 std::string talk(const weir::RespOptions& options, std::string_view bytes, Dice* dice) {
   weir::KeptOutput output;
   weir::RespSession session(output, options);
@@ -91,7 +91,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string whole = talk(options, bytes, nullptr);
   WEIR_ASSERT(talk(options, bytes, &dice) == whole);
 
-  // All that was written is whole replies.
+  // The output must consist of whole replies.
   weir::resp::Reply reply;
   for (std::size_t at = 0; at < whole.size(); at += reply.size()) {
     WEIR_ASSERT(reply.parse(std::string_view(whole).substr(at)) == weir::resp::Parsed::done);

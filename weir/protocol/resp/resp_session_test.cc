@@ -80,10 +80,10 @@ Conversation resp_conversation() {
 INSTANTIATE_TEST_SUITE_P(Resp, SessionConformance, ::testing::Values(resp_conversation()),
                          [](const auto& test) { return test.param.name; });
 
-// A session with a store of ad-hoc buckets behind it.
+// A session on a store of buckets with the caller's own numbers.
 class RespSessionTest : public ::testing::Test {
  protected:
-  // Sends inline text or RESP; returns what the session answers.
+  // Sends inline text or RESP; returns the session's output.
   std::string feed(std::string_view bytes) {
     pending_ += bytes;
     std::string& out = output_.bytes;
@@ -144,7 +144,7 @@ TEST_F(RespSessionTest, AnswersClThrottleLikeRedisCell) {
   EXPECT_EQ(feed("CL.THROTTLE user123 15 30 60\r\n"), "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n");
   EXPECT_EQ(feed("cl.throttle user123 15 30 60 15\r\n"), "*5\r\n:0\r\n:16\r\n:0\r\n:-1\r\n:32\r\n");
   EXPECT_EQ(feed("CL.THROTTLE user123 15 30 60\r\n"), "*5\r\n:1\r\n:16\r\n:0\r\n:2\r\n:32\r\n");
-  now_ += std::chrono::milliseconds{1};  // seconds are rounded up, so that nobody comes back too early
+  now_ += std::chrono::milliseconds{1};  // seconds are rounded up, so that no client returns too early
   EXPECT_EQ(feed("CL.THROTTLE user123 15 30 60\r\n"), "*5\r\n:1\r\n:16\r\n:0\r\n:2\r\n:32\r\n");
   now_ += std::chrono::milliseconds{1000};
   EXPECT_EQ(feed("CL.THROTTLE user123 15 30 60\r\n"), "*5\r\n:1\r\n:16\r\n:0\r\n:1\r\n:31\r\n");
@@ -242,7 +242,7 @@ TEST_F(RespSessionTest, AShadowLimitsDenialDeniesNobody) {
 }
 
 TEST_F(RespSessionTest, AVerdictWithoutDecisionsSaysWhatItKnows) {
-  // Nothing limits the id: no burst bounds it, as on HTTP.
+  // The id is unlimited, so the burst is -1, as on HTTP.
   EXPECT_EQ(feed("WEIR.CHECK a b\r\n"), "*5\r\n:1\r\n:-1\r\n:-1\r\n:0\r\n:0\r\n");
   canned_->verdict.allowed = false;
   EXPECT_EQ(feed("WEIR.CHECK a b\r\n"), "*5\r\n:0\r\n:0\r\n:0\r\n:-1\r\n:0\r\n");

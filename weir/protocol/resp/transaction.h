@@ -12,9 +12,9 @@ namespace weir {
 
 class Transaction {
  public:
-  // Between MULTI and the end of EXEC or DISCARD.
+  // True between MULTI and the end of EXEC or DISCARD.
   bool is_open() const noexcept { return open_; }
-  // A command was refused while it was queued: EXEC must run none of them.
+  // True if a command was refused while it was queued: EXEC must run none of them.
   bool is_aborted() const noexcept { return aborted_; }
   std::size_t commands() const noexcept { return commands_; }
 
@@ -22,14 +22,14 @@ class Transaction {
     close();
     open_ = true;
   }
-  // Queues one whole command. False, and the transaction is aborted, if a bound is reached.
+  // Queues one whole command. Returns false, and aborts the transaction, if a bound is reached.
   bool add(std::string_view command) {
     if (commands_ == bounds::resp_transaction_commands_max ||
         bytes_.size() + command.size() > bounds::resp_transaction_bytes_max) {
       abort();
       return false;
     }
-    if (aborted_) return true;  // EXEC runs nothing: keep nothing
+    if (aborted_) return true;  // EXEC will run nothing: store nothing
     ++commands_;
     bytes_ += command;
     return true;
@@ -38,8 +38,7 @@ class Transaction {
     aborted_ = true;
     bytes_.clear();
   }
-  // EXEC may need several turns: what it has run is done with, but its bytes stay until close(), because queries point
-  // into them.
+  // EXEC may need several turns. done() skips the commands that have run; their bytes stay until close().
   bool is_running() const noexcept { return running_; }
   void run() noexcept { running_ = true; }
   std::string_view rest() const noexcept { return std::string_view(bytes_).substr(done_); }

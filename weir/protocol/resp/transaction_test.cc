@@ -16,7 +16,7 @@ const RespOptions kOpen{};
 
 class TransactionTest : public ::testing::Test {
  protected:
-  // Sends inline commands the way a connection does: again, until a call neither takes, asks nor says anything.
+  // Sends inline commands like a connection: repeats until a call neither consumes, asks nor writes anything.
   std::string feed(std::string_view bytes) {
     pending_ += bytes;
     std::string& out = output_.bytes;

@@ -3,7 +3,9 @@
 
 const assert = require('node:assert/strict');
 const { spawn } = require('node:child_process');
+const { once } = require('node:events');
 const fs = require('node:fs');
+const http = require('node:http');
 const net = require('node:net');
 const path = require('node:path');
 const test = require('node:test');
@@ -37,6 +39,23 @@ test('the numbers on the page are those of the traffic', async (t) => {
   assert.deepEqual(await cells(page.locator('#top tr').first()), ['bob', 'trial', '4']);
   await page.getByRole('button', { name: 'Requests', exact: true }).click();
   assert.deepEqual(await cells(page.locator('#top tr').first()), ['alice', 'login', '10']);
+  assert.deepEqual(page.complaints, []);
+});
+
+test('the page shows the backends of the proxy and how they do', async (t) => {
+  const backend = http.createServer((request, response) => response.end('hello')).listen(0, '127.0.0.1');
+  await once(backend, 'listening');
+  t.after(() => backend.close());
+  const url = `http://127.0.0.1:${backend.address().port}`;
+  const policy = `threads: 1\nlimits:\n  per-ip: {key: ip, rate: 1000/s}\nbackend: ["${url}", "http://127.0.0.1:1"]\n`;
+  const server = await Server.start(t, policy, ['proxy']);
+  const page = await open(t, server);
+  await live(page);
+  // The second one refuses connections: those requests go to the first, and after three it is out.
+  for (let i = 0; i < 8; ++i) assert.equal((await fetch(`http://127.0.0.1:${server.ports.proxy}/`)).status, 200);
+  await shows(page, '#store dd', '8 responses, 3 calls of a backend failed, 0 in progress');
+  await shows(page, '#store dd.up', url);
+  await shows(page, '#store dd.down', 'http://127.0.0.1:1 (unavailable)');
   assert.deepEqual(page.complaints, []);
 });
 

@@ -19,11 +19,12 @@ const FLAGS = [
 ];
 
 class Server {
-  static async start(t, policy) {
+  // `more`: faces besides the decision API and the admin API.
+  static async start(t, policy, more = []) {
     const server = new Server();
     server.policy = policy;
     server.directory = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-'));
-    server.ports = { http: 0, admin: 0 };
+    server.ports = Object.fromEntries(['http', 'admin', ...more].map((speak) => [speak, 0]));
     t.after(async () => {
       await server.end();
       fs.rmSync(server.directory, { recursive: true });
@@ -102,4 +103,4 @@ const live = (page) => page.waitForSelector('#state[data-state=live]');
 // Resolves when the element shows this text. Playwright's waitForFunction() needs eval, which the page forbids.
 const shows = (page, selector, text) => page.locator(selector, { hasText: text }).first().waitFor();
 
-module.exports = { Server, live, open, shows };
+module.exports = { FLAGS, Server, live, open, shows };

@@ -16,10 +16,14 @@ limits:
 
 class Server {
   // `password`: of the RESP listener. `config`: the rest of the configuration, instead of a few limits; `more` follows
-  // it. `files`: name to text, beside it. `speak`: its listeners.
-  static async start(t, { password, config = LIMITS, more = '', files = {}, speak = ['http', 'resp', 'admin'] } = {}) {
+  // it. `files`: name to text, beside it. `speak`: its listeners. `tls`: what the listener of a protocol has besides.
+  static async start(
+    t,
+    { password, config = LIMITS, more = '', files = {}, speak = ['http', 'resp', 'admin'], tls = {} } = {},
+  ) {
     const server = new Server();
     server.password = password;
+    server.tls = tls;
     server.text = config + more;
     server.directory = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-'));
     server.ports = Object.fromEntries(speak.map((word) => [word, 0]));
@@ -35,7 +39,7 @@ class Server {
   async begin() {
     const listen = Object.entries(this.ports).map(([speak, port]) => {
       const secret = speak === 'resp' && this.password ? `, password: ${this.password}` : '';
-      return `  - {address: "127.0.0.1:${port}", speak: ${speak}${secret}}\n`;
+      return `  - {address: "127.0.0.1:${port}", speak: ${speak}${secret}${this.tls[speak] ?? ''}}\n`;
     });
     const config = path.join(this.directory, 'weir.yaml');
     fs.writeFileSync(config, 'listen:\n' + listen.join('') + this.text);
@@ -77,7 +81,9 @@ function complaints(t) {
   for (const level of ['warn', 'error']) {
     const original = console[level];
     console[level] = (...words) => seen.push(words.join(' '));
-    t.after(() => { console[level] = original; });
+    t.after(() => {
+      console[level] = original;
+    });
   }
   return seen;
 }

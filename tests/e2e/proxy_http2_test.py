@@ -1,11 +1,12 @@
 """HTTP/2 into the proxy: fields that HTTP/1 cannot carry are refused, and what an HTTP/1 backend gets is exact."""
 
+import re
 import socket
 import struct
 import subprocess
 import unittest
 
-from proxying import OPEN, Proxy, RawBackend, head_of
+from proxying import ONE_AN_HOUR, OPEN, Proxy, RawBackend, head_of
 
 DATA, HEADERS, RST_STREAM, SETTINGS, GOAWAY = 0, 1, 3, 4, 7
 REQUEST = ((":method", "GET"), (":scheme", "http"), (":authority", "h"), (":path", "/"))
@@ -144,6 +145,18 @@ class Http2(unittest.TestCase):
         self.assertIn(b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nx-t: v\r\n\r\n", self.backend.requests[0])
         self.assertEqual(send(self.proxy.port, fields + (("content-length", "5"),), b"hello"), (200, b"ok"))
         self.assertTrue(self.backend.requests[1].endswith(b"Content-Length: 5\r\n\r\nhello"), self.backend.requests[1])
+
+    def test_h2load_loses_no_request_and_denials_are_429(self):
+        proxy = Proxy(self, ONE_AN_HOUR.format(url=self.backend.url, burst=1500))
+        for options, version in (((), "h2c"), (("--h1",), "http/1.1")):
+            done = subprocess.run(["h2load", "-n", "1000", "-c", "8", "-m", "10", *options, f"http://127.0.0.1:{proxy.port}/"],
+                                  capture_output=True, text=True, timeout=120, check=True)
+            self.assertIn(f"Application protocol: {version}", done.stdout)
+            self.assertIn("1000 done", done.stdout)
+            self.assertIn("0 errored, 0 timeout", done.stdout)
+            codes = [int(n) for n in re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", done.stdout).groups()]
+            self.assertEqual(codes, [1000, 0, 0, 0] if version == "h2c" else [500, 0, 500, 0])
+        self.assertEqual(len(self.backend.requests), 1500)
 
     def test_curl_speaks_http_2_to_it(self):
         done = subprocess.run(["curl", "-sS", "--http2-prior-knowledge", "-i", "-d", "x" * 100000, f"http://127.0.0.1:{self.proxy.port}/"],

@@ -4,15 +4,12 @@ form. The same bytes go to nginx, and where it answers otherwise the row says wh
 A row: the clause, the bytes, and the status. 200: forwarded; then what the backend must get is the fourth item (a line
 that must be in its head, or bytes at its end). nginx's status is given where it differs, with the reason."""
 
-import os
 import re
 import shutil
 import socket
-import subprocess
-import tempfile
-import time
 import unittest
 
+from nginx import Nginx
 from proxying import Proxy, RawBackend, all_bytes
 
 HOST = b"Host: h\r\n"
@@ -202,7 +199,8 @@ class Smuggling(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("nginx"), "nginx is not installed")
     def test_nginx_answers_the_same_except_where_a_row_says_why(self):
-        port = self.start_nginx()
+        forward = f"proxy_pass {self.backend.url}; proxy_http_version 1.1; proxy_set_header Host $http_host;"
+        port = Nginx(self, f"location / {{ {forward} }}").port
         for name, rows in ROWS.items():
             for clause, request, status, *differs in rows:
                 with self.subTest(name, clause=clause):
@@ -211,38 +209,6 @@ class Smuggling(unittest.TestCase):
                     # It has no 505 for versions it does not know and 501 where we have 400; both refuse.
                     same = got == expected or (got >= 400) == (expected >= 400)
                     self.assertTrue(same, (got, expected))
-
-    def start_nginx(self):
-        directory = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, directory)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        with open(os.path.join(directory, "nginx.conf"), "w", encoding="ascii") as config:
-            config.write(f"""
-daemon off; master_process off; pid {directory}/pid; error_log {directory}/error.log;
-events {{}}
-http {{
-  access_log off;
-  client_body_temp_path {directory}/a; proxy_temp_path {directory}/b; fastcgi_temp_path {directory}/c;
-  uwsgi_temp_path {directory}/d; scgi_temp_path {directory}/e;
-  server {{
-    listen 127.0.0.1:{port};
-    location / {{ proxy_pass http://127.0.0.1:{self.backend.port}; proxy_http_version 1.1; proxy_set_header Host $http_host; }}
-  }}
-}}
-""")
-        process = subprocess.Popen(["nginx", "-p", directory, "-c", os.path.join(directory, "nginx.conf")], stderr=subprocess.DEVNULL)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.terminate)
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                return port
-            except OSError:
-                time.sleep(0.02)
-        raise AssertionError("nginx does not listen")
 
 
 if __name__ == "__main__":

@@ -9,16 +9,19 @@ from serving import Server
 
 
 class RawBackend:
-    """Records each request as bytes and answers with `respond(request)`: bytes, or None to close without a response."""
+    """Records each request as bytes and answers with `respond(request)`: bytes, or None to close without a response. `tls`: the
+    context of a server; then `agreed` has the protocol of each connection, by ALPN."""
 
-    def __init__(self, test, respond=None):
+    def __init__(self, test, respond=None, tls=None, port=0):
+        self.tls = tls
+        self.agreed = []
         self.respond = respond or (lambda request: b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         self.requests = []
         self.connections = 0
         self.lock = threading.Condition()
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server(("127.0.0.1", port))
         self.port = self.listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self.port}"
         self.open = set()
         self.threads = [threading.Thread(target=self.accept)]
         self.threads[0].start()
@@ -37,9 +40,18 @@ class RawBackend:
             self.threads.append(thread)
             thread.start()
 
-    def serve(self, connection):
+    def serve(self, accepted):
+        connection = accepted
+        if self.tls is not None:
+            connection = self.tls.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
+            with self.lock:
+                self.open.discard(accepted)
+                self.open.add(connection)
         reader = connection.makefile("rb")
         try:
+            if self.tls is not None:
+                connection.do_handshake()
+                self.agreed.append(connection.selected_alpn_protocol())
             while request := read_request(reader):
                 with self.lock:
                     self.requests.append(request)
@@ -53,6 +65,7 @@ class RawBackend:
         finally:
             with self.lock:
                 self.open.discard(connection)
+                self.lock.notify_all()
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
@@ -82,7 +95,7 @@ class RawBackend:
 
 
 def read_request(reader):
-    """The bytes of one request: head, and a body by Content-Length or chunks."""
+    """The bytes of one request: head, and a body by Content-Length or chunks. Nothing if it ends before that."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         line = reader.readline()
@@ -91,14 +104,18 @@ def read_request(reader):
         head += line
     length = re.search(rb"\r\ncontent-length: *(\d+)", head, re.I)
     body = reader.read(int(length[1])) if length else b""
+    if length and len(body) < int(length[1]):
+        return b""
     if re.search(rb"\r\ntransfer-encoding: *chunked", head, re.I):
         while True:
             size = reader.readline()
+            if not size:
+                return b""
             body += size
             if int(size.split(b";")[0], 16) == 0:
                 break
             body += reader.read(int(size.split(b";")[0], 16) + 2)
-        while (line := reader.readline()) != b"\r\n":
+        while (line := reader.readline()) not in (b"\r\n", b""):
             body += line
         body += b"\r\n"
     return head + body
@@ -200,6 +217,11 @@ class Proxy(Server):
         length = f"Content-Length: {len(body)}\r\n" if body or method in ("POST", "PUT") else ""
         request = f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n{lines}{length}\r\n".encode("latin-1") + body
         return exchange(self.port, request, method == "HEAD")
+
+    def is_sanitized(self):
+        """Built with AddressSanitizer: its memory says little."""
+        with open(f"/proc/{self.process.pid}/maps", encoding="utf-8") as maps:
+            return "libasan" in maps.read()
 
     def metric(self, line):
         return line in self.metrics()

@@ -139,9 +139,13 @@ def known(sentinel):
 
 
 def cluster_of_six(test):
-    nodes = [Redis(test, "--cluster-enabled", "yes", "--cluster-node-timeout", "1500") for _ in range(6)]
-    subprocess.run(["redis-cli", "--cluster", "create", *(node.address for node in nodes), "--cluster-replicas", "1",
-                    "--cluster-yes"], check=True, capture_output=True, timeout=120)
+    return cluster_of(test, 6, "--cluster-replicas", "1")
+
+
+def cluster_of(test, size, *options):
+    nodes = [Redis(test, "--cluster-enabled", "yes", "--cluster-node-timeout", "1500") for _ in range(size)]
+    subprocess.run(["redis-cli", "--cluster", "create", *(node.address for node in nodes), *options, "--cluster-yes"],
+                   check=True, capture_output=True, timeout=120)
     for node in nodes:
         until("the cluster is there for every node", lambda n=node: "cluster_state:ok" in n("CLUSTER", "INFO"))
     return nodes
@@ -225,6 +229,44 @@ class Cluster(Failing):
             total = sum(admitted[(thread, f"key-{key}")] for thread in range(4))
             self.assertLessEqual(total, 3, f"key-{key}")
         self.assertGreater(sum(admitted.values()), 500, "nearly everybody got what is theirs")
+
+
+DESCRIPTORS = """
+domain: edge
+descriptors:
+  - {key: gold, quota_mode: true, rate_limit: {unit: hour, requests_per_unit: 1}}
+  - {key: silver, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 2}}
+  - {key: all, rate_limit: {unit: hour, requests_per_unit: 3}}
+"""
+
+
+class Descriptors(unittest.TestCase):
+    """Envoy's descriptors, each on whatever server its slot is."""
+
+    def ask(self, server, *keys, value, hits=None):
+        """The status, and what every descriptor has left."""
+        body = {"domain": "edge", "descriptors": [
+            {"entries": [{"key": key, "value": value}], **({} if hits is None else {"hitsAddend": hits})} for key in keys]}
+        status, _, answer = server.post("/json", body)
+        return status, [one.get("limitRemaining", 0) for one in json.loads(answer)["statuses"]]
+
+    def test_alternatives_on_different_servers_of_a_cluster(self):
+        nodes = cluster_of(self, 3)
+        server = Server(self, WAITING.replace(", wait_replicas: 1", ", mode: cluster").format(port=nodes[0].port, timeout="2s")
+                        + "envoy: [rules.yaml]\n", files={"rules.yaml": DESCRIPTORS})
+        server.wait_for_metric("weir_store_up 1\n")
+        for turn in range(10):
+            both = dict(value=f"a-{turn}")
+            self.assertEqual(self.ask(server, "gold", "silver", **both), (200, [0, 1]))
+            self.assertEqual(self.ask(server, "gold", "silver", **both), (200, [0, 0]), "gold is out, silver is not")
+            self.assertEqual(self.ask(server, "gold", "silver", **both)[0], 429)
+            # A denial by a third takes nothing from alternatives that have room.
+            other = dict(value=f"b-{turn}")
+            self.assertEqual(self.ask(server, "all", hits=3, **other)[0], 200)
+            self.assertEqual(self.ask(server, "gold", "silver", "all", **other)[0], 429)
+            until("what was taken in vain is given back",
+                  lambda o=other: self.ask(server, "gold", "silver", hits=0, **o) == (200, [1, 2]))
+        self.assertTrue(all(node("DBSIZE") > 2 for node in nodes), "every server has some of the buckets")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import threading
 import unittest
 import urllib.error
@@ -293,7 +294,7 @@ class Sharing(unittest.TestCase):
 
     def test_the_documented_acl_is_enough_and_less_costs_no_decision(self):
         with open(os.path.join(os.environ["WEIR_SOURCE"], "docs", "redis.md"), encoding="utf-8") as page:
-            documented = re.search(r"^ACL SETUSER .*$", page.read(), re.MULTILINE)[0].split()
+            documented = shlex.split(re.search(r"(ACL SETUSER .*)$", page.read(), re.MULTILINE)[1])
         redis = Redis(self)
         redis(*documented)
         policy = POLICY.format(port=redis.port, mode="single, username: weir, password: secret")

@@ -41,6 +41,7 @@ class Page(unittest.TestCase):
         steps = re.split(r"^\$ (.*)\n", transcript, flags=re.MULTILINE)
         for command, expected in zip(steps[1::2], steps[2::2]):
             command = command.replace("6379", str(redis.port)).replace("8080", str(server.ports["http"]))
+            command = command.replace("redis-cli", "redis-cli --no-raw")  # as on a terminal
             done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=30, check=False)
             self.assertRegex(done.stdout, rf"\A{re.escape(expected).replace('…', '.*')}\Z", command + done.stderr)
         self.assertEqual(len(steps), 5)

@@ -97,32 +97,14 @@ class Resp(unittest.TestCase):
         self.assertEqual(answer, b"".join(b"$%d\r\n%d\r\n" % (len(str(i)), i) for i in range(5000)))
 
 
-class Readme(unittest.TestCase):
-    def test_its_transcripts_are_what_happens(self):
+class ScriptServer(unittest.TestCase):
+    def test_builds_what_it_starts(self):
         source = os.environ["WEIR_SOURCE"]
-        with open(os.path.join(source, "README.md"), encoding="utf-8") as file:
-            readme = file.read()
-        with open(os.path.join(source, "examples", "quickstart.yaml"), encoding="utf-8") as file:
-            quickstart = file.read()
-        server = Server(self, POLICY[:POLICY.index("limits:")] + quickstart)
-        # The paths a reader has after script/server, from the top of the repository.
-        os.symlink(os.path.join(source, "examples"), os.path.join(server.directory, "examples"))
-        os.makedirs(os.path.join(server.directory, "build/release/weir/app"))
-        os.symlink(os.path.abspath(WEIR), os.path.join(server.directory, "build/release/weir/app/weir"))
-        steps = 0
-        for transcript in re.findall(r"^```console\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL):
-            parts = re.split(r"^\$ (.*)\n", transcript, flags=re.MULTILINE)
-            for command, expected in zip(parts[1::2], parts[2::2]):
-                command = command.replace("localhost:8080", f"localhost:{server.ports['http']}")
-                command = command.replace("-p 6380", f"-p {server.ports['resp']}")
-                # On a terminal redis-cli numbers its answers; --no-raw makes it do so for a pipe too.
-                command = command.replace("redis-cli", "redis-cli --no-raw").replace("curl", "curl --silent")
-                done = subprocess.run(["bash", "-c", command], cwd=server.directory, env=ENVIRONMENT, capture_output=True,
-                                      text=True, timeout=30, check=False)
-                pattern = re.escape(expected.strip()).replace("…", ".*")
-                self.assertRegex(done.stdout.replace("\r", "").strip(), rf"\A{pattern}\Z", command + done.stderr)
-                steps += 1
-        self.assertGreaterEqual(steps, 7)
+        with open(os.path.join(source, "script", "server"), encoding="utf-8") as file:
+            started = set(re.findall(r"^(?:exec |  )build/release/\S+/(\w+)", file.read(), re.MULTILINE))
+        with open(os.path.join(source, "CMakePresets.json"), encoding="utf-8") as file:
+            built = next(preset for preset in json.load(file)["buildPresets"] if preset["name"] == "release")["targets"]
+        self.assertEqual(started, {"weir" if target == "weir_program" else target for target in built})
 
 
 class Hashed(unittest.TestCase):
@@ -308,8 +290,8 @@ class Life(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             for text, code, sentence in (
                     (f'listen: [{{address: "127.0.0.1:{port}", speak: http}}]', 1, f"cannot listen on 127.0.0.1:{port}"),
-                    ("limits: {a: {rate: 1/s, external: {enabled: true, http: {url: 'http://127.0.0.1:1/x'}}}}", 2,
-                     "limits.a.external.enabled is not built yet"),
+                    ("limits: {a: {rate: 1/s, external: {enabled: true, http: {url: 'https://x', ca_file: none.pem}}}}", 2,
+                     "none.pem: No such file or directory"),
                     ('listen: [{address: "127.0.0.1:0", speak: [http, resp]}]', 2, "an address of their own"),
                     ('listen: [{address: "127.0.0.1:0", speak: http, password: x}]', 2, "has no effect here"),
                     ("state: {live: /tmp/a, snapshot: /tmp/a}", 2, "a file each"),

@@ -63,10 +63,15 @@ std::string print_common(const AccessLine& line) {
   const std::size_t size = std::strftime(when.data(), when.size(), "%d/%b/%Y:%H:%M:%S +0000", &utc);
   std::string out(or_dash(line.client));
   out.append(" - - [").append(when.data(), size).append("] \"");
-  append_quoted(line.method, out);
-  out += ' ';
-  append_quoted(without_query(line.target), out);
-  out.append(" ").append(line.protocol).append("\" ");
+  if (line.method.empty()) {
+    out += '-';
+  } else {
+    append_quoted(line.method, out);
+    out += ' ';
+    append_quoted(without_query(line.target), out);
+    out.append(" ").append(line.protocol);
+  }
+  out += "\" ";
   append_integer(line.status, out);
   out += ' ';
   append_integer(static_cast<std::int64_t>(line.bytes_out), out);
@@ -89,7 +94,10 @@ std::string print_json(const AccessLine& line) {
   if (line.limits != nullptr) {
     for (const AccessedLimit& limit : *line.limits) {
       json.begin_object().key("limit").string(limit.limit).key("id").string(limit.id);
-      json.key("allowed").boolean(limit.allowed).end_object();
+      json.key("allowed").boolean(limit.allowed);
+      if (limit.cost != 1) json.key("cost").number(std::int64_t{limit.cost});
+      if (!limit.tier.empty()) json.key("tier").string(limit.tier);
+      json.end_object();
     }
   }
   json.end_array().end_object();

@@ -13,6 +13,7 @@
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/config/settings.h"
+#include "weir/core/limit.h"
 #include "weir/net/socket.h"
 
 namespace weir::proxy {
@@ -22,12 +23,14 @@ struct AccessedLimit {
   std::string limit;
   std::string id;  // a hash or a handle where ids are hidden
   bool allowed = true;
+  Count cost = 1;
+  std::string tier = {};  // empty: none
 };
 
 struct AccessLine {
   Wall time{};
   std::string_view client;
-  std::string_view method;
+  std::string_view method;  // empty: the head of the request could not be read
   std::string_view host;
   std::string_view target;  // with its query; lines have it without
   std::string_view protocol;

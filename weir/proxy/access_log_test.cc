@@ -54,6 +54,20 @@ TEST(AccessLog, JsonHasEveryField) {
             "\n");
 }
 
+TEST(AccessLog, LimitsHaveACostUnlessItIsOneAndATierIfThereIsOne) {
+  EXPECT_NE(print_json(sample({{"a", "x", true, 3, "pro"}, {"b", "y", false}}))
+                .find(R"("limits":[{"limit":"a","id":"x","allowed":true,"cost":3,"tier":"pro"},)"
+                      R"({"limit":"b","id":"y","allowed":false}]})"),
+            std::string::npos);
+}
+
+TEST(AccessLog, ARequestWithoutAHeadIsADash) {
+  AccessLine line;
+  line.time = Wall{1'700'000'000s};
+  line.status = 400;
+  EXPECT_EQ(print_common(line), "- - - [14/Nov/2023:22:13:20 +0000] \"-\" 400 0\n");
+}
+
 TEST(AccessLog, IsReopenedAfterARotation) {
   const std::string path = testing::TempDir() + "access_log_test." + std::to_string(getpid());
   AccessLog log;

@@ -38,6 +38,12 @@ std::string error_lines_of(const Forwarding& own, const Forwarding& all) {
   return lines;
 }
 
+// The host of "localhost:8443" or "[::1]:8443", as written: a target may have another word for it.
+std::string host_of_authority(std::string_view authority) {
+  if (authority.starts_with('[')) return std::string(authority.substr(1, authority.find(']') - 1));
+  return std::string(authority.substr(0, authority.find(':')));
+}
+
 std::string version_of(const std::string& path) {
   if (path.empty()) return "\n";
   std::error_code error;
@@ -47,13 +53,21 @@ std::string version_of(const std::string& path) {
 
 }  // namespace
 
-Result<std::shared_ptr<const TlsClient>> TlsClients::get(const BackendTls& tls) {
+http::Origin Backend::upgrade_origin() const {
+  http::Origin made = origin;
+  if (upgrade_tls != nullptr) made.tls = upgrade_tls;
+  made.version = http::HttpVersion::http1;
+  return made;
+}
+
+Result<std::shared_ptr<const TlsClient>> TlsClients::get(const BackendTls& tls, Offer offer) {
   const auto beside = [&](const std::string& file) {
     return file.empty() ? file : (std::filesystem::path(folder_) / file).string();
   };
-  const TlsClient::Options options{
-      beside(tls.ca_file), {beside(tls.cert_file), beside(tls.key_file)}, {"h2", "http/1.1"}};
-  const std::string key = version_of(options.ca_file) + version_of(options.own.cert) + version_of(options.own.key);
+  TlsClient::Options options{beside(tls.ca_file), {beside(tls.cert_file), beside(tls.key_file)}, {"http/1.1"}};
+  if (offer == Offer::any_version) options.protocols.insert(options.protocols.begin(), "h2");
+  const std::string key = options.protocols.front() + "\n" + version_of(options.ca_file) +
+                          version_of(options.own.cert) + version_of(options.own.key);
   const std::lock_guard lock(mutex_);
   std::shared_ptr<const TlsClient>& made = made_[key];
   if (made == nullptr) {
@@ -82,10 +96,13 @@ Result<Backend> make_backend(const std::string& url, const BackendTls& tls, TlsC
     case HttpUrl::Scheme::https: {
       backend.scheme = "https";
       backend.origin.version = http::HttpVersion::negotiate;
-      auto client = clients.get(tls);
+      auto client = clients.get(tls, TlsClients::Offer::any_version);
+      auto upgrade_client = clients.get(tls, TlsClients::Offer::http1);
       if (!client) return Error{client.error().fault, "backend " + url + ": " + client.error().detail};
+      if (!upgrade_client) return upgrade_client.error();
       backend.origin.tls = std::move(*client);
-      backend.origin.server_name = tls.server_name;
+      backend.upgrade_tls = std::move(*upgrade_client);
+      backend.origin.server_name = tls.server_name.empty() ? host_of_authority(backend.authority) : tls.server_name;
       break;
     }
   }
@@ -131,7 +148,7 @@ Destinations::Destinations(const config::Loaded& loaded, Upstreams& upstreams, T
 const Destination* Destinations::find(const Route* route) const noexcept {
   const Destination& found =
       route == nullptr ? rest_ : routes_[static_cast<std::size_t>(route - policy_->routes().data())];
-  return found.backends.empty() ? nullptr : &found;
+  return found.backends.empty() && !policy_->has_services() ? nullptr : &found;
 }
 
 }  // namespace weir::proxy

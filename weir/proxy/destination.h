@@ -30,6 +30,13 @@ struct Backend {
   std::string authority;  // for Host
   std::string path;       // goes before the request's; empty or "/v2"
   std::string_view scheme = "http";
+  // Of https://, for requests with Upgrade, which HTTP/2 does not have: offers HTTP/1.1 only.
+  std::shared_ptr<const TlsClient> upgrade_tls = nullptr;
+
+  // Whether a request with Upgrade can be sent to it; an h2:// backend gets the request without.
+  bool takes_upgrades() const noexcept { return origin.version == http::HttpVersion::http1 || upgrade_tls != nullptr; }
+  // Where a request with Upgrade goes. REQUIRES: takes_upgrades().
+  http::Origin upgrade_origin() const;
 };
 
 struct Destination {
@@ -51,8 +58,9 @@ class TlsClients {
  public:
   // Relative paths start at `folder`.
   explicit TlsClients(std::string folder) : folder_(std::move(folder)) {}
-  // Reads the files again if they have changed. `http2`: offers it by ALPN.
-  Result<std::shared_ptr<const TlsClient>> get(const BackendTls& tls);
+  enum class Offer : unsigned char { any_version, http1 };
+  // Reads the files again if they have changed.
+  Result<std::shared_ptr<const TlsClient>> get(const BackendTls& tls, Offer offer);
 
  private:
   std::string folder_;
@@ -69,7 +77,7 @@ class Destinations {
   Destinations(const config::Loaded& loaded, Upstreams& upstreams, TlsClients& clients, ProxyMetrics& metrics,
                const std::function<void(LogLevel, std::string_view)>& log);
 
-  // Null: there is no backend for it.
+  // Null: there is no backend for it. One without backends: a service may name one.
   const Destination* find(const Route* route) const noexcept;
   // The headers that responses get which have no destination.
   const std::string& error_lines() const noexcept { return error_lines_; }

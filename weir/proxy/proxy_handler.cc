@@ -1,9 +1,12 @@
 #include "weir/proxy/proxy_handler.h"
 
 #include <memory>
+#include <string>
 
 #include "weir/base/ascii.h"
 #include "weir/proxy/relay.h"
+#include "weir/proxy/reply.h"
+#include "weir/wire/http1.h"
 
 namespace weir::proxy {
 
@@ -12,6 +15,24 @@ void ProxyHandler::begin(http::Exchange& exchange, const RequestHead& head, http
   Relay& attached = *relay;
   exchange.attach(std::move(relay));
   attached.begin(head, first);
+}
+
+void ProxyHandler::refused(http::Exchange& exchange, const HttpProblem& problem) {
+  const Destinations& destinations = *loop_.destinations;
+  const std::string id = loop_.make_request_id();
+  std::string lines = destinations.error_lines();
+  write_field("X-Request-Id", id, lines);
+  // What the client accepts is not known.
+  respond(exchange, reply_to(problem), {}, lines);
+  destinations.no_route().responded(problem.status);
+  if (!loop_.gateway.access_log.enabled()) return;
+  AccessLine line;
+  line.time = exchange.now().wall;
+  line.client = exchange.peer();
+  line.status = problem.status;
+  line.request_id = id;
+  line.decision = "refused";
+  loop_.gateway.access_log.write(line);
 }
 
 // splitmix64: ids are unique, not secret.

@@ -14,6 +14,7 @@
 #include "weir/http/client_pool.h"
 #include "weir/identify/request.h"
 #include "weir/observe/proxy_metrics.h"
+#include "weir/observe/service_metrics.h"
 #include "weir/proxy/access_log.h"
 #include "weir/proxy/destination.h"
 #include "weir/proxy/upstream.h"
@@ -29,17 +30,15 @@ struct Gateway {
   AccessLog access_log;
   std::atomic<std::int64_t> active{0};  // requests in progress
   std::function<void(LogLevel, std::string_view)> log = [](LogLevel, std::string_view) {};
-  // Makes a backend of the URL that an answer names (Answer::backend_url), or says why it must not be used. Empty: all
-  // are refused.
-  std::function<Result<Backend>(std::string_view url)> backend_of_url;
 };
 
 // Belongs to its loop.
 class ProxyLoop {
  public:
   // All must outlive it. Call configure() before the first request.
-  ProxyLoop(Gateway& process, http::ClientPool& clients, ProxyMetrics& counters, std::uint64_t seed)
-      : gateway(process), pool(clients), metrics(counters), random_(seed) {}
+  ProxyLoop(Gateway& process, http::ClientPool& clients, ProxyMetrics& counters, ServiceMetrics& service_counters,
+            std::uint64_t seed)
+      : gateway(process), pool(clients), metrics(counters), services(service_counters), random_(seed) {}
 
   void configure(const config::Loaded& loaded) {
     destinations = std::make_shared<const Destinations>(loaded, gateway.upstreams, gateway.tls, metrics, gateway.log);
@@ -51,6 +50,7 @@ class ProxyLoop {
   Gateway& gateway;
   http::ClientPool& pool;
   ProxyMetrics& metrics;
+  ServiceMetrics& services;
   std::shared_ptr<const Destinations> destinations;
   Request request;  // scratch
 

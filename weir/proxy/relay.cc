@@ -10,6 +10,7 @@
 #include "weir/identify/handle.h"
 #include "weir/identify/path.h"
 #include "weir/protocol/http/ratelimit_headers.h"
+#include "weir/proxy/named_backend.h"
 #include "weir/wire/http1.h"
 
 namespace weir::proxy {
@@ -297,7 +298,10 @@ void Relay::ask() {
   std::vector<Attribute> copies;
   copies.reserve(attributes_.size());
   for (const Attribute& one : attributes_) copies.push_back({kept.copy(one.name), kept.copy(one.value)});
-  query->subject.emplace<RequestFacts>().attributes = kept.copy(std::span<const Attribute>(copies));
+  RequestFacts& facts = query->subject.emplace<RequestFacts>();
+  facts.attributes = kept.copy(std::span<const Attribute>(copies));
+  facts.caller = copies.front().value;  // the peer
+  facts.wants_backend = true;
 }
 
 void Relay::can_ask(http::Exchange&) {
@@ -319,7 +323,13 @@ void Relay::answered(http::Exchange&, std::uint32_t, const Result<Answer>& answe
     decision_ = no_access ? "deny_listed" : "denied";
     return respond_denied(exchange_, *answer, form_, own_lines());
   }
-  if (!answer->backend_url.empty()) return use_backend_url(answer->backend_url);
+  if (answer->backend_unknown) {
+    return respond_error({503, "backend_unknown", "The backend of this request is not known at the moment.", true});
+  }
+  if (!answer->backend_url.empty()) return use_backend_url(*answer);
+  if (destination_->backends.empty()) {
+    return respond_error({404, "no_route", "No route or backend is configured for this request."});
+  }
   call();
 }
 
@@ -334,21 +344,26 @@ void Relay::record(const Answer& answer) {
   if (!loop_.gateway.access_log.enabled()) return;
   for (std::size_t i = 0; i < answer.verdict.all.size(); ++i) {
     const Label& label = answer.labels[i];
-    limits_.push_back({std::string(label.limit), shown_id(label, answer.hash_key), answer.verdict.all[i].allowed()});
+    if (label.limit.empty()) continue;  // a list knows the client itself
+    limits_.push_back({std::string(label.limit), shown_id(label, answer.hash_key), answer.verdict.all[i].allowed(),
+                       label.cost, std::string(label.tier)});
   }
 }
 
 // --- the call ---
 
-void Relay::use_backend_url(std::string_view url) {
-  const auto& make = loop_.gateway.backend_of_url;
-  Result<Backend> backend = make ? make(url) : Error{Fault::invalid, "no backend_url is allowed"};
-  if (!backend) {
-    destination_->counters->failed(UpstreamError::refused);
-    return respond_error(reply_to_failure(UpstreamError::refused));
-  }
+void Relay::use_backend_url(const Answer& answer) {
+  Result<Backend> backend = make_named_backend(answer.backend_url, answer.backend_hosts, loop_.gateway.tls);
+  if (!backend) return refuse_backend(backend.error().word);
   named_ = std::make_unique<Backend>(std::move(*backend));
   call();
+}
+
+// Never another backend: it could be another tenant's.
+void Relay::refuse_backend(std::string_view reason) {
+  destination_->counters->failed(UpstreamError::refused);
+  loop_.services.refuse_backend(reason);
+  respond_error(reply_to_failure(UpstreamError::refused));
 }
 
 void Relay::call() {
@@ -377,18 +392,22 @@ void Relay::call() {
   head.path = path;
   head.fields.lines = lines_;
   head.length = length_;
-  head.upgrade = upgrade_;
+  const bool upgrades = !upgrade_.empty() && backend_->takes_upgrades();
+  if (upgrades) head.upgrade = upgrade_;
   head.expect_continue = expects_continue_;
   const config::Proxy& limits = destinations_->limits();
   http::CallOptions options;
   options.connect_timeout = limits.connect_timeout;
   options.response_timeout = destination_->response_timeout;
   options.idle_timeout = destination_->stream_idle_timeout;
+  if (backend_->origin.public_only) options.may_dial = may_dial;
   std::vector<HttpHeader> trailers;
   for (const auto& [name, value] : trailers_) trailers.push_back({name, value});
   // What the client sends behind an Upgrade belongs to the tunnel.
-  const bool last = body_complete_ && upgrade_.empty();
-  call_ = loop_.pool.call(backend_->origin, head, {kept_, last, trailers}, *this, options);
+  const bool last = body_complete_ && !upgrades;
+  const http::BodyPart first{kept_, last, trailers};
+  call_ = upgrades ? loop_.pool.call(backend_->upgrade_origin(), head, first, *this, options)
+                   : loop_.pool.call(backend_->origin, head, first, *this, options);
   if (expects_continue_) exchange_.expire_at(now + kContinueAfter);
 }
 
@@ -407,10 +426,18 @@ void Relay::drained(std::size_t bytes) {
   if (bytes > early) exchange_.consumed(bytes - early);
 }
 
-// Says what became of the backend that was chosen.
-void Relay::report(UpstreamOutcome outcome) {
+// Says what became of the backend that was chosen. `why`: of a failure.
+void Relay::report(UpstreamOutcome outcome, std::string_view why) {
   if (!std::exchange(choosing_, false)) return;
-  destination_->group->finished(choice_, outcome, exchange_.now().time);
+  const std::string& name = destination_->backends[choice_.index].name;
+  switch (destination_->group->finished(choice_, outcome, exchange_.now().time)) {
+    case UpstreamChange::none:
+      return;
+    case UpstreamChange::went_down:
+      return loop_.gateway.log(LogLevel::warn, "backend unavailable: backend=" + name + " error=" + std::string(why));
+    case UpstreamChange::came_back:
+      return loop_.gateway.log(LogLevel::info, "backend available again: backend=" + name);
+  }
 }
 
 bool Relay::retry(const http::CallFailure& failure) {
@@ -422,13 +449,20 @@ bool Relay::retry(const http::CallFailure& failure) {
 }
 
 void Relay::failed(const http::CallFailure& failure) {
+  // The request's own fault: no other backend would take it, and this one has not failed.
+  if (failure.error.fault == Fault::too_large && !failure.sent) {
+    report(UpstreamOutcome::unknown);
+    return respond_error({431, "header_too_large", "The backend accepts no head of this size."});
+  }
+  const bool refused = backend_->origin.public_only && !failure.sent && failure.error.fault == Fault::invalid;
+  if (refused && stage_ == Stage::calling) return refuse_backend("private_address");
   const UpstreamError kind = kind_of(failure);
   destination_->counters->failed(kind);
   if (failure.response_begun || stage_ == Stage::responding) {
     report(UpstreamOutcome::unknown);
     return exchange_.abort();
   }
-  report(kind == UpstreamError::overloaded ? UpstreamOutcome::unknown : UpstreamOutcome::failure);
+  report(kind == UpstreamError::overloaded ? UpstreamOutcome::unknown : UpstreamOutcome::failure, failure.error.detail);
   if (retry(failure)) return;
   upstream_time_ = exchange_.now().time - called_;
   respond_error(reply_to_failure(kind));
@@ -506,9 +540,17 @@ std::string Relay::own_lines() const {
   return lines;
 }
 
+// The rest of the request cannot be read.
+void Relay::refused(http::Exchange&, const HttpProblem& problem) {
+  call_.cancel();
+  report(UpstreamOutcome::unknown);
+  respond_error(reply_to(problem));
+}
+
 void Relay::respond_error(const Reply& reply) {
   stage_ = Stage::over;
-  status_ = reply.status;
+  if (decision_ == kUndecided) decision_ = "refused";
+  status_ = form_.grpc ? 200 : reply.status;
   respond(exchange_, reply, form_, own_lines());
 }
 

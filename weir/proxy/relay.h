@@ -41,9 +41,12 @@ class Relay final : public http::Receiver, private http::Call::Owner {
   void can_ask(http::Exchange& exchange) override;
   void expired(http::Exchange& exchange) override;
   void drained(http::Exchange& exchange, std::size_t bytes) override;
+  void refused(http::Exchange& exchange, const HttpProblem& problem) override;
   void ended(http::Exchange& exchange, http::Ending ending) override;
 
  private:
+  static constexpr std::string_view kUndecided = "none";
+
   enum class Stage : unsigned char {
     reading_form,  // the whole body is read before the question
     asking,
@@ -70,10 +73,11 @@ class Relay final : public http::Receiver, private http::Call::Owner {
   void add_form_fields();
   void ask();
   void record(const Answer& answer);
-  void use_backend_url(std::string_view url);
+  void use_backend_url(const Answer& answer);
+  void refuse_backend(std::string_view reason);
   void call();
   bool retry(const http::CallFailure& failure);
-  void report(UpstreamOutcome outcome);
+  void report(UpstreamOutcome outcome, std::string_view why = {});
   void respond_error(const Reply& reply);
   std::string own_lines() const;
   void write(http::BodyPart part);
@@ -125,7 +129,7 @@ class Relay final : public http::Receiver, private http::Call::Owner {
   std::size_t returned_early_ = 0;  // body bytes whose credit was returned before they left
 
   std::string rate_lines_;
-  std::string_view decision_ = "none";
+  std::string_view decision_ = kUndecided;
   std::vector<AccessedLimit> limits_;
   std::size_t unconsumed_ = 0;  // response bytes that the call waits for credit for
   std::uint64_t bytes_in_ = 0;

@@ -97,6 +97,12 @@ Reply reply_to(const Error& error, int failure_code) {
   return {500, "internal", "The server could not decide about this request."};
 }
 
+Reply reply_to(const HttpProblem& problem) {
+  std::string sentence(problem.sentence);
+  if (!sentence.empty() && sentence[0] >= 'a' && sentence[0] <= 'z') sentence[0] = static_cast<char>(sentence[0] - 32);
+  return {problem.status, http::code_of(problem.status), sentence + ".", problem.status == 503};
+}
+
 int grpc_status_of(int status) noexcept {
   switch (status) {
     case 400:

@@ -8,6 +8,7 @@
 #include "weir/base/result.h"
 #include "weir/core/answer.h"
 #include "weir/http/exchange.h"
+#include "weir/wire/http.h"
 
 namespace weir::proxy {
 
@@ -26,6 +27,9 @@ struct Reply {
 
 // Why a question had no answer. `failure_code` is what failClosed returns.
 Reply reply_to(const Error& error, int failure_code);
+
+// What is wrong with a request that cannot be read.
+Reply reply_to(const HttpProblem& problem);
 
 // The gRPC status that stands for an HTTP status.
 int grpc_status_of(int status) noexcept;

@@ -69,6 +69,15 @@ TEST(Reply, NamesWhatIsWrongWithTheQuestion) {
   EXPECT_EQ(reply_to({Fault::internal, "secret"}, 429).message.find("secret"), std::string::npos);
 }
 
+TEST(Reply, SaysWhatIsWrongWithARequestThatCannotBeRead) {
+  const Reply timeout = reply_to(HttpProblem{408, "the content did not come in time"});
+  EXPECT_EQ(timeout.status, 408);
+  EXPECT_EQ(timeout.error, "request_timeout");
+  EXPECT_EQ(timeout.message, "The content did not come in time.");
+  EXPECT_EQ(reply_to(HttpProblem{405, "CONNECT is not supported"}).message, "CONNECT is not supported.");
+  EXPECT_TRUE(reply_to(HttpProblem{503, "x"}).retry_soon);
+}
+
 Answer denial(Duration wait) {
   Answer answer;
   answer.verdict.all.push_back(Decision{false, 20, 0, wait, 1s});

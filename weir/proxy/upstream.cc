@@ -1,6 +1,7 @@
 #include "weir/proxy/upstream.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weir/base/assert.h"
 
@@ -42,22 +43,24 @@ UpstreamGroup::Choice UpstreamGroup::choose(std::uint64_t tried, Time now) {
   return {soonest, true};
 }
 
-void UpstreamGroup::finished(const Choice& choice, UpstreamOutcome outcome, Time now) {
+UpstreamChange UpstreamGroup::finished(const Choice& choice, UpstreamOutcome outcome, Time now) {
   WEIR_ASSERT(choice.index < members_.size());
   const std::lock_guard lock(upstreams_.mutex_);
   if (choice.probe) probing_ = false;
   Upstreams::Health& health = upstreams_.known_[members_[choice.index]];
   if (outcome == UpstreamOutcome::success) {
-    health.failures = 0;
+    const bool was_down = std::exchange(health.failures, 0) >= kFailuresMax;
     health.ejected_for = {};
     health.ejected_until = Time::min();
+    return was_down ? UpstreamChange::came_back : UpstreamChange::none;
   }
-  if (outcome != UpstreamOutcome::failure) return;
-  if (++health.failures < kFailuresMax) return;
+  if (outcome != UpstreamOutcome::failure || ++health.failures < kFailuresMax) return UpstreamChange::none;
+  const UpstreamChange change = health.failures == kFailuresMax ? UpstreamChange::went_down : UpstreamChange::none;
   // Requests that were under way when it was ejected do not lengthen the time.
-  if (health.ejected(now) && !choice.probe) return;
+  if (health.ejected(now) && !choice.probe) return change;
   health.ejected_for = std::clamp(health.ejected_for * 2, kFirstEjection, kLongestEjection);
   health.ejected_until = now + health.ejected_for;
+  return change;
 }
 
 std::size_t Upstreams::find(const std::string& name) {

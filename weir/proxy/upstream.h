@@ -29,6 +29,13 @@ enum class UpstreamOutcome : unsigned char {
   unknown,  // the client has gone, or the backend was not asked
 };
 
+// What an outcome changed about a backend, for the log.
+enum class UpstreamChange : unsigned char {
+  none,
+  went_down,  // the third failure in a row
+  came_back,  // a success after that
+};
+
 class Upstreams;
 
 // The backends of one route.
@@ -45,7 +52,7 @@ class UpstreamGroup {
   // `tried`: a bit for each backend that this request has tried in vain. Every choice of a backend must be followed by
   // one finished().
   Choice choose(std::uint64_t tried, Time now);
-  void finished(const Choice& choice, UpstreamOutcome outcome, Time now);
+  UpstreamChange finished(const Choice& choice, UpstreamOutcome outcome, Time now);
   std::size_t size() const noexcept { return members_.size(); }
 
  private:

@@ -99,6 +99,28 @@ TEST(Upstreams, ASingleBackendIsNeverEjected) {
   EXPECT_EQ(one.group->choose(1, one.now).index, UpstreamGroup::kNone) << "it was tried";
 }
 
+TEST(Upstreams, SayOnceThatABackendWentDownAndOnceThatItCameBack) {
+  Fixture one({"a"});
+  std::string changes;
+  for (const char outcome : std::string_view("ffffsfsffff?s")) {
+    const UpstreamOutcome which = outcome == 'f'   ? UpstreamOutcome::failure
+                                  : outcome == 's' ? UpstreamOutcome::success
+                                                   : UpstreamOutcome::unknown;
+    switch (one.group->finished({0, false}, which, one.now)) {
+      case UpstreamChange::none:
+        changes += '.';
+        break;
+      case UpstreamChange::went_down:
+        changes += 'd';
+        break;
+      case UpstreamChange::came_back:
+        changes += 'b';
+        break;
+    }
+  }
+  EXPECT_EQ(changes, "..d.b....d..b");
+}
+
 TEST(Upstreams, ARequestTriesABackendOnce) {
   Fixture three({"a", "b", "c"});
   EXPECT_EQ(three.group->choose(0b011, kStart).index, 2u);

@@ -1,4 +1,4 @@
-// How long answers take at a constant rate: open_loop PORT throttle|get|http RATE SECONDS [CONNECTIONS].
+// How long answers take at a constant rate: open_loop PORT throttle|get|check|http RATE SECONDS [CONNECTIONS].
 //
 // Open loop: question number i is due at i / RATE whatever became of the ones before it, and its latency is counted
 // from then. A client that waits for an answer before it asks again would ask less while the server is slow, and
@@ -24,13 +24,14 @@
 #include <vector>
 
 #include "weir/base/clock.h"
-#include "weir/wire/http1_reader.h"
+#include "weir/wire/http1.h"
 #include "weir/wire/resp.h"
 
 namespace weir::bench {
 namespace {
 
 constexpr std::size_t kKeys = 100'000;
+constexpr std::size_t kTenants = 10'000;
 // Nobody answers for this long: the run is over and failed.
 constexpr Duration kPatience = std::chrono::seconds{10};
 
@@ -52,9 +53,9 @@ std::string command(std::initializer_list<std::string_view> words) {
 }
 
 std::string post(std::string_view target, std::string_view content) {
-  std::string out;
-  write_request({"POST", target, "localhost", "", "application/json", content}, out);
-  return out;
+  return "POST " + std::string(target) +
+         " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
+         std::to_string(content.size()) + "\r\n\r\n" + std::string(content);
 }
 
 Speech speech_of(std::string_view name) {
@@ -65,6 +66,12 @@ Speech speech_of(std::string_view name) {
             false};
   }
   if (name == "get") return {[](std::size_t key) { return command({"GET", "key:" + std::to_string(key)}); }, false};
+  if (name == "check") {  // of as many tenants as bench/external_bench.py has
+    return {[](std::size_t key) {
+              return command({"WEIR.CHECK", "per-tenant", "tenant:" + std::to_string(key % kTenants)});
+            },
+            false};
+  }
   if (name == "http") {
     return {[](std::size_t key) {
               return post("/v1/throttle", "{\"key\":\"user:" + std::to_string(key) +
@@ -72,7 +79,7 @@ Speech speech_of(std::string_view name) {
             },
             true};
   }
-  give_up("the second argument must be throttle, get or http");
+  give_up("the second argument must be throttle, get, check or http");
 }
 
 class Connection {
@@ -194,7 +201,7 @@ double quantile_us(std::vector<Duration>& sorted, double part) {
 
 int main_of(int count, char** words) {
   if (count < 5) {
-    std::fprintf(stderr, "usage: open_loop PORT throttle|get|http RATE SECONDS [CONNECTIONS]\n");
+    std::fprintf(stderr, "usage: open_loop PORT throttle|get|check|http RATE SECONDS [CONNECTIONS]\n");
     return 2;
   }
   const auto port = static_cast<std::uint16_t>(std::atoi(words[1]));

@@ -56,8 +56,9 @@ def cli(port, *words):
 class Servers:
     """A redis-server or a cluster of three masters, and Weir on it, until the `with` ends."""
 
-    def __init__(self, masters=1):
+    def __init__(self, masters=1, binary=WEIR):
         self.masters = masters
+        self.binary = binary
 
     def __enter__(self):
         self.directory = tempfile.mkdtemp()
@@ -94,7 +95,7 @@ class Servers:
             file.write(POLICY.format(redis=self.redis[0].port, mode="cluster" if self.masters > 1 else "single",
                                      overrides="\n".join(f"  mixed:{i:012}: {{rate: 1000000/s}}" for i in range(100))))
             file.write("".join(f'  - {{address: "127.0.0.1:{port}", speak: {name}}}\n' for name, port in self.ports.items()))
-        return Running([WEIR, "serve", "--config", path], self.ports["resp"], core="1")
+        return Running([self.binary, "serve", "--config", path], self.ports["resp"], core="1")
 
     def _metrics(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.ports['admin']}/metrics", timeout=10) as answer:
@@ -193,6 +194,35 @@ def measure_cluster(servers, scale, rows):
         servers.ask_weir(50, 150_000 * scale, 100_000, throttle))
 
 
+def compare(other, rounds, scale):
+    """Two binaries of Weir, each on its own redis-server, in turns: rate and CPU per decision, medians and their ratios."""
+    throttle = ["CL.THROTTLE", "key:__rand_int__", "999999", "1000000", "1"]
+    mixed = ["WEIR.CHECK", "mixed", "__rand_int__"]
+    cases = (("1 deep", lambda s: s.ask_weir(1, 60_000 * scale, 100_000, throttle)),
+             ("50 deep", lambda s: s.ask_weir(50, 150_000 * scale, 100_000, throttle)),
+             ("90 % denied, 50 deep", lambda s: s.ask_weir(50, 600_000 * scale, 1000, mixed, BESIDE_REDIS)),
+             ("leases of 1000, 50 deep",
+              lambda s: s.ask_weir(50, 1_000_000 * scale, 1, ["WEIR.CHECK", "leased1000", "__rand_int__"], BESIDE_REDIS)))
+    rows = {what: [] for what, _ in cases}
+    with Servers() as ours, Servers(binary=other) as theirs:
+        for servers in (ours, theirs):  # the denied ones spend the one token that each has
+            servers.ask_weir(50, 20_000, 1000, mixed, BESIDE_REDIS)
+        for turn in range(rounds):
+            print(f"round {turn + 1} of {rounds}", file=sys.stderr)
+            for what, run in cases:
+                order = (ours, theirs) if turn % 2 == 0 else (theirs, ours)
+                found = {servers: run(servers) for servers in order}
+                rows[what].append((found[ours], found[theirs]))
+    print(f"{machine()}, {cli_version()}, beside {other}\n")
+    print("| what | per second | of the other | ratio | Weir's CPU µs | of the other | ratio |\n" + "|---" * 7 + "|")
+    for what, pairs in rows.items():
+        cells = []
+        for value in (lambda row: row.per_second, lambda row: row.weir_us):
+            mine, peers = (statistics.median(map(value, column)) for column in zip(*pairs))
+            cells += [f"{mine:,.2f}", f"{peers:,.2f}", f"{statistics.median(value(a) / value(b) for a, b in pairs):.3f}"]
+        print(f"| {what} | " + " | ".join(cells) + " |")
+
+
 def ratio(rows, ours, peer):
     return statistics.median(mine.per_second / theirs.per_second for mine, theirs in zip(rows[ours], rows[peer]))
 
@@ -241,11 +271,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="about two minutes instead of ten")
     parser.add_argument("--json", action="store_true", help="the rows as JSON")
+    parser.add_argument("--against", metavar="BINARY", help="only compare with another weir")
     arguments = parser.parse_args()
     rounds, scale = (3, 1) if arguments.quick else (5, 4)
     for tool in TOOLS:
         if not shutil.which(tool):
             sys.exit(f"bench: {tool} is not installed: run script/bootstrap bench")
+    if arguments.against:
+        return compare(arguments.against, 2 * rounds + 1, scale)
     rows = {}
     for masters, measured in ((1, measure), (3, measure_cluster)):
         with Servers(masters) as servers:

@@ -58,9 +58,9 @@ def free_port():
 class Running:
     """A server pinned to one core, with the CPU time it has used."""
 
-    def __init__(self, command, port, core="0"):
+    def __init__(self, command, port, core="0", stdout=subprocess.DEVNULL):
         self.port = port
-        self.process = subprocess.Popen(["taskset", "-c", core, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(["taskset", "-c", core, *command], stdout=stdout, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 20
         while True:
             try:

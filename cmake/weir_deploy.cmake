@@ -9,13 +9,20 @@ install(FILES ${deploy}/grafana/weir.json DESTINATION ${CMAKE_INSTALL_DATADIR}/w
 install(FILES ${deploy}/prometheus/alerts.yaml DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/prometheus COMPONENT server)
 file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md)
 install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT server)
+file(GLOB pictures CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.svg)
+install(FILES ${pictures} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT server)
+file(GLOB apis CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/openapi/*.yaml)
+install(FILES ${apis} DESTINATION ${CMAKE_INSTALL_DOCDIR}/openapi COMPONENT server)
 
 # The manual page and the completion come from the program's own table of commands (weir/app/CMakeLists.txt makes them).
 set(man_page ${CMAKE_CURRENT_BINARY_DIR}/weir/app/weir.1.gz)
-set(bash_completion ${CMAKE_CURRENT_BINARY_DIR}/weir/app/weir.bash)
+set(completion ${CMAKE_CURRENT_BINARY_DIR}/weir/app/weir)
 install(FILES ${man_page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT server)
-install(FILES ${bash_completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME weir
+install(FILES ${completion}.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME weir
         COMPONENT server)
+install(FILES ${completion}.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions RENAME _weir
+        COMPONENT server)
+install(FILES ${completion}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT server)
 
 # Debian 12's /lib is a link to /usr/lib, but dpkg knows units under /lib.
 file(GLOB units CONFIGURE_DEPENDS ${deploy}/systemd/*)

@@ -191,3 +191,28 @@ function(weir_assets folder)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/assets.cc.in ${target}_assets.cc @ONLY)
   target_sources(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${target}_assets.cc)
 endfunction()
+
+# weir_grpc_stubs(target)
+# What grpc++ programs, which are peers and clients, call: the services of proto/, generated.
+function(weir_grpc_stubs target)
+  find_package(Protobuf REQUIRED)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(GRPC REQUIRED IMPORTED_TARGET grpc++)
+  find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
+  set(generated ${PROJECT_BINARY_DIR}/generated/${target})
+  set(sources)
+  foreach(proto envoy/service/ratelimit/v3/rls grpc/health/v1/health)
+    add_custom_command(
+      OUTPUT ${generated}/${proto}.grpc.pb.cc ${generated}/${proto}.grpc.pb.h
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${generated}
+      COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR}/proto --grpc_out=${generated}
+              --plugin=protoc-gen-grpc=${GRPC_CPP_PLUGIN} ${PROJECT_SOURCE_DIR}/proto/${proto}.proto
+      DEPENDS ${PROJECT_SOURCE_DIR}/proto/${proto}.proto
+      VERBATIM)
+    list(APPEND sources ${generated}/${proto}.grpc.pb.cc)
+  endforeach()
+  add_library(${target} STATIC ${sources})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  target_include_directories(${target} SYSTEM PUBLIC ${generated})
+  target_link_libraries(${target} PUBLIC weir_proto PkgConfig::GRPC)
+endfunction()

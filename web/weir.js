@@ -135,6 +135,16 @@ function drawTop(numbers) {
   );
 }
 
+function proxyFacts({ proxy, backends }) {
+  const facts = backends.map((one) => ['Backend', one.backend, one.up ? 'up' : 'down']);
+  if (!proxy) return facts;
+  const { responses, failed, active, p99 } = proxy;
+  const text =
+    `${count(responses)} responses, ${count(failed)} calls of a backend failed, ${count(active)} in progress; ` +
+    `99 % of the backends’ responses within ${seconds(p99)}`;
+  return [['Proxy', text, ''], ...facts];
+}
+
 function drawStore(numbers) {
   const { p50, p99, p999 } = numbers.latency_seconds;
   const { allow_listed, deny_listed } = numbers.totals;
@@ -153,7 +163,7 @@ function drawStore(numbers) {
     ],
     ['Running for', seconds(Math.floor(numbers.uptime_seconds)), ''],
     ['Policy version', String(numbers.policy_version), ''],
-    ...(numbers.backends ?? []).map((one) => ['Backend', one.backend, one.up ? 'up' : 'down']),
+    ...proxyFacts(numbers),
   ];
   refresh(
     $('store'),

@@ -8,7 +8,12 @@ import threading
 import time
 import unittest
 
-from proxying import ONE_AN_HOUR, OPEN, Proxy, RawBackend, Response, all_bytes, exchange, head_of
+from proxying import ONE_AN_HOUR, OPEN, Proxy, RawBackend, Response, all_bytes, exchange, head_of, read_request
+
+
+def text_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 class Bounds(unittest.TestCase):
@@ -146,15 +151,16 @@ class Failures(unittest.TestCase):
         self.assertEqual(backend.requests, [])
 
     def test_a_client_that_goes_away_ends_the_call(self):
-        gone = threading.Event()
+        asked, gone = threading.Event(), threading.Event()
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
 
         def serve():
             connection, _ = listener.accept()
-            with connection:
-                connection.recv(1000)
-                if connection.recv(1000) == b"":
+            with connection, connection.makefile("rb") as reader:
+                read_request(reader)
+                asked.set()
+                if reader.read(1) == b"":
                     gone.set()
         thread = threading.Thread(target=serve)
         thread.start()
@@ -162,8 +168,9 @@ class Failures(unittest.TestCase):
         proxy = Proxy(self, OPEN.format(url=f"http://127.0.0.1:{listener.getsockname()[1]}"))
         with socket.create_connection(("127.0.0.1", proxy.port)) as connection:
             connection.sendall(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-            while not proxy.metric("weir_proxy_active 1"):
-                time.sleep(0.01)
+            # Before the backend has the request, the proxy keeps the connection it opened for the next one.
+            self.assertTrue(asked.wait(20))
+            proxy.wait_for_metric("weir_proxy_active 1")
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         self.assertTrue(gone.wait(20))
         proxy.wait_for_metric("weir_proxy_active 0")
@@ -243,14 +250,14 @@ class Operation(unittest.TestCase):
         backend = RawBackend(self)
         proxy = Proxy(self, OPEN.format(url=backend.url) + "log: {access: json, access_file: access.log}\n", start=False)
         path = os.path.join(proxy.directory, "access.log")
-        proxy.write(open(proxy.config).read().replace("access_file: access.log", f"access_file: {path}"))
+        proxy.write(text_of(proxy.config).replace("access_file: access.log", f"access_file: {path}"))
         proxy.start()
         proxy.get("/a?secret=1", [("User-Agent", "me"), ("X-Request-Id", "id-1")])
 
         def lines(name):
-            while not os.path.exists(name) or not open(name).read():
+            while not os.path.exists(name) or not text_of(name):
                 time.sleep(0.01)
-            return [json.loads(line) for line in open(name).read().splitlines()]
+            return [json.loads(line) for line in text_of(name).splitlines()]
         line = lines(path)[0]
         expected = {"client": "127.0.0.1", "method": "GET", "host": "h", "path": "/a", "protocol": "HTTP/1.1", "status": 200,
                     "bytes_in": 0, "bytes_out": 2, "upstream": backend.url, "request_id": "id-1", "user_agent": "me", "route": "",
@@ -268,7 +275,7 @@ class Operation(unittest.TestCase):
         one, two = RawBackend(self), RawBackend(self)
         proxy = Proxy(self, OPEN.format(url=one.url))
         proxy.get("/")
-        proxy.write(open(proxy.config).read().replace(one.url, two.url))
+        proxy.write(text_of(proxy.config).replace(one.url, two.url))
         proxy.process.send_signal(signal.SIGHUP)
         proxy.wait_for_metric('weir_config_reloads_total{result="ok"} 1')
         proxy.get("/")

@@ -123,7 +123,7 @@ std::uint32_t ExchangeTable::empty_slot() {
     empty_.pop_back();
     return slot;
   }
-  if (slots_.size() < exchanges_max_) {
+  if (slots_.size() < exchanges_max_ + bounds::http_refusals_max) {
     slots_.emplace_back();
     return static_cast<std::uint32_t>(slots_.size() - 1);
   }

@@ -41,7 +41,7 @@ struct ExchangeToken {
     return static_cast<std::uint32_t>(token & (kQuestionsMax - 1));
   }
 };
-static_assert(bounds::http_exchanges_max <= 1u << 20, "a slot has 20 bits");
+static_assert(bounds::http_exchanges_max + bounds::http_refusals_max <= 1u << 20, "a slot has 20 bits");
 
 class ExchangeTable : public std::enable_shared_from_this<ExchangeTable> {
  public:
@@ -52,9 +52,13 @@ class ExchangeTable : public std::enable_shared_from_this<ExchangeTable> {
   explicit ExchangeTable(Post post, std::size_t exchanges_max = bounds::http_exchanges_max);
   ~ExchangeTable();
 
+  // What an exchange is for. Refusals have bounds::http_refusals_max slots more, so that a full table can say so.
+  enum class Use : unsigned char { request, refusal };
+
   // Opens an exchange of the host's connection. Null: the table is full.
   template <class T>
-  T* take(ExchangeHost& host) {
+  T* take(ExchangeHost& host, Use use = Use::request) {
+    if (use == Use::request && open_ >= exchanges_max_) return nullptr;
     std::vector<std::uint32_t>& spare = spare_[static_cast<std::size_t>(T::kKind)];
     if (!spare.empty()) {
       const std::uint32_t slot = spare.back();

@@ -210,6 +210,16 @@ TEST_F(TableTest, HasABoundAndKeepsABoundedNumberForReuse) {
   EXPECT_EQ(table.take<Fake>(host_), nullptr);
 }
 
+TEST_F(TableTest, KeepsABoundedNumberOfSlotsForRefusals) {
+  ExchangeTable table({}, 1);
+  ASSERT_NE(table.take<Fake>(host_), nullptr);
+  for (std::size_t i = 0; i < bounds::http_refusals_max; ++i) {
+    ASSERT_NE(table.take<Fake>(host_, ExchangeTable::Use::refusal), nullptr);
+  }
+  EXPECT_EQ(table.take<Fake>(host_, ExchangeTable::Use::refusal), nullptr);
+  EXPECT_EQ(table.take<Fake>(host_), nullptr);
+}
+
 TEST_F(TableTest, FindsNothingForTokensItNeverGave) {
   ExchangeTable table({});
   EXPECT_EQ(table.find(0, host_), nullptr);

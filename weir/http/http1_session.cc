@@ -213,8 +213,10 @@ void Http1Session::reply(std::uint64_t token, const Result<Answer>& answer) {
 
 // --- exchanges ---
 
+// Without a head: to refuse what cannot be read.
 Http1Exchange* Http1Session::open_exchange(const RequestHead* head) {
-  Http1Exchange* const exchange = host_.shared.exchanges->take<Http1Exchange>(host_);
+  const auto use = head == nullptr ? ExchangeTable::Use::refusal : ExchangeTable::Use::request;
+  Http1Exchange* const exchange = host_.shared.exchanges->take<Http1Exchange>(host_, use);
   if (exchange == nullptr) return nullptr;
   exchange->start(*this, head);
   (front_ == nullptr ? front_ : back_->next_) = exchange;
@@ -308,7 +310,7 @@ void Http1Session::fail(const HttpProblem& problem) {
   receiving_ = nullptr;
   closing_ = true;
   if (exchange == nullptr) exchange = open_exchange(nullptr);
-  if (exchange == nullptr) return;
+  if (exchange == nullptr) return settle();
   write_error(*exchange, problem);
   settle();
 }

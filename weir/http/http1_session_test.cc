@@ -500,6 +500,24 @@ TEST_F(Http1SessionTest, AsksLaterWhenThereIsNoRoom) {
   EXPECT_EQ(script.log, "GET / . can_ask answered ") << "the other answers come too late";
 }
 
+TEST_F(Http1SessionTest, RefusesRequestsThatFindNoExchangeWithA503) {
+  HttpShared full({}, {}, 1);
+  Queries queries;
+  FakeOutput first_output;
+  Http1Session first(full, script, NewConnection{first_output, {}, {}, {}, false});
+  ASSERT_TRUE(first.receive(get(), queries, {}));
+  FakeOutput output;
+  Http1Session second(full, script, NewConnection{output, {}, {}, {}, false});
+  ASSERT_TRUE(second.receive(get(), queries, {}));
+  EXPECT_TRUE(output.bytes.starts_with("HTTP/1.1 503 Service Unavailable\r\n")) << output.bytes;
+  EXPECT_NE(output.bytes.find("\r\nRetry-After: 1\r\n"), std::string::npos) << output.bytes;
+  EXPECT_NE(output.bytes.find("\r\nConnection: close\r\n"), std::string::npos) << output.bytes;
+  EXPECT_TRUE(output.bytes.ends_with("the server has too many open requests\"}\n")) << output.bytes;
+  EXPECT_TRUE(second.finished());
+  EXPECT_EQ(full.exchanges->open_count(), 1u);
+  first.lost();
+}
+
 TEST_F(Http1SessionTest, RespondsFromAnotherTurn) {
   ExchangeRef ref;
   script.on_begin = [&](Exchange& exchange) { ref = exchange.ref(); };

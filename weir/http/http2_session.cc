@@ -196,7 +196,7 @@ void Http2Session::drop_body(Http2Exchange& exchange, std::size_t bytes) {
 }
 
 void Http2Session::refuse(std::int32_t stream, const HttpProblem& problem) {
-  Http2Exchange* const exchange = host_.shared.exchanges->take<Http2Exchange>(host_);
+  Http2Exchange* const exchange = host_.shared.exchanges->take<Http2Exchange>(host_, ExchangeTable::Use::refusal);
   if (exchange == nullptr) return http2_.reset(stream, Http2Code::refused_stream);
   exchange->start(*this, stream);
   exchange->begun_ = true;

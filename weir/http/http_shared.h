@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "weir/base/bounds.h"
 #include "weir/base/log.h"
 #include "weir/base/time.h"
 #include "weir/http/exchange_table.h"
@@ -25,8 +26,9 @@ class HttpShared {
  public:
   // `post` runs work on the loop's thread (Loop::post). `clock` returns the turn's time (Loop::reading); without it the
   // time is that of the last bytes received.
-  explicit HttpShared(ExchangeTable::Post post = {}, std::function<Now()> clock = {})
-      : exchanges(std::make_shared<ExchangeTable>(std::move(post))), clock_(std::move(clock)) {}
+  explicit HttpShared(ExchangeTable::Post post = {}, std::function<Now()> clock = {},
+                      std::size_t exchanges_max = bounds::http_exchanges_max)
+      : exchanges(std::make_shared<ExchangeTable>(std::move(post), exchanges_max)), clock_(std::move(clock)) {}
   ~HttpShared() { exchanges->close(); }
   HttpShared(const HttpShared&) = delete;
   HttpShared& operator=(const HttpShared&) = delete;

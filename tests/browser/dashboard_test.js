@@ -276,6 +276,48 @@ test('looks right at every width and in both themes, without scrolling sideways'
   }
 });
 
+// docs/dashboard.png is this test's picture: PICTURE_SECONDS=150 gives the plots something to show.
+test('draws the plots of steady traffic', async (t) => {
+  const server = await Server.start(t, LIMITS);
+  const page = await open(t, server, { viewport: { width: 1440, height: 1000 } });
+  await live(page);
+  let seconds = 0;
+  for (const until = Date.now() + 1000 * Number(process.env.PICTURE_SECONDS ?? 5); Date.now() < until; ++seconds) {
+    const next = Date.now() + 1000;
+    const wave = Math.sin(seconds / 15);
+    for (const [limit, id, times] of [
+      ['plan', 'acme-corp', 14 + Math.round(8 * wave)],
+      ['plan', 'globex', 9 + Math.round(4 * Math.cos(seconds / 9))],
+      ['slow', 'initech', 3 + Math.round(2 * wave)],
+      ['login', `user-${seconds % 40}@example.com`, 1],
+      ['login', 'mallory@example.com', seconds % 20 < 6 ? 4 : 1],
+      ['trial', 'umbrella', 1],
+    ]) {
+      await server.check(limit, id, times);
+    }
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, next - Date.now())));
+  }
+  await page.locator('#top button', { hasText: 'initech' }).click();
+  await page.locator('.bucket').first().waitFor();
+  await shows(page, '#limits tr:has-text("plan") td:nth-child(2)', /[1-9]/);
+  const blank = await page.evaluate(() =>
+    [...document.querySelectorAll('canvas')].filter((canvas) => {
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      const colors = new Set();
+      for (let i = 0; i < data.length; i += 4) {
+        const [red, green, blue] = data.subarray(i, i + 3);
+        if (data[i + 3] > 128 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60) colors.add(red >> 6);
+      }
+      return colors.size === 0;
+    }).length,
+  );
+  assert.equal(blank, 0, 'every plot has colored lines');
+  await page.evaluate(() => scrollTo(0, 0));
+  fs.mkdirSync(process.env.SCREENSHOTS, { recursive: true });
+  await page.screenshot({ path: path.join(process.env.SCREENSHOTS, 'dashboard-busy.png'), fullPage: true });
+  assert.deepEqual(page.complaints, []);
+});
+
 test('an empty policy and an unknown client explain themselves', async (t) => {
   const server = await Server.start(t, 'threads: 1\n');
   const page = await open(t, server);

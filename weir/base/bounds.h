@@ -254,8 +254,8 @@ inline constexpr Duration http_head_time_max = std::chrono::seconds{10};
 inline constexpr Duration http_body_time_max = std::chrono::seconds{30};
 
 // HTTP exchanges: open ones of one loop, further ones for the 503 of requests that find no room, closed ones kept for
-// reuse, and body bytes of one exchange and direction that are delivered and not consumed, or written and not drained. A
-// response that is written whole may be longer: this long.
+// reuse, and body bytes of one exchange and direction that are delivered and not consumed, or written and not drained.
+// A response that is written whole may be longer: this long.
 inline constexpr std::size_t http_refusals_max = 64;
 inline constexpr std::size_t http_exchanges_max = (1u << 20) - http_refusals_max;
 inline constexpr std::size_t http_spare_exchanges_max = 1024;

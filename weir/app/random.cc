@@ -2,6 +2,8 @@
 
 #include <sys/random.h>
 
+#include "weir/base/ascii.h"
+
 namespace weir::app {
 
 Result<std::string> random_bytes(std::size_t size) {
@@ -11,13 +13,8 @@ Result<std::string> random_bytes(std::size_t size) {
 }
 
 std::string hexadecimal(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;
-  for (const char byte : bytes) {
-    const auto value = static_cast<unsigned char>(byte);
-    out += kDigits[value >> 4];
-    out += kDigits[value & 15];
-  }
+  for (const char byte : bytes) append_hex(static_cast<unsigned char>(byte), out);
   return out;
 }
 

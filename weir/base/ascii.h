@@ -55,6 +55,13 @@ inline void append_hex(unsigned char byte, std::string& out) {
   out += kDigits[byte & 15];
 }
 
+// Appends "%0A" for a line feed: RFC 3986 §2.1 prefers uppercase digits.
+inline void append_percent_escape(char c, std::string& out) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  const auto byte = static_cast<unsigned char>(c);
+  out.append({'%', kDigits[byte >> 4], kDigits[byte & 15]});
+}
+
 // Decodes the percent escape at the start of `text`. Returns nullopt if there is no complete escape.
 constexpr std::optional<char> percent_escape(std::string_view text) noexcept {
   if (text.size() < 3 || text[0] != '%') return std::nullopt;

@@ -92,10 +92,8 @@ void append_json_text(std::string_view text, std::string& out) {
       out += '\\';
       out += c;
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      constexpr std::string_view kHex = "0123456789abcdef";
       out += "\\u00";
-      out += kHex[static_cast<unsigned char>(c) >> 4];
-      out += kHex[static_cast<unsigned char>(c) & 15];
+      append_hex(static_cast<unsigned char>(c), out);
     } else {
       out += c;
     }

@@ -32,7 +32,6 @@ void append_segment(std::string_view segment, std::string& out) {
     out += segment;
     return;
   }
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
   for (std::size_t i = 0; i < segment.size(); ++i) {
     const std::optional<char> byte = segment[i] == '%' ? percent_escape(segment.substr(i)) : std::nullopt;
     if (segment[i] == '%' && !byte) {
@@ -40,13 +39,12 @@ void append_segment(std::string_view segment, std::string& out) {
     } else if (!byte && is_plain(segment[i])) {
       out += segment[i];
     } else if (!byte) {
-      const auto raw = static_cast<unsigned char>(segment[i]);
-      out.append({'%', kDigits[raw >> 4], kDigits[raw & 15]});
+      append_percent_escape(segment[i], out);
     } else if (is_unreserved(*byte)) {
       out += *byte;
       i += 2;
     } else {
-      out.append({'%', to_upper(segment[i + 1]), to_upper(segment[i + 2])});
+      append_percent_escape(*byte, out);
       i += 2;
     }
   }

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <utility>
 
+#include "weir/base/ascii.h"
 #include "weir/base/text.h"
 #include "weir/wire/json.h"
 
@@ -27,8 +28,8 @@ void append_quoted(std::string_view text, std::string& out) {
     if (c == '"' || c == '\\') {
       out.append(1, '\\').append(1, c);
     } else if (byte < 0x20 || byte >= 0x7F) {
-      constexpr std::string_view kDigits = "0123456789abcdef";
-      out.append("\\x").append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
+      out += "\\x";
+      append_hex(byte, out);
     } else {
       out += c;
     }

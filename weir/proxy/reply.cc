@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "weir/base/ascii.h"
 #include "weir/base/text.h"
 #include "weir/core/identifier.h"
 #include "weir/http/error_reply.h"
 #include "weir/protocol/http/answer_json.h"
+#include "weir/wire/grpc.h"
 #include "weir/wire/http1.h"
 #include "weir/wire/json.h"
 
@@ -19,20 +19,6 @@ constexpr std::string_view kTooMany = "Too many requests. Please try again later
 constexpr std::string_view kNeverPasses = "This request can never pass the limit.";
 constexpr std::string_view kNoAccess = "Access is denied to this client.";
 
-// RFC 3986 escapes for what gRPC does not allow in grpc-message.
-void append_grpc_message(std::string_view message, std::string& out) {
-  for (const char c : message) {
-    if (c >= ' ' && c <= '~' && c != '%') {
-      out += c;
-    } else {
-      out += '%';
-      constexpr std::string_view kDigits = "0123456789ABCDEF";
-      out += kDigits[static_cast<unsigned char>(c) >> 4];
-      out += kDigits[static_cast<unsigned char>(c) & 15];
-    }
-  }
-}
-
 // Trailers-only: the status is in the head, and nothing follows.
 void respond_grpc(http::Exchange& exchange, int status, std::string_view message, Duration wait, bool pushback,
                   std::string_view lines) {
@@ -40,7 +26,7 @@ void respond_grpc(http::Exchange& exchange, int status, std::string_view message
   all += "grpc-status: ";
   append_integer(status, all);
   all += "\r\ngrpc-message: ";
-  append_grpc_message(message, all);
+  grpc::append_escaped(message, all);
   all += "\r\n";
   if (pushback) {
     all += "grpc-retry-pushback-ms: ";

@@ -2,17 +2,11 @@
 
 #include <algorithm>
 
+#include "weir/base/ascii.h"
 #include "weir/base/text.h"
 
 namespace weir::simulate {
 namespace {
-
-int hex_digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 void unescape(std::string_view text, std::string& out) {
   out.clear();
@@ -22,8 +16,8 @@ void unescape(std::string_view text, std::string& out) {
       continue;
     }
     const bool hex = text[i + 1] == 'x' && i + 3 < text.size();
-    const int high = hex ? hex_digit(text[i + 2]) : -1;
-    const int low = hex ? hex_digit(text[i + 3]) : -1;
+    const int high = hex ? hex_value(text[i + 2]) : -1;
+    const int low = hex ? hex_value(text[i + 3]) : -1;
     if (high >= 0 && low >= 0) {
       out += static_cast<char>(high * 16 + low);
       i += 3;
@@ -34,8 +28,7 @@ void unescape(std::string_view text, std::string& out) {
 }
 
 bool is_method(std::string_view text) noexcept {
-  return !text.empty() &&
-         std::ranges::all_of(text, [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-'; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return is_letter(c) || c == '-'; });
 }
 
 }  // namespace
@@ -61,7 +54,7 @@ Result<RequestLine> read_request_line(std::string_view text, std::string& memory
 }
 
 bool looks_like_address(std::string_view text) noexcept {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return hex_digit(c) >= 0 || c == '.' || c == ':'; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return hex_value(c) >= 0 || c == '.' || c == ':'; });
 }
 
 std::string_view without_port(std::string_view address) noexcept {

@@ -90,15 +90,12 @@ std::optional<Duration> parse_timeout(std::string_view text) noexcept {
 }
 
 void append_escaped(std::string_view text, std::string& out) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
   for (const char c : text) {
     if (c >= 0x20 && c <= 0x7e && c != '%') {
       out += c;
-      continue;
+    } else {
+      append_percent_escape(c, out);
     }
-    out += '%';
-    out += kHex[static_cast<unsigned char>(c) >> 4];
-    out += kHex[static_cast<unsigned char>(c) & 15];
   }
 }
 

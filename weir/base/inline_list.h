@@ -13,7 +13,7 @@ namespace weir {
 
 template <class T, std::size_t N>
 class InlineList {
-  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+  static_assert(std::is_nothrow_copy_constructible_v<T> && std::is_trivially_destructible_v<T>);
 
  public:
   InlineList() noexcept {}

@@ -30,7 +30,7 @@ class FallbackBuckets {
   FallbackBuckets(Table& table, Count share, Now now, const Clock& clock) noexcept
       : local_(table, now, clock), share_(share), now_(now) {}
 
-  std::uint64_t hash(Key key) const noexcept { return local_.hash(key); }
+  std::uint64_t hash(Key key) noexcept { return local_.hash(key); }
   Decision spend(const ChargedBucket& bucket) const noexcept {
     if (!is_local(bucket)) return decide_full(bucket, bucket.cost, true);
     return with_share(bucket, [this](const ChargedBucket& shared) { return local_.spend(shared); });
@@ -90,7 +90,7 @@ class FallbackBuckets {
     return decision;
   }
 
-  const TableBuckets local_;
+  TableBuckets local_;
   const Count share_;
   const Now now_;
 };

@@ -2,8 +2,11 @@
 
 namespace weir {
 
-std::uint64_t TableBuckets::hash(const Key& key) const noexcept {
-  return table_.hash(key);
+std::uint64_t TableBuckets::hash(const Key& key) noexcept {
+  if (hashes_.empty()) return table_.hash(key);
+  const std::uint64_t hash = hashes_.front();
+  hashes_ = hashes_.subspan(1);
+  return hash;
 }
 
 Decision TableBuckets::spend(const ChargedBucket& bucket) const noexcept {
@@ -50,10 +53,14 @@ Verdict charge(Table& table, std::span<const Charge> charges, Mode mode, Order o
   return charge(buckets, charges, mode, order);
 }
 
-void prefetch(const Table& table, std::span<const Charge> charges) noexcept {
+void prefetch(const Table& table, std::span<const Charge> charges, std::vector<std::uint64_t>& hashes) {
+  const auto add = [&](const Key& key) {
+    hashes.push_back(table.hash(key));
+    table.prefetch_line(hashes.back());
+  };
   for (const Charge& charge : charges) {
-    if (charge.rate) table.prefetch_line(table.hash({charge.rate->key, Kind::bucket}));
-    if (charge.quota) table.prefetch_line(table.hash({charge.quota->key, Kind::quota}));
+    if (charge.rate) add({charge.rate->key, Kind::bucket});
+    if (charge.quota) add({charge.quota->key, Kind::quota});
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "weir/algorithm/charging.h"
 #include "weir/base/clock.h"
@@ -18,10 +19,12 @@ namespace weir {
 // spent from another.
 class TableBuckets {
  public:
-  // Both must outlive it.
-  TableBuckets(Table& table, Now now, const Clock& clock) noexcept : table_(table), now_(now), clock_(clock) {}
+  // All must outlive it. `hashes`: of the charges' keys, if prefetch() has computed them.
+  TableBuckets(Table& table, Now now, const Clock& clock, std::span<const std::uint64_t> hashes = {}) noexcept
+      : table_(table), now_(now), clock_(clock), hashes_(hashes) {}
 
-  std::uint64_t hash(const Key& key) const noexcept;
+  // REQUIRES: asked once for each key, in the order of the charges.
+  std::uint64_t hash(const Key& key) noexcept;
   Decision spend(const ChargedBucket& bucket) const noexcept;
   Decision peek(const ChargedBucket& bucket) const noexcept;
   Decision look(const ChargedBucket& bucket) const noexcept;
@@ -35,13 +38,14 @@ class TableBuckets {
   Table& table_;
   const Now now_;
   const Clock& clock_;
+  std::span<const std::uint64_t> hashes_;  // of the keys that hash() has not been asked for
 };
 
 // REQUIRES: charges.size() <= bounds::charges_max, costs >= 0.
 Verdict charge(Table& table, std::span<const Charge> charges, Mode mode, Order order, Now now,
                const Clock& clock) noexcept;
 
-// Prefetches the lines of many charges at once.
-void prefetch(const Table& table, std::span<const Charge> charges) noexcept;
+// Prefetches the lines of many charges at once. Appends the hashes of their keys: a rate's before its quota's.
+void prefetch(const Table& table, std::span<const Charge> charges, std::vector<std::uint64_t>& hashes);
 
 }  // namespace weir

@@ -1,6 +1,9 @@
 // The Store whose state is in this process. It answers before charge() returns.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "weir/base/clock.h"
 #include "weir/store/memory/table.h"
 #include "weir/store/store.h"
@@ -18,6 +21,7 @@ class MemoryStore final : public Store {
  private:
   Table& table_;
   const Clock& clock_;
+  std::vector<std::uint64_t> hashes_;  // empty; keeps its memory from one batch to the next
 };
 
 }  // namespace weir

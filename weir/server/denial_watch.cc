@@ -80,7 +80,8 @@ void DenialWatch::count(const BucketName& name, std::uint64_t salt, const BlockR
   std::int64_t total = 0;
   const std::uint64_t hash = std::max<std::uint64_t>(hash_(name) ^ salt, 1);
   if (!count(hash, rule, interval, now.time, total)) return;
-  const std::string within = std::to_string(total) + " denials within " + print_duration(rule.within);
+  const std::string within =
+      std::to_string(total) + (total == 1 ? " denial within " : " denials within ") + print_duration(rule.within);
   entry.reason =
       "automatic block: " + within + (salt == kOwnRule ? " by " : ", the last by ") + std::string(label.limit);
   entry.added_by = "weir";

@@ -208,6 +208,13 @@ TEST_F(DenialWatchTest, BlockOfALimitCountsOnlyItsDenialsAndBlocksItsId) {
   EXPECT_EQ(keeper_.blocks_made(), (std::map<std::string, std::uint64_t>{{"logins", 1}}));
 }
 
+TEST_F(DenialWatchTest, OneDenialMayBeEnough) {
+  use("{after: 1}");
+  deny();
+  ASSERT_EQ(blocked().size(), 1u);
+  EXPECT_EQ(blocked()[0].reason, "automatic block: 1 denial within 1m, the last by per-ip");
+}
+
 TEST_F(DenialWatchTest, BlockOfALimitBlocksAnAddressOnlyForThatLimit) {
   use("{}");
   for (int i = 0; i < 2; ++i) deny({label("pages", "192.0.2.1", "ip")});

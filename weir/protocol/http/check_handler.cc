@@ -238,10 +238,10 @@ std::optional<ApiError> CheckHandler::error_in(const Check& check, Count cost, c
   const Decision& decision = verdict.speaker();
   // A blocked client waits forever too; its bucket has no size.
   if (decision.retry_after != kNever || decision.burst == 0) return {};
-  std::string message = cost > 0 ? "cost " + std::to_string(cost) : "the cost";
-  message += " can never pass: burst is " + std::to_string(decision.burst);
-  const std::string_view limit = answer->labels[verdict.strictest].limit;
-  if (!limit.empty()) message += " in limit " + quote(limit);
+  const Label& label = answer->labels[verdict.strictest];
+  std::string message = "cost " + std::to_string(cost > 0 ? cost : label.cost) + " can never pass: burst is " +
+                        std::to_string(decision.burst);
+  if (!label.limit.empty()) message += " in limit " + quote(label.limit);
   return ApiError{400, "cost_exceeds_burst", message};
 }
 

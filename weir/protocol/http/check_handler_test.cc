@@ -226,6 +226,10 @@ TEST_F(CheckHandlerTest, RefusesACostThatCanNeverPass) {
     EXPECT_EQ(reply.status, 400);
     EXPECT_EQ(reply.content, content);
   }
+  Answer listed = never();
+  listed.labels[0].cost = 21;
+  const std::string charges = R"({"charges":[{"limit":"per-ip","id":"203.0.113.9","cost":21}]})";
+  EXPECT_EQ(ask(post("/v1/check", charges), listed).content, content);
   Answer own = never();
   own.labels[0].limit = {};
   const Reply reply = ask(post("/v1/throttle", R"({"key":"k","count":20,"period":"1s","cost":21})"), own);

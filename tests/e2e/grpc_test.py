@@ -92,6 +92,21 @@ class GrpcTest(unittest.TestCase):
         self.assertEqual([rls.decision(body)[0] for body in bodies.values()], [rls.OK] * 3)
         self.assertEqual(server.process.wait(timeout=30), 0)
 
+    def test_a_connection_that_is_too_old_is_told_to_make_room_for_a_new_one(self):
+        server = self.serve(listener=", max_connection_age: 1s, idle_timeout: 0s")
+        client = self.connect(server)
+        self.assert_answers(client, 1)
+        _, _, _, notice = client.until(h2.GOAWAY)
+        self.assertEqual(notice[:8], b"\x7f\xff\xff\xff\0\0\0\0", "open no more streams")
+        _, _, _, ping = client.until(h2.PING)
+        client.send(rls.call(3, MUCH) + h2.frame(h2.PING, h2.ACK, 0, ping))  # was on its way
+        last, body = None, b""
+        while (found := client.next()) is not None:
+            last = found[3][:8] if found[0] == h2.GOAWAY else last
+            body += found[3] if found[0] == h2.DATA else b""
+        self.assertEqual((rls.decision(body)[0], last), (rls.OK, b"\0\0\0\3\0\0\0\0"))
+        self.assert_answers(self.connect(server), 1)
+
     def test_keepalive_pings_are_answered_also_while_a_call_waits(self):
         server = self.serve_on_redis()
         client = self.connect(server)

@@ -338,6 +338,17 @@ class Whole(unittest.TestCase):
         headers = server.post("/v1/check", {"limit": "orders", "id": "1"})[1]
         self.assertLessEqual(int(headers["X-RateLimit-Reset"]), 3600, "seconds from now, not since 1970")
 
+    def test_an_idle_timeout_applies_to_connections_that_are_open(self):
+        text = HEAD.replace("speak: http", "speak: http, idle_timeout: 1h").replace(
+            "threads", '  - {address: "127.0.0.1:0", speak: proxy}\nthreads')
+        text += "backend: http://127.0.0.1:1\nproxy: {idle_timeout: 1h}\n"
+        server = Server(self, text)
+        with server.connect("http") as client, server.connect("proxy") as browser:
+            replace(server.config, text.replace("1h", "1ms"))
+            server.process.send_signal(signal.SIGHUP)
+            self.assertFalse([line for line in wait_for_line(server, "reloaded") if "need a restart" in line])
+            self.assertEqual((client.recv(1), browser.recv(1)), (b"", b""))
+
     def test_the_log_can_change_its_form_and_its_level(self):
         server = Server(self)
         replace(server.config, POLICY + "log: {format: json, level: info}\n")

@@ -103,11 +103,16 @@ Result<std::unique_ptr<TlsServer>> listener_tls(const config::Listener& listener
   return TlsServer::make(std::move(options));
 }
 
+ConnectionTimes connection_times(const config::Settings& settings, std::size_t index) {
+  const config::Listener& listener = settings.listen[index];
+  // A proxy listener that says nothing has the default of all.
+  const bool silent = has(listener.speak, "proxy") && listener.idle_timeout == bounds::http_idle_time_max;
+  return {silent ? settings.proxy.idle_timeout : listener.idle_timeout, listener.max_connection_age};
+}
+
 void make_proxy(const config::Listener& listener, const config::Proxy& settings, ServerServices& around,
                 Endpoint& endpoint) {
   endpoint.protocol = Protocol::proxy;
-  // A listener that says nothing has the default of all.
-  if (listener.idle_timeout == bounds::http_idle_time_max) endpoint.idle_timeout = settings.idle_timeout;
   endpoint.sessions = [&around, settings](Loop& loop, Pipeline& pipeline) {
     return around.proxy->sessions(loop, pipeline, settings);
   };
@@ -120,7 +125,7 @@ Result<Endpoint> make_endpoint(const config::Settings& settings, std::size_t ind
   if (!address) return address.error();
   Endpoint endpoint;
   endpoint.address = std::move(*address);
-  endpoint.idle_timeout = listener.idle_timeout;
+  endpoint.times = [index](const config::Loaded& now) { return connection_times(now.settings, index); };
   if (!listener.tls.empty()) {
     auto tls = listener_tls(listener, around);
     if (!tls) return Error{tls.error().fault, "tls on " + listener.address + ": " + tls.error().detail};

@@ -52,7 +52,7 @@ enum class Shape : unsigned char {
 enum class Applies : unsigned char {
   as_section,  // when its section does; at the top level: on_reload
   on_reload,
-  to_new_connections,  // on reload; a client that has authenticated stays so
+  to_new_connections,  // on reload; an open connection keeps what it got, such as having authenticated
   on_restart,
 };
 

@@ -40,10 +40,10 @@ TEST(Fields, TheRowSaysWhatTakesARestart) {
             "listen\nthreads\nstore\nmemory.max_buckets\nmemory.names\nstate.live\nstate.snapshot\nredis\ncache_redis\n"
             "proxy.backend_connections\n");
   EXPECT_EQ(paths_where(file_fields(), "", [](const Field& field) { return field.when == Applies::on_reload; }),
-            "listen.token\nlisten.write_token\n");
+            "listen.token\nlisten.write_token\nlisten.idle_timeout\n");
   EXPECT_EQ(
       paths_where(file_fields(), "", [](const Field& field) { return field.when == Applies::to_new_connections; }),
-      "listen.password\nlisten.write_password\n");
+      "listen.password\nlisten.write_password\nlisten.max_connection_age\n");
 }
 
 TEST(Fields, EveryRowHasASentence) {

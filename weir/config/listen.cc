@@ -81,6 +81,10 @@ class ListenerCheck {
     }
     if (!node.refused) check_proxy_header(item, words);
     if (!node.refused) check_secrets(item, words);
+    const NodeId age = find(item, "max_connection_age");
+    if (age != kNoNode && words.contains("resp")) {
+      complaints_.add(age, "max_connection_age has no effect here: only HTTP/2 connections have one");
+    }
     if (words.contains("admin") && !tokens_ && address != kNoNode && is_reachable(document_.value(address))) {
       complaints_.add(address, "address " + quote(document_.value(address)) +
                                    " is not loopback: an admin listener there needs admin.read_token "

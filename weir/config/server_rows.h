@@ -101,7 +101,14 @@ inline constexpr std::array kListen = std::to_array<Field>({
         .into<&Listener::proxy_protocol>(),
     row("idle_timeout", duration, "How long a connection can be idle; 0s: forever. Absent: 120s, and 0s for resp.")
         .at_least(0)
+        .applies(on_reload)
         .into<&Listener::idle_timeout, read_idle_timeout>(),
+    row("max_connection_age", duration,
+        "How old an HTTP/2 connection gets, give or take a tenth, before its client must open a new one; 0s: no bound.",
+        "0s")
+        .at_least(0)
+        .applies(to_new_connections)
+        .into<&Listener::max_connection_age>(),
 });
 
 inline constexpr std::array kMemory = std::to_array<Field>({

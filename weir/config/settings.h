@@ -31,7 +31,8 @@ struct Listener {
   std::string write_password;
   std::vector<Tls> tls;
   bool proxy_protocol = false;
-  Duration idle_timeout{};  // zero: forever
+  Duration idle_timeout{};        // zero: forever
+  Duration max_connection_age{};  // zero: no bound
 };
 
 struct Access {

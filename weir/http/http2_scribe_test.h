@@ -113,8 +113,11 @@ class Http2SessionTest : public ::testing::Test {
   void open() {
     const std::string start = opening();
     driver.reset();
-    driver = std::make_unique<SessionDriver>(
-        [&](const NewConnection& connection) { return std::make_unique<Http2Session>(shared, handler, connection); });
+    driver = std::make_unique<SessionDriver>([&](NewConnection connection) {
+      connection.idle_timeout = idle_timeout;
+      connection.max_age = max_age;
+      return std::make_unique<Http2Session>(shared, handler, connection);
+    });
     driver->send(start);
     driver->take();
   }
@@ -140,6 +143,9 @@ class Http2SessionTest : public ::testing::Test {
 
   HttpShared shared;
   Scribe handler;
+  // Of the next connection to open().
+  Duration idle_timeout = bounds::http_idle_time_max;
+  Duration max_age{};
   std::unique_ptr<SessionDriver> driver;
 };
 

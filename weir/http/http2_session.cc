@@ -34,6 +34,8 @@ constexpr Http2Event::Kind kEnd = Http2Event::Kind::end;
 
 Http2Session::Http2Session(HttpShared& shared, Handler& handler, const NewConnection& connection)
     : host_(shared, handler, connection.output, connection.peer, connection.tls),
+      idle_timeout_(connection.idle_timeout),
+      max_age_(connection.max_age),
       http2_(Http2::Role::server, shared.http2, *this) {}
 
 Http2Session::~Http2Session() {
@@ -45,6 +47,7 @@ Http2Session::~Http2Session() {
 Result<std::size_t> Http2Session::receive(std::string_view bytes, Queries& queries, Now now) {
   const ExchangeHost::Asking asking(host_, queries, now);
   if (idle_since_ == Time::max() && streams_.empty()) idle_since_ = now.time;
+  if (old_at_ == Time::max() && max_age_ > Duration::zero()) old_at_ = now.time + max_age_;
   std::vector<Http2Event>& events = host_.shared.http2_events;
   std::size_t used = 0;
   while (used < bytes.size() && !queries.full() && reading()) {
@@ -371,9 +374,14 @@ void Http2Session::watch(Time when) noexcept {
 }
 
 Time Http2Session::deadline() const noexcept {
-  const bool idles = idle_since_ != Time::max() && shutdown_ == Shutdown::none;
-  const Time idle = idles ? idle_since_ + bounds::http_idle_time_max : Time::max();
-  return std::min({host_.expiry, late_, idle, pong_by_});
+  return std::min({host_.expiry, late_, shutdown_at(), pong_by_});
+}
+
+// When to begin the shutdown, if nothing changes until then.
+Time Http2Session::shutdown_at() const noexcept {
+  if (shutdown_ != Shutdown::none) return Time::max();
+  const bool idles = idle_since_ != Time::max() && idle_timeout_ > Duration::zero();
+  return idles ? std::min(old_at_, idle_since_ + idle_timeout_) : old_at_;
 }
 
 void Http2Session::expire(Time now) {
@@ -393,8 +401,7 @@ void Http2Session::expire(Time now) {
     }
     find_expiry();
   }
-  const bool idles = idle_since_ != Time::max() && shutdown_ == Shutdown::none;
-  if (idles && now - idle_since_ >= bounds::http_idle_time_max) begin_shutdown(now);
+  if (now >= shutdown_at()) begin_shutdown(now);
   if (now >= pong_by_) finish_shutdown();
 }
 

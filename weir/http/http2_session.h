@@ -125,6 +125,7 @@ class Http2Session final : public Session, private Http2::Source {
   void end_late(Http2Exchange& exchange);
   void report_drained();
   void send_head(Http2Exchange& exchange, const Response& head, const BodyPart& first);
+  Time shutdown_at() const noexcept;
   void begin_shutdown(Time now);
   void finish_shutdown();
   void touch();
@@ -133,12 +134,15 @@ class Http2Session final : public Session, private Http2::Source {
   void find_expiry() noexcept;
 
   ExchangeHost host_;
+  const Duration idle_timeout_;  // zero: no bound
+  const Duration max_age_;       // zero: no bound
   Http2 http2_;
   Http2Streams<Http2Exchange*> streams_;
   std::vector<std::int32_t> drained_;  // streams with something to report
   std::size_t buffered_ = 0;           // response bytes of all exchanges
   Time late_ = Time::max();            // no exchange is late before
   Time idle_since_ = Time::max();      // no stream is open; max: one is, or nothing was received
+  Time old_at_ = Time::max();          // max_age_ after the first bytes
   Time pong_by_ = Time::max();
   Shutdown shutdown_ = Shutdown::none;
   bool expiry_stale_ = false;  // host_.expiry is of an exchange that has ended

@@ -103,6 +103,44 @@ TEST_F(Http2TimeTest, ClosesAnIdleConnectionWithTwoGoaways) {
   EXPECT_TRUE(driver->session->finished());
 }
 
+TEST_F(Http2TimeTest, StaysOpenForAsLongAsItsListenerLetsItIdle) {
+  handler.on_begin = answer_ok;
+  idle_timeout = std::chrono::hours{1};
+  open();
+  driver->advance(idle_timeout - std::chrono::nanoseconds{1});
+  EXPECT_EQ(frames(), "");
+  driver->advance(std::chrono::nanoseconds{1});
+  EXPECT_EQ(frames(), "GOAWAY NO_ERROR, PING");
+  idle_timeout = Duration::zero();
+  open();
+  send(get(1));
+  EXPECT_EQ(frames(), "HEADERS 1, DATA 1 2 end");
+  driver->advance(std::chrono::weeks{1});
+  EXPECT_EQ(frames(), "");
+  EXPECT_EQ(driver->session->deadline(), Time::max());
+}
+
+TEST_F(Http2TimeTest, ServesTheOpenStreamsOfAConnectionThatIsTooOld) {
+  idle_timeout = Duration::zero();
+  max_age = std::chrono::minutes{5};
+  open();
+  driver->advance(max_age - std::chrono::seconds{60});
+  send(get(1, "/long"));
+  driver->advance(std::chrono::seconds{60} - std::chrono::nanoseconds{1});
+  EXPECT_EQ(frames(), "") << "bytes do not make it younger";
+  driver->advance(std::chrono::nanoseconds{1});
+  EXPECT_EQ(frames(), "GOAWAY NO_ERROR, PING");
+  send(get(3, "/on-its-way") + ping(ack));
+  EXPECT_EQ(frames(), "GOAWAY NO_ERROR");
+  EXPECT_EQ(handler.take(), "/long begin GET last, /on-its-way begin GET last") << "nobody is told to hurry";
+  driver->advance(max_age);
+  EXPECT_FALSE(driver->session->finished());
+  for (Exchange* const exchange : {handler.open["/long"], handler.open["/on-its-way"]}) answer_ok(*exchange);
+  driver->settle();
+  EXPECT_EQ(frames(), "HEADERS 1, HEADERS 3, DATA 1 2 end, DATA 3 2 end");
+  EXPECT_TRUE(driver->session->finished());
+}
+
 TEST_F(Http2TimeTest, TellsReceiversToEndResponsesWithoutAnEnd) {
   handler.on_begin = [](Exchange& exchange) { exchange.respond({200, "text/event-stream", {}, {}}, {"a", false}); };
   handler.on_draining = [](Exchange& exchange) { exchange.write({"z", true}); };

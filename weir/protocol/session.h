@@ -190,6 +190,9 @@ struct NewConnection {
   std::string_view application_protocol;  // negotiated by ALPN; empty: none
   std::string_view first_bytes;           // what has arrived so far; not consumed by the factory
   bool tls = false;
+  // An HTTP/2 session shuts down once no stream was open for `idle_timeout`, or `max_age` has passed. Zero: never.
+  Duration idle_timeout = bounds::http_idle_time_max;
+  Duration max_age{};
 };
 
 // Creates the sessions of one endpoint's connections on one loop. Called when the connection is open and its first

@@ -1,6 +1,8 @@
 #include "weir/server/connection.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <random>
 #include <utility>
 
 #include "weir/base/bounds.h"
@@ -20,6 +22,11 @@ constexpr Duration kTrimAfter = std::chrono::seconds{1};
 constexpr Duration kFirstRequestTime = std::chrono::milliseconds{500};
 
 }  // namespace
+
+Duration ConnectionGroup::draw_age() {
+  const std::int64_t tenth = times.max_age.count() / 10;
+  return times.max_age + Duration{std::uniform_int_distribution<std::int64_t>(-tenth, tenth)(random)};
+}
 
 Connection::Connection(ConnectionShared& shared, ConnectionGroup& group, Accepted accepted,
                        std::unique_ptr<TlsChannel> channel)
@@ -52,7 +59,8 @@ std::size_t Connection::received(std::string_view bytes) {
 
 bool Connection::choose_session(std::string_view bytes) {
   shared_.pipeline.refresh();  // a new session starts with the configuration in force
-  session_ = group_.sessions({output_, peer_, transport_.application_protocol(), bytes, transport_.is_secure()});
+  session_ = group_.sessions({output_, peer_, transport_.application_protocol(), bytes, transport_.is_secure(),
+                              group_.times.idle_timeout, group_.draw_age()});
   if (session_ == nullptr) {
     if (choose_by_ == Time::max()) choose_by_ = shared_.loop.reading().time + bounds::http_head_time_max;
     return false;
@@ -216,8 +224,8 @@ void Connection::check_deadline(Time now) {
   if (over_) return;
   if (now - last_active_ > kTrimAfter) transport_.trim();
   if (session_ != nullptr) expire(now);
-  const bool idle_too_long =
-      group_.idle_timeout > Duration::zero() && idle() && now - last_active_ > group_.idle_timeout;
+  const Duration idle_timeout = group_.times.idle_timeout;
+  const bool idle_too_long = idle_timeout > Duration::zero() && idle() && now - last_active_ > idle_timeout;
   if (session_ != nullptr && idle_too_long && !drained_) {
     // HTTP/2 says goodbye first; the others are finished at once.
     drained_ = true;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 
@@ -61,15 +62,25 @@ struct ActivityLink {
   ActivityLink* next = this;
 };
 
+// How long the connections of a listener live. Zero: no bound.
+struct ConnectionTimes {
+  Duration idle_timeout{};  // closes connections that are idle for longer (Connection::idle())
+  Duration max_age{};       // HTTP/2 connections of about this age (±10 %) are shut down
+};
+
 // The connections of one listener on one loop.
 struct ConnectionGroup {
   Sessions sessions;
   Protocol protocol = Protocol::http;
   Transport::Options transport = {};
-  Duration idle_timeout{};        // closes connections that are idle for longer; zero: never
+  ConnectionTimes times = {};
   std::string address;            // that it listens on
   ActivityLink by_activity = {};  // all connections, longest idle first
   std::size_t size = 0;
+  std::minstd_rand random{std::random_device{}()};
+
+  // times.max_age ±10 %, so that clients that connected together do not all come back together.
+  Duration draw_age();
 };
 
 class Connection final : public Retired, public Asker, public ActivityLink, private Transport::Owner, private Settler {

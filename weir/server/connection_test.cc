@@ -240,6 +240,23 @@ class LoneConnectionTest : public testing::Test {
   bool ended_by_itself_ = true;
 };
 
+TEST(ConnectionGroup, DrawsAgesWithinATenthOfTheirMean) {
+  ConnectionGroup group;
+  EXPECT_EQ(group.draw_age(), Duration::zero()) << "no bound";
+  group.times.max_age = 10s;
+  Duration youngest = Duration::max();
+  Duration oldest{};
+  for (int i = 0; i < 1000; ++i) {
+    const Duration age = group.draw_age();
+    youngest = std::min(youngest, age);
+    oldest = std::max(oldest, age);
+  }
+  EXPECT_GE(youngest, 9s);
+  EXPECT_LT(youngest, 9500ms);
+  EXPECT_GT(oldest, 10500ms);
+  EXPECT_LE(oldest, 11s);
+}
+
 // The kernel reports arrivals once. All bytes arrive before the connection is created, so there is no later event. 150
 // kB take three reads.
 TEST_F(LoneConnectionTest, ReadsAllBytesEvenIfNoFurtherEventArrives) {

@@ -54,7 +54,10 @@ class Server::Worker {
     ConnectionGroup& group = *groups_.back();
     group.sessions = endpoint.sessions(*loop_, pipeline_);
     group.protocol = endpoint.protocol;
-    group.idle_timeout = endpoint.idle_timeout;
+    if (endpoint.times) {
+      pipeline_.on_configuration(
+          [&group, times = endpoint.times](const config::Loaded& now) { group.times = times(now); });
+    }
     group.address = endpoint.address.print();
     group.transport.open_timeout = bounds::tls_handshake_time_max;
     // A session consumes whole commands; only RESP's are large.
@@ -258,6 +261,7 @@ class Server::Worker {
 
   // From the last connection to the first; new ones are added behind.
   void check_deadlines() {
+    pipeline_.refresh();  // idle connections learn of a new timeout too
     const Time now = loop_->now().time;
     const std::size_t count = connections_.size();
     const bool few = count <= kChecksAtOnce;

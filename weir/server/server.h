@@ -41,8 +41,8 @@ struct Endpoint {
   std::shared_ptr<TlsServer> tls;
   // A socket passed by systemd, or -1.
   int inherited_fd = -1;
-  // Closes connections that are idle for longer (see Connection::idle()). Zero means never.
-  Duration idle_timeout{};
+  // Called on each loop for each configuration. Empty: no bounds.
+  std::function<ConnectionTimes(const config::Loaded&)> times;
   // Called once per loop, after `sessions`. Set: every connection begins with a PROXY header, from peers that the
   // result trusts (server/proxy_intake.h).
   std::function<std::function<bool(std::string_view peer)>(Loop& loop)> proxy_header;

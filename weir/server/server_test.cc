@@ -45,7 +45,7 @@ class ServerTest : public testing::Test {
         loop_ = &loop;
         return [this](const NewConnection& fresh) { return std::make_unique<RespSession>(fresh.output, options_); };
       };
-      endpoint.idle_timeout = idle_timeout;
+      endpoint.times = [idle_timeout](const config::Loaded&) { return ConnectionTimes{idle_timeout, {}}; };
     }
     Server::Options options;
     options.store = [](Loop&) { return std::make_unique<SilentStore>(); };

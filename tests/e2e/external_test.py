@@ -328,12 +328,25 @@ class Answers(Asking):
 limits:
   per-tenant: {{burst: 7, count: 7, period: 1h}}
   other: {{burst: 2, count: 2, period: 1h}}
-external: {{enabled: true, limit: per-tenant, http: {{url: "{service.url}", headers: {{authorization: env:LIMITS_TOKEN}}}}}}
+external: {{enabled: true, limit: per-tenant, http: {{url: "{service.url}"}}}}
 """
-        server = Server(self, config, environment={"LIMITS_TOKEN": "Bearer x"})
+        server = Server(self, config)
         self.assertEqual(self.burst(server, "free"), 3)
         self.assertEqual(json.loads(server.post("/v1/check", {"limit": "other", "id": "free"})[2])["burst"], 2)
         self.assertEqual(service.calls()["total"], 1)
+
+    def test_the_service_gets_the_configured_headers_and_their_secrets(self):
+        answer = b'{"average": 9, "burst": 9, "period": "1h"}'
+        service = RawBackend(self, lambda _: b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(answer), answer))
+        reach = f'http: {{url: "{service.url}/limits?v=2", headers: {{authorization: env:LIMITS_TOKEN, X-From: weir}}}}'
+        server = Server(self, policy(None, reach=reach), environment={"LIMITS_TOKEN": "bearer x"})
+        self.assertEqual(self.burst(server, "free"), 9)
+        head, _, body = service.requests[0].partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        self.assertEqual(lines[0], "POST /limits?v=2 HTTP/1.1")
+        self.assertLessEqual({"authorization: bearer x", "x-from: weir", "content-type: application/json"},
+                             {line.lower() for line in lines})
+        self.assertEqual(json.loads(body), {"key": "free", "headers": {}, "method": "", "path": ""})
 
 
 class Grpc(Asking):

@@ -1,6 +1,7 @@
 #include "weir/config/external.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,12 +12,42 @@
 #include "weir/base/text.h"
 #include "weir/config/check.h"
 #include "weir/config/fields.h"
+#include "weir/config/values.h"
 #include "weir/identify/digest.h"
+#include "weir/identify/ip.h"
+#include "weir/identify/quote.h"
 #include "weir/net/resolve.h"
 #include "weir/policy/limits_service.h"
 
 namespace weir::config {
 namespace {
+
+// Header fields of a question that Weir writes itself, or that belong to the connection.
+constexpr std::array<std::string_view, 12> kOwnFields = {
+    "connection", "content-length",   "content-type", "expect",  "grpc-timeout",      "host",
+    "keep-alive", "proxy-connection", "te",           "trailer", "transfer-encoding", "upgrade"};
+
+bool is_header_name(std::string_view text) {
+  return check_key_source("header:" + std::string(text)).has_value();
+}
+
+std::string not_a_header(std::string_view field, std::string_view name) {
+  return std::string(field) + ": " + quote(name) + " is not a header's name";
+}
+
+// "backend.internal", "10.0.0.7", "::1", "[::1]".
+bool is_host(std::string_view text) {
+  if (IpAddress::parse(text)) return true;
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return is_letter(c) || is_digit(c) || c == '.' || c == '-' || c == '_';
+  });
+}
+
+// As URLs have it: in lower case, an IPv6 address without brackets.
+std::string plain_host(std::string_view text) {
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  return to_lower(text);
+}
 
 // "/package.Service/Method".
 bool is_method(std::string_view text) {
@@ -56,6 +87,22 @@ class ExternalCheck {
       if (is_method(text)) return {};
       return Error{Fault::invalid, "method " + quote(text) + " must read like /weir.limits.v1.LimitService/GetLimits"};
     });
+    check_fields(http, "headers");
+    check_fields(grpc, "metadata");
+    check_files(http, "http");
+    check_files(document_.find(grpc, "tls"), "tls");
+    const NodeId filter = document_.find(section_, "header_filter");
+    for (const std::string_view list : {"allow_list", "deny_list"}) {
+      for (const NodeId item : document_.items(filter, list)) {
+        const std::string_view name = document_.value(item);
+        if (!is_header_name(name)) complaints_.add(item, not_a_header(list, name));
+      }
+    }
+    for (const NodeId item : document_.items(section_, "allowed_hosts")) {
+      const std::string_view host = document_.value(item);
+      if (is_host(plain_host(host))) continue;
+      complaints_.add(item, "allowed_hosts: " + quote(host) + " must be a host or an address, without scheme and port");
+    }
   }
 
  private:
@@ -67,6 +114,26 @@ class ExternalCheck {
     if (const auto good = check(document_.value(at)); !good) {
       complaints_.add(at, "external: " + good.error().detail);
     }
+  }
+
+  // Headers that are sent with every question. Their values are secrets: no sentence quotes one.
+  void check_fields(NodeId service, std::string_view name) {
+    for (const NodeId entry : document_.children(document_.usable(service, name))) {
+      const std::string key = to_lower(document_.key(entry));
+      if (document_.node(entry).refused) continue;
+      if (!is_header_name(key)) {
+        complaints_.add_at_key(entry, not_a_header(name, document_.key(entry)));
+      } else if (std::ranges::find(kOwnFields, key) != kOwnFields.end()) {
+        complaints_.add_at_key(entry, std::string(name) + ": " + key + " is written by Weir itself");
+      } else if (has_control(document_.value(entry))) {
+        complaints_.add(entry, std::string(name) + ": the value of " + key + " must not have control characters");
+      }
+    }
+  }
+
+  void check_files(NodeId section, std::string_view name) {
+    if (document_.text(section, "cert_file").empty() == document_.text(section, "key_file").empty()) return;
+    complaints_.add(section, std::string(name) + " needs both cert_file and key_file, or neither");
   }
 
   const Document& document_;
@@ -109,7 +176,7 @@ class ExternalReader {
     service->concurrent_max = static_cast<std::size_t>(*parse_integer(text("max_concurrent_requests")));
     service->waiting_max = static_cast<std::size_t>(*parse_integer(text("max_waiting")));
     service->backend_required = text("backend_required") == "true";
-    for (const std::string& host : texts(section_, "allowed_hosts")) service->allowed_hosts.push_back(to_lower(host));
+    for (const std::string& host : texts(section_, "allowed_hosts")) service->allowed_hosts.push_back(plain_host(host));
     const NodeId filter = document_.find(section_, "header_filter");
     service->allow_list = texts(filter, "allow_list");
     service->deny_list = texts(filter, "deny_list");

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "weir/config/describe.h"
+#include "weir/policy/limits_service.h"
 
 namespace weir::config::parse_test {
 namespace {
@@ -318,12 +319,34 @@ TEST(Parse, SecretsAreLookedUpAndNeverShown) {
   }
 }
 
+TEST(Parse, SecretsInMapsAreLookedUpToo) {
+  const Options options = with_files({{"/run/token", "from-file\n"}}, {{"TOKEN", "Bearer from-env"}});
+  const Loaded made =
+      loaded(parse("limits:\n  a: {rate: 1/s, external: {enabled: true, grpc: {address: 'x:1', metadata: {token: "
+                   "file:/run/token}}}}\n"
+                   "  b: {rate: 1/s}\n"
+                   "external: {enabled: true, limit: b, http: {url: 'http://x', headers: {Authorization: env:TOKEN, "
+                   "x-y: plain-one}}}\n",
+                   "t.yaml", options));
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(made.policy->find("a")->service->fields, (Fields{{"token", "from-file"}}));
+  EXPECT_EQ(made.policy->find("b")->service->fields,
+            (Fields{{"authorization", "Bearer from-env"}, {"x-y", "plain-one"}}));
+  const std::string shown = show(made);
+  for (const char* secret : {"from-env", "from-file", "plain-one"}) {
+    EXPECT_EQ(shown.find(secret), std::string::npos) << secret;
+  }
+}
+
 TEST(Parse, AMissingSecretIsAnErrorThatNamesIt) {
   EXPECT_EQ(problems_of(parse("hash_key: env:NOPE\nadmin: {read_token: file:/nope}\n", "t.yaml", with_files({}))),
             "t.yaml:1:11: hash_key: the variable \"NOPE\" is not set\n"
             "t.yaml:2:21: read_token: cannot read the file \"/nope\"\n");
   EXPECT_EQ(problems_of(parse("access: {allow: [{apikey: env:NOPE}]}", "t.yaml", with_files({}))),
             "t.yaml:1:27: apikey: the variable \"NOPE\" is not set\n");
+  EXPECT_EQ(problems_of(parse("limits: {a: {rate: 1/s, external: {http: {url: 'http://x', headers: {a: env:NOPE}}}}}",
+                              "t.yaml", with_files({}))),
+            "t.yaml:1:73: headers: the variable \"NOPE\" is not set\n");
 }
 
 TEST(Parse, AnEmptySecretIsNoneAndRefused) {

@@ -90,8 +90,7 @@ Result<std::string> read_file(const Options& options, const std::string& path, s
 void resolve_secrets(const Options& options, Document& document, NodeId section, std::span<const Field> fields,
                      Complaints& complaints) {
   for (const Field& field : fields) {
-    const bool map = field.shape == Shape::map || field.shape == Shape::map_or_path;
-    if (map || (field.type != Type::secret && field.type != Type::section)) continue;
+    if (field.type != Type::secret && field.type != Type::section) continue;
     const NodeId id = document.find(section, field.name);
     if (id == kNoNode) continue;
     const auto resolve = [&](NodeId value) {
@@ -103,7 +102,8 @@ void resolve_secrets(const Options& options, Document& document, NodeId section,
         if (document.node(value).refused) document.node(section).refused = true;
       }
     };
-    if (document.node(id).kind != NodeKind::sequence) {
+    const bool map = field.shape == Shape::map || field.shape == Shape::map_or_path;
+    if (!map && document.node(id).kind != NodeKind::sequence) {
       resolve(id);
       continue;
     }

@@ -22,6 +22,9 @@ using redis::SharedHash;
 using Reply = Result<const resp::Reply*>;
 
 constexpr Duration kPollEvery = std::chrono::milliseconds{400};
+// When a server that forgets an answer does so again: the others have heard of it, so that no call which began before
+// brings the old answer back. All have heard of that within a second of the first time.
+constexpr Duration kAgainAfter = std::chrono::milliseconds{500};
 // How long an announcement stays. A server that could not look for longer drops all it has.
 constexpr Duration kAnnouncedFor = std::chrono::hours{1};
 constexpr Duration kCleanEvery = std::chrono::minutes{1};
@@ -70,7 +73,7 @@ class RedisAnswers::Parts : public std::enable_shared_from_this<Parts> {
   void on_forgotten(Forgotten forgotten) { forgotten_ = std::move(forgotten); }
   void read(std::string limit, std::string key, std::string service, Done done);
   void write(const std::string& limit, const std::string& key, const KeptAnswer& answer);
-  void forget(std::string limit, std::string key, std::function<void(bool)> done);
+  void forget(const std::string& limit, const std::string& key, std::function<void(bool)> done);
 
  private:
   // One read: of the fresh copy, and if there is none, of the stale one.
@@ -98,6 +101,7 @@ class RedisAnswers::Parts : public std::enable_shared_from_this<Parts> {
   void take_reply(const ReadingPointer& reading, const Reply& reply);
   void end_copy(const ReadingPointer& reading);
   void finish(const ReadingPointer& reading, std::optional<KeptAnswer> answer);
+  void remove(const std::string& limit, const std::string& key, std::function<void(bool)> done);
   void announce(std::string name, std::function<void(bool)> done);
   void poll();
   void take_announcements(const Result<SharedHash::ReadResult>& result);
@@ -124,7 +128,8 @@ class RedisAnswers::Parts : public std::enable_shared_from_this<Parts> {
   Time healthy_since_{};  // Time{}: not
 };
 
-// Before the first answer is read, so that whatever is forgotten later is news.
+// Before the first answer is read. What was announced by the first look is news, too: while Redis could not be reached,
+// this server may have got answers from the service that were forgotten since.
 void RedisAnswers::Parts::start() {
   if (std::exchange(started_, true)) return;
   started_at_ = loop_.now().time;
@@ -207,9 +212,16 @@ void RedisAnswers::Parts::write(const std::string& limit, const std::string& key
 
 // ---- What was forgotten ----
 
-// Here at once; then on Redis, before the others are told: they would read it again.
-void RedisAnswers::Parts::forget(std::string limit, std::string key, std::function<void(bool)> done) {
+void RedisAnswers::Parts::forget(const std::string& limit, const std::string& key, std::function<void(bool)> done) {
   start();
+  loop_.at(loop_.now().time + kAgainAfter, [self = shared_from_this(), limit, key] {
+    if (!self->stopped_) self->remove(limit, key, [](bool) {});
+  });
+  remove(limit, key, std::move(done));
+}
+
+// Here at once; then on Redis, before the others are told: they would read it again.
+void RedisAnswers::Parts::remove(const std::string& limit, const std::string& key, std::function<void(bool)> done) {
   if (forgotten_) forgotten_(limit, key);
   struct Removal {
     int missing = 2;
@@ -264,8 +276,7 @@ void RedisAnswers::Parts::take_announcements(const Result<SharedHash::ReadResult
   }
   log_recovery();
   const Time now = loop_.now().time;
-  const bool first = !looked_at_;
-  const bool late = !first && now - *looked_at_ >= kAnnouncedFor;
+  const bool late = now - looked_at_.value_or(started_at_) >= kAnnouncedFor;
   looked_at_ = now;
   if (late && forgotten_) forgotten_({}, {});
   if (result->changed) {
@@ -273,7 +284,7 @@ void RedisAnswers::Parts::take_announcements(const Result<SharedHash::ReadResult
     for (const auto& [name, text] : announced_) {
       const auto known = before.find(name);
       const std::size_t colon = name.find(':');
-      const bool is_news = !first && !late && (known == before.end() || known->second != text);
+      const bool is_news = !late && (known == before.end() || known->second != text);
       if (is_news && colon != name.npos && forgotten_) {
         forgotten_(std::string_view(name).substr(0, colon), std::string_view(name).substr(colon + 1));
       }
@@ -343,10 +354,8 @@ void RedisAnswers::write(std::string_view limit, std::string_view key, const Kep
 }
 
 void RedisAnswers::forget(std::string_view limit, std::string_view key, std::function<void(bool shared)> done) {
-  parts_->loop().post(
-      [parts = parts_, limit = std::string(limit), key = std::string(key), done = std::move(done)]() mutable {
-        parts->forget(std::move(limit), std::move(key), std::move(done));
-      });
+  parts_->loop().post([parts = parts_, limit = std::string(limit), key = std::string(key),
+                       done = std::move(done)]() mutable { parts->forget(limit, key, std::move(done)); });
 }
 
 void RedisAnswers::on_forgotten(Forgotten forgotten) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <future>
@@ -59,16 +60,14 @@ class Side {
     answers_->forget(limit, key, [&](bool shared) { promise.set_value(shared); });
     return promise.get_future().get();
   }
-  // Waits until it was logged or announced, and counts how often it was by then.
-  std::size_t wait_for(const std::string& what) {
+  // Waits until it was logged or announced that often.
+  void wait_for(const std::string& what, std::size_t times = 1) {
     std::unique_lock lock(mutex_);
-    const auto count = [&] { return static_cast<std::size_t>(std::ranges::count(notes_, what)); };
-    EXPECT_TRUE(noted_.wait_for(lock, 30s, [&] { return count() > 0; })) << what;
-    return count();
+    EXPECT_TRUE(noted_.wait_for(lock, 30s, [&] { return times <= count(what, lock); })) << what;
   }
-  std::size_t notes() {
-    const std::lock_guard lock(mutex_);
-    return notes_.size();
+  std::size_t count(const std::string& what) {
+    const std::unique_lock lock(mutex_);
+    return count(what, lock);
   }
   void wait_until_up(bool up) {
     while (answers_->is_up() != up) std::this_thread::sleep_for(1ms);
@@ -83,6 +82,9 @@ class Side {
     options.script = redis::kSharedHashScript;
     options.decides = false;
     return options;
+  }
+  std::size_t count(const std::string& what, const std::unique_lock<std::mutex>&) const {
+    return static_cast<std::size_t>(std::ranges::count(notes_, what));
   }
   void note(std::string what) {
     const std::lock_guard lock(mutex_);
@@ -184,29 +186,42 @@ TEST_F(RedisAnswersTest, ACopyThatNeverExpiresIsNotUsed) {
   EXPECT_FALSE(two_.read("limit", "key"));
 }
 
+// A server that forgets an answer drops it before and after Redis did, and all of that again half a second later.
+constexpr std::size_t kOwnNotes = 4;
+
 TEST_F(RedisAnswersTest, AllServersHearWhatOneForgets) {
   one_.write("limit", "a:b", answer(one_.now()));
   EXPECT_TRUE(one_.forget("limit", "a:b"));
   EXPECT_EQ(server_.ask({"EXISTS", "weir:extcache:limit:a:b", "weir:extcache:stale:limit:a:b"}), "0");
-  EXPECT_EQ(two_.wait_for("forgotten limit/a:b"), 1u);
-  // The one that forgot it drops it before and after Redis did, and does not hear of itself.
-  EXPECT_EQ(one_.wait_for("forgotten limit/a:b"), 2u);
+  two_.wait_for("forgotten limit/a:b");
+  one_.wait_for("forgotten limit/a:b", kOwnNotes);
   EXPECT_TRUE(two_.forget("limit", "c"));
-  EXPECT_EQ(one_.wait_for("forgotten limit/c"), 1u);
-  EXPECT_EQ(one_.notes(), 3u);
+  one_.wait_for("forgotten limit/c");
+  EXPECT_EQ(one_.count("forgotten limit/a:b"), kOwnNotes) << "it does not hear of itself";
   // Again, the same.
+  two_.wait_for("forgotten limit/c", kOwnNotes);
   EXPECT_TRUE(one_.forget("limit", "c"));
-  EXPECT_TRUE(one_.forget("limit", "d"));
-  EXPECT_EQ(two_.wait_for("forgotten limit/d"), 1u);
-  EXPECT_EQ(two_.wait_for("forgotten limit/c"), 3u);
+  two_.wait_for("forgotten limit/c", kOwnNotes + 1);
 }
 
-TEST_F(RedisAnswersTest, ANewServerIsNotToldOfThePast) {
+TEST_F(RedisAnswersTest, ACallThatBeganBeforeThePurgeDoesNotBringTheOldAnswerBack) {
+  for (int i = 0; i < 20; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    EXPECT_TRUE(one_.forget("limit", key));
+    two_.write("limit", key, answer(two_.now()));                        // has not heard of it yet
+    if (one_.count("forgotten limit/" + key) > kOwnNotes / 2) continue;  // this machine was too slow: try again
+    one_.wait_for("forgotten limit/" + key, kOwnNotes);
+    EXPECT_FALSE(two_.read("limit", key));
+    return;
+  }
+  FAIL() << "every write came too late";
+}
+
+// It may have got answers from the service while it could not reach Redis.
+TEST_F(RedisAnswersTest, ANewServerIsToldWhatWasForgottenLately) {
   EXPECT_TRUE(one_.forget("limit", "old"));
   Side three(server_);
-  EXPECT_TRUE(one_.forget("limit", "new"));
-  EXPECT_EQ(three.wait_for("forgotten limit/new"), 1u);
-  EXPECT_EQ(three.notes(), 1u);
+  three.wait_for("forgotten limit/old");
 }
 
 TEST_F(RedisAnswersTest, WithoutRedisOnlySharingIsLost) {
@@ -215,16 +230,16 @@ TEST_F(RedisAnswersTest, WithoutRedisOnlySharingIsLost) {
   EXPECT_FALSE(one_.read("limit", "key"));
   one_.write("limit", "key", answer(one_.now()));
   EXPECT_FALSE(one_.forget("limit", "key"));
-  EXPECT_EQ(one_.wait_for("forgotten limit/key"), 2u) << "here it is forgotten";
+  EXPECT_GE(one_.count("forgotten limit/key"), 2u) << "here it is forgotten";
   const std::string down =
       "warn external answers not shared: Redis unavailable; each server asks the service by itself";
   one_.wait_for(down);
   server_.start();
   one_.wait_until_up(true);
   one_.wait_for("info external answers shared again");
-  EXPECT_EQ(one_.wait_for(down), 1u) << "one line";
-  one_.write("limit", "key", answer(one_.now()));
-  EXPECT_TRUE(one_.read("limit", "key"));
+  EXPECT_EQ(one_.count(down), 1u) << "one line";
+  one_.write("limit", "other", answer(one_.now()));
+  EXPECT_TRUE(one_.read("limit", "other"));
 }
 
 TEST_F(RedisAnswersTest, ARedisThatDoesNotReplyIsNotWaitedFor) {

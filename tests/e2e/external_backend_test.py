@@ -29,14 +29,14 @@ limits:
 
 
 class Backends(Asking):
-    def start(self, external="", tenants=None, own=True, second=""):
-        """A proxy whose own backend is `self.own`, and a service that names `self.tenant` as each tenant says."""
+    def start(self, external="", tenants=None, own=True, second="", name="127.0.0.1"):
+        """A proxy whose own backend is `self.own`, by that name, and a service that names `self.tenant` as each tenant says."""
         self.own = RawBackend(self, lambda _: b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nown")
         self.tenant = RawBackend(self, lambda _: b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\ntenant")
         numbers = {"average": 1000, "burst": 1000, "period": "1s"}
         self.service = LimitsService(self, tenants={
             "default": numbers, "tenants": {name: {**numbers, **fields} for name, fields in (tenants or {}).items()}})
-        backend = f"backend: {self.own.url}" if own else ""
+        backend = f"backend: http://{name}:{self.own.port}" if own else ""
         return Server(self, POLICY.format(url=self.service.url, external=external, second=second, backend=backend))
 
     def get(self, server, tenant):
@@ -104,8 +104,22 @@ class Backends(Asking):
         other.faults(answer={"backend_url": self.own.url})
         self.name(self.tenant.url)
         self.assertEqual(self.get(server, "both"), (200, "tenant"))
+        # The answer of the first is at hand, that of the second is asked for again.
+        self.assertEqual(self.admin(server, "DELETE", "/ratelimit/external/second/both")[0], 200)
+        self.assertEqual(self.get(server, "both"), (200, "tenant"))
+        self.assertEqual(other.calls("both"), 2)
         self.service.faults()
         self.assertEqual(self.get(server, "second only"), (200, "own"))
+
+    def test_a_connection_to_a_private_backend_is_not_used_for_a_tenant(self):
+        server = self.start(name="localhost")
+        for _ in range(2):
+            self.assertEqual(self.get(server, "default"), (200, "own"))
+        self.assertEqual(self.own.connections, 1)
+        self.name(f"http://localhost:{self.own.port}")
+        status, body = self.get(server, "spy")
+        self.assertEqual((status, json.loads(body)["error"]), (502, "backend_refused"))
+        self.assertEqual((len(self.own.requests), self.own.connections), (2, 1))
 
     def test_a_backend_that_is_away_is_not_replaced(self):
         server = self.start(external=", allowed_hosts: [127.0.0.1]")

@@ -96,10 +96,12 @@ ServiceAnswers::Found LoopServices::find(const NamedLimit& limit, std::string_vi
   return {std::move(found.answer), !found.fresh};
 }
 
+std::shared_ptr<const ServiceAnswer> LoopServices::known(const NamedLimit& limit, std::string_view id, Time now) const {
+  return services_.find(limit, id, now).answer;
+}
+
 std::shared_ptr<const ServiceAnswer> LoopServices::give_up(const NamedLimit& limit, std::string_view id) {
-  std::shared_ptr<const KeptAnswer> known = services_.find(limit, id, services_.clock_.time()).answer;
-  metrics_.found(known != nullptr ? Where::stale : Where::miss);
-  return known;
+  return fall_back(known(limit, id, services_.clock_.time())).answer;
 }
 
 LoopServices::Asked LoopServices::fall_back(std::shared_ptr<const ServiceAnswer> stale) {

@@ -94,7 +94,9 @@ class LoopServices final : public ServiceAnswers {
   void on_answer(Deliver deliver) { deliver_ = std::move(deliver); }
   // `wait` has waited long enough, or is gone. The call goes on for the others, and for the cache.
   void leave(std::uint64_t wait);
-  // What is known, fresh or not, for somebody who has waited long enough.
+  // What is known, fresh or not.
+  std::shared_ptr<const ServiceAnswer> known(const NamedLimit& limit, std::string_view id, Time now) const;
+  // The same for somebody who has waited long enough.
   std::shared_ptr<const ServiceAnswer> give_up(const NamedLimit& limit, std::string_view id);
 
  private:

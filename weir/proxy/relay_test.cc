@@ -13,6 +13,7 @@
 
 #include "weir/http/test_backend_test.h"
 #include "weir/http/testing/fake_exchange.h"
+#include "weir/net/resolve.h"
 #include "weir/proxy/proxy_handler.h"
 
 namespace weir::proxy::relay_test {
@@ -132,7 +133,11 @@ class RelayTest : public testing::Test {
   }
 
   http::ManualLoop loop_;
-  Resolver resolver_;
+  // An attacker's name has a private address by the time it is dialed.
+  Resolver resolver_{[](const Target& target) -> Result<std::vector<Address>> {
+    if (target.host != "rebound.test") return look_up(target);
+    return std::vector<Address>{{"127.0.0.1", target.port, {}}};
+  }};
   Gateway gateway_{"."};
   ProxyMetrics metrics_;
   std::unique_ptr<TestBackend> one_;
@@ -467,6 +472,22 @@ TEST_F(RelayTest, GoesWhereTheAnswerSaysIfThatIsAllowed) {
   EXPECT_EQ(content(), "ok");
   EXPECT_EQ(requests(*one_), 0u);
   EXPECT_EQ(requests(*two_), 1u);
+}
+
+TEST_F(RelayTest, ChecksTheAddressThatANameHasWhenItIsDialed) {
+  Answer elsewhere = allowed();
+  const std::string named = "http://rebound.test:" + std::to_string(two_->target().port);
+  elsewhere.backend_url = named;
+  begin("GET /");
+  answer(elsewhere);
+  EXPECT_EQ(error(), "502 backend_refused");
+  EXPECT_EQ(requests(*one_) + requests(*two_), 0u);
+  EXPECT_EQ(service_metrics_.refused_backends[0].value(), 1u) << "private_address";
+  const std::vector<std::string> hosts = {"rebound.test"};
+  elsewhere.backend_hosts = hosts;
+  begin("GET /");
+  answer(elsewhere);
+  EXPECT_EQ(content(), "ok") << "an allowed host may be private";
 }
 
 // --- tunnels ---

@@ -15,10 +15,10 @@ std::span<const Attribute> attributes_of(const Query& query) noexcept {
 
 }  // namespace
 
-ServiceAnswers::Found FoundAnswers::find(const NamedLimit& limit, std::string_view id, Time) const {
+ServiceAnswers::Found FoundAnswers::find(const NamedLimit& limit, std::string_view id, Time now) const {
   const auto found =
       std::ranges::find_if(answers_, [&](const Looked& one) { return one.limit == &limit && one.id == id; });
-  return {found == answers_.end() ? nullptr : found->answer, false};
+  return {found == answers_.end() ? services_->known(limit, id, now) : found->answer, false};
 }
 
 ParkedQuestions::ParkedQuestions(external::LoopServices& services, std::function<void(Ticket)> ready)
@@ -43,8 +43,7 @@ bool ParkedQuestions::ask(Ticket ticket, const Query& query, std::span<const Loo
     waits_.emplace(wait, std::pair{ticket, found.size() - 1});
   }
   if (missing == 0) return true;
-  auto parked = std::make_unique<Parked>(query);
-  parked->answers = std::move(found);
+  auto parked = std::make_unique<Parked>(query, std::move(found));
   parked->missing = missing;
   parked->until = until;
   by_time_.emplace(until, ticket);

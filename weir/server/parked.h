@@ -24,10 +24,14 @@
 
 namespace weir {
 
-// The answers that one question got. What it did not ask for is not looked up: resolving with these always ends.
+// The answers that one question got, and those that were at hand. Nothing is asked for any more: resolving with these
+// always ends.
 class FoundAnswers final : public ServiceAnswers {
  public:
-  Found find(const NamedLimit& limit, std::string_view id, Time) const override;
+  // `services` must outlive it.
+  explicit FoundAnswers(const external::LoopServices& services) : services_(&services) {}
+
+  Found find(const NamedLimit& limit, std::string_view id, Time now) const override;
   void add(const NamedLimit& limit, std::string_view id) { answers_.push_back({&limit, std::string(id), nullptr}); }
   std::size_t size() const noexcept { return answers_.size(); }
 
@@ -40,12 +44,13 @@ class FoundAnswers final : public ServiceAnswers {
   std::span<Looked> all() noexcept { return answers_; }
 
  private:
+  const external::LoopServices* services_;
   std::vector<Looked> answers_;
 };
 
 // A parked question: the copy of its query, and the answers.
 struct Parked {
-  explicit Parked(const Query& query) : owned(query) {}
+  Parked(const Query& query, FoundAnswers found) : owned(query), answers(std::move(found)) {}
 
   OwnedQuery owned;
   FoundAnswers answers;

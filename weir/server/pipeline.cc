@@ -147,7 +147,7 @@ void Pipeline::ask(std::uint64_t token, const Query& query, Asker& asker, Now no
 
 // Asks the services for what the question lacks. False: it is parked. Otherwise it was resolved again.
 bool Pipeline::look_up(Pending& pending, const Query& query, Now now, Result<void>& resolved) {
-  FoundAnswers found;
+  FoundAnswers found(*services_);
   if (!parked_->ask(pending.ticket, query, pending.resolved.lookups(), now.time, found)) {
     ++pending.asker->parked_;
     return false;

@@ -307,6 +307,31 @@ TEST_F(ServicesPipelineTest, ARequestWaitsForAllItsServices) {
   EXPECT_EQ(of(token).backend_url, "http://first") << "the first limit that names a backend decides";
 }
 
+TEST_F(ServicesPipelineTest, AnAnswerAtHandCountsWhileAnotherIsAwaited) {
+  external::ServiceReply first = reply_of(20, 30, 1h);
+  first.answer.backend_url = "http://first";
+  first.answer.tenant_key = "corp";
+  EXPECT_EQ(ask("tenant", "acme", first).remaining, 29);
+  const std::array<Attribute, 2> attributes = {Attribute{"header:x-tenant", "acme"},
+                                               Attribute{"header:x-region", "eu"}};
+  const Query query{RequestFacts{.attributes = attributes, .wants_backend = true}};
+  const std::uint64_t waited = begin(query);
+  ASSERT_EQ(calls_.open.size(), 1u);
+  calls_.answer(reply_of(3, 40, 1h), 0s, false);
+  turn();
+  const std::uint64_t given_up = begin(query);
+  clock_.advance(5s);
+  turn();
+  Count remaining = 28;
+  for (const std::uint64_t token : {waited, given_up}) {
+    EXPECT_EQ(of(token).bucket, "tenant:t:corp");
+    EXPECT_EQ(of(token).burst, 30);
+    EXPECT_EQ(of(token).remaining, remaining--);
+    EXPECT_EQ(of(token).backend_url, "http://first");
+  }
+  EXPECT_EQ(metrics_.services.cache[0].value(), 2u) << "each was found once";
+}
+
 TEST_F(ServicesPipelineTest, DescriptorsAskTooWithTheKeyAlone) {
   const std::array<Attribute, 1> entries = {Attribute{"user", "u1"}};
   const std::array<Descriptor, 1> list = {Descriptor{.entries = entries}};

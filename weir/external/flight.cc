@@ -59,6 +59,7 @@ void Service::count_call(Flight& flight, Time now) {
 
 Slot Service::take_slot(const std::shared_ptr<Flight>& flight, Time now) {
   const std::lock_guard lock(mutex);
+  if (breaker.is_open() && !flight->probes) return Slot::none;
   if (calls < flight->settings->concurrent_max) {
     count_call(*flight, now);
     return Slot::taken;
@@ -84,7 +85,7 @@ void Service::drop(Flight& flight, CallEnd call, Time now) {
   }
   if (!flight.may_call) return;
   keys.ended(flight.key, call, now);
-  breaker.ended(call, now);
+  if (call != CallEnd::not_made || flight.probes) breaker.ended(call, now);
 }
 
 Departed Service::end(const std::shared_ptr<Flight>& flight, CallEnd call, Time now) {
@@ -95,6 +96,11 @@ Departed Service::end(const std::shared_ptr<Flight>& flight, CallEnd call, Time 
   if (!flight->calling) return departed;
   --calls;
   if (call == CallEnd::succeeded) unanswered_since = now;
+  if (breaker.is_open()) {
+    departed.hopeless.assign(queue.begin(), queue.end());
+    queue.clear();
+    return departed;
+  }
   while (!queue.empty() && calls < queue.front()->settings->concurrent_max) {
     std::shared_ptr<Flight> next = std::move(queue.front());
     queue.pop_front();

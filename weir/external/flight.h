@@ -81,13 +81,14 @@ struct Flight {
 enum class Slot : unsigned char {
   taken,
   queued,
-  none,  // and nobody waits for one
+  none,  // and nobody waits for one, or the service's breaker has opened
 };
 
 // What follows from the end of a flight.
 struct Departed {
   std::map<std::shared_ptr<Port>, std::vector<std::uint64_t>> waits;
-  std::vector<std::shared_ptr<Flight>> next;  // have got a slot
+  std::vector<std::shared_ptr<Flight>> next;      // have got a slot
+  std::vector<std::shared_ptr<Flight>> hopeless;  // will get none: the service's breaker has opened. End them
 };
 
 // Thread-safe, but for what begin() uses under its lock.

@@ -137,7 +137,8 @@ LoopServices::Begun LoopServices::begin(const NamedLimit& limit, std::string_vie
   const bool may_wait = service.waiting < waiting_max && !(knows && service.is_slow(now));
   if (const auto found = service.flights.find(std::string(id)); found != service.flights.end()) {
     flight = found->second;
-    if (!may_wait || flight->probes || flight->waiters.size() >= 2 * waiting_max) return Begun::refused;
+    const bool hopeless = flight->may_call && service.breaker.is_open();
+    if (!may_wait || hopeless || flight->waiters.size() >= 2 * waiting_max) return Begun::refused;
     service.join(*flight, port_, wait);
     return Begun::joined;
   }
@@ -183,7 +184,7 @@ void LoopServices::take_slot(const std::shared_ptr<Flight>& flight) {
     case Slot::queued:
       return;
     case Slot::none:
-      return end(flight, {});
+      return end_without_answer(flight, CallEnd::not_made);
   }
 }
 
@@ -199,9 +200,7 @@ void LoopServices::called(const std::shared_ptr<Flight>& flight, Time began, Cal
   metrics_.ended(outcome.reply ? "ok" : outcome.reply.error().word);
   if (!outcome.reply) {
     report(*flight, outcome.reply.error());
-    auto stale = services_.cache_.find(flight->service->limit, flight->key, flight->settings->digest, now).answer;
-    const Where where = stale != nullptr ? Where::stale : Where::miss;
-    return end(flight, {std::move(stale), where, CallEnd::failed});
+    return end_without_answer(flight, CallEnd::failed);
   }
   report(*flight, *outcome.reply);
   KeptAnswer answer;
@@ -214,6 +213,14 @@ void LoopServices::called(const std::shared_ptr<Flight>& flight, Time began, Cal
   auto kept = keep(*flight, std::move(answer), now);
   if (share && !flight->is_forgotten()) services_.shared_->write(flight->service->limit, flight->key, *kept);
   end(flight, {std::move(kept), Where::miss, CallEnd::succeeded});
+}
+
+// The last answer is used, if there is one.
+void LoopServices::end_without_answer(const std::shared_ptr<Flight>& flight, CallEnd call) {
+  const Time now = services_.clock_.time();
+  auto stale = services_.cache_.find(flight->service->limit, flight->key, flight->settings->digest, now).answer;
+  const Where where = stale != nullptr ? Where::stale : Where::miss;
+  end(flight, {std::move(stale), where, call});
 }
 
 // Operators see tenants, not the ids behind them: a tenant's name finds the last answer that named it.
@@ -253,6 +260,7 @@ void LoopServices::end(const std::shared_ptr<Flight>& flight, const Ended& ended
     });
   }
   for (const std::shared_ptr<Flight>& next : departed.next) call(next);
+  for (const std::shared_ptr<Flight>& late : departed.hopeless) end_without_answer(late, CallEnd::not_made);
 }
 
 void LoopServices::deliver(const std::vector<std::uint64_t>& waits, const std::shared_ptr<const ServiceAnswer>& answer,

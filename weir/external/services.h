@@ -35,6 +35,7 @@
 namespace weir::external {
 
 class Port;
+enum class CallEnd : unsigned char;
 struct Flight;
 struct Service;
 
@@ -113,6 +114,7 @@ class LoopServices final : public ServiceAnswers {
   void take_slot(const std::shared_ptr<Flight>& flight);
   void call(const std::shared_ptr<Flight>& flight);
   void called(const std::shared_ptr<Flight>& flight, Time began, CallOutcome outcome);
+  void end_without_answer(const std::shared_ptr<Flight>& flight, CallEnd call);
   std::shared_ptr<const KeptAnswer> keep(const Flight& flight, KeptAnswer answer, Time now);
   void report(const Flight& flight, const ServiceReply& reply);
   void report(const Flight& flight, const Error& error);

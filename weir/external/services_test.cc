@@ -220,6 +220,28 @@ TEST_F(ServicesTest, NobodyWaitsForAServiceWhoseBreakerIsOpen) {
   EXPECT_TRUE(waits(*here_, "after"));
 }
 
+TEST_F(ServicesTest, WhoWaitsForASlotWhenTheBreakerOpensWaitsNoLonger) {
+  EXPECT_TRUE(waits(*here_, "known"));
+  calls_.answer(reply_of(5, 10));
+  run();
+  clock_.advance(61s);
+  for (int i = 0; i < 99; ++i) EXPECT_TRUE(waits(i % 2 == 0 ? *here_ : *there_, "key" + std::to_string(i)));
+  EXPECT_TRUE(waits(*there_, "known"));
+  EXPECT_EQ(calls_.made, 51u) << "the others wait for a slot";
+  for (int i = 0; i < 20; ++i) calls_.fail("timeout");
+  run();
+  EXPECT_EQ(calls_.made, 70u) << "19 more before it opened";
+  EXPECT_EQ(services_->gauges().waiting, 49u) << "those whose calls are on their way";
+  EXPECT_EQ(here_->answered.size() + there_->answered.size(), 1u + 51u);
+  EXPECT_EQ(there_->answered.at(wait_)->numbers->count(), 5) << "the last answer is used, if there is one";
+  EXPECT_FALSE(waits(*there_, "key60")) << "nobody joins a call";
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(waits(*here_, "more" + std::to_string(i)));
+  EXPECT_EQ(calls_.made, 70u) << "the first probe is made after a second";
+  clock_.advance(1s);
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(waits(*here_, "more" + std::to_string(i)));
+  EXPECT_EQ(calls_.made, 71u);
+}
+
 TEST_F(ServicesTest, WhoKnowsAStaleAnswerDoesNotWaitForASlowService) {
   for (const char* key : {"acme", "other"}) EXPECT_TRUE(waits(*here_, key));
   for (const Count average : {5, 6}) calls_.answer(reply_of(average, 10));

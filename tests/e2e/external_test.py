@@ -314,6 +314,21 @@ class Answers(Asking):
         self.assertEqual(self.admin(server, "DELETE", "/ratelimit/external/per-tenant/acme")[0], 200)
         self.assertEqual(self.burst(server, "acme"), 5)
 
+    def test_a_tenant_of_a_hashed_limit_is_shown_with_its_numbers(self):
+        service = LimitsService(self)
+        config = policy(service, more="hash_key: 0123456789abcdef0123456789abcdef").replace("    key: ", "    hashed: true\n    key: ")
+        server = Server(self, config)
+        service.faults(answer={"average": 100, "burst": 40, "period": "1h", "tenant_key": "acme-corp"})
+        self.burst(server, "acme")
+        clients = [json.loads(self.admin(server, "GET", f"/ratelimit/clients/per-tenant/{name}")[1])
+                   for name in ("acme", "t:acme-corp")]
+        clients.append(json.loads(self.admin(server, "GET", "/ratelimit/clients?limit=per-tenant")[1])["clients"][0])
+        for client in clients:
+            self.assertEqual((client["burst"], client["count"], client["remaining"], client["source"]), (40, 100, 39, "external"))
+        self.assertNotIn("acme", service.calls()["by_key"])
+        self.assertEqual(self.admin(server, "DELETE", "/ratelimit/external/per-tenant/acme")[0], 200)
+        self.assertEqual(json.loads(self.admin(server, "GET", "/ratelimit/clients/per-tenant/t:acme-corp")[1])["external"], None)
+
     def test_after_a_reload_to_another_service_its_answers_count(self):
         first = LimitsService(self)
         second = LimitsService(self, tenants={"tenants": {}, "default": {"average": 9, "burst": 9, "period": "1h"}})

@@ -21,6 +21,7 @@
 
 #include "weir/app/random.h"
 #include "weir/app/systemd.h"
+#include "weir/base/bounds.h"
 #include "weir/base/siphash.h"
 #include "weir/base/text.h"
 #include "weir/cli/configuration.h"
@@ -291,7 +292,12 @@ Result<void> Serving::open_services(const config::Loaded& loaded) {
   if (!secret) return secret.error();
   HashKey key{};
   std::memcpy(&key, secret->data(), sizeof key);
-  services_ = std::make_unique<external::Services>(*clock_, key, std::move(shared), write);
+  const auto bucket_id = [this](std::string_view limit, std::string id) {
+    Result<std::string> written = reloader_->policy()->bucket_id(limit, id);
+    return written ? std::move(*written) : std::move(id);
+  };
+  services_ = std::make_unique<external::Services>(*clock_, key, std::move(shared), write, bounds::service_answers_max,
+                                                   bucket_id);
   return {};
 }
 

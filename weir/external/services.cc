@@ -13,8 +13,12 @@ namespace weir::external {
 // --- Services ---
 
 Services::Services(const Clock& clock, HashKey key, std::shared_ptr<SharedAnswers> shared, Log log,
-                   std::size_t answers_max)
-    : clock_(clock), cache_(key, answers_max), shared_(std::move(shared)), log_(std::move(log)) {
+                   std::size_t answers_max, BucketId bucket_id)
+    : clock_(clock),
+      cache_(key, answers_max),
+      shared_(std::move(shared)),
+      log_(std::move(log)),
+      bucket_id_(std::move(bucket_id)) {
   if (shared_ == nullptr) return;
   shared_->on_forgotten([this](std::string_view limit, std::string_view id) { drop(limit, id); });
 }
@@ -42,7 +46,7 @@ void Services::drop(std::string_view limit, std::string_view id) {
       if (!limit.empty() && name.first != limit) continue;
       service->forget(id, limit.empty());
       const auto known = cache_.find(limit, id, name.second, clock_.time()).answer;
-      if (known != nullptr) cache_.forget(limit, std::string(kTenantPrefix) + known->tenant_key);
+      if (known != nullptr && !known->tenant_key.empty()) cache_.forget(limit, tenant_id(limit, *known));
     }
   }
   if (limit.empty()) {
@@ -50,6 +54,11 @@ void Services::drop(std::string_view limit, std::string_view id) {
   } else {
     cache_.forget(limit, id);
   }
+}
+
+std::string Services::tenant_id(std::string_view limit, const ServiceAnswer& answer) const {
+  std::string id = std::string(kTenantPrefix) + answer.tenant_key;
+  return bucket_id_ ? bucket_id_(limit, std::move(id)) : id;
 }
 
 Service& Services::service_of(const NamedLimit& limit) {
@@ -231,7 +240,7 @@ std::shared_ptr<const KeptAnswer> LoopServices::keep(const Flight& flight, KeptA
     return std::make_shared<const KeptAnswer>(std::move(answer));
   }
   if (!answer.tenant_key.empty()) {
-    services_.cache_.put(limit, std::string(kTenantPrefix) + answer.tenant_key, answer, now);
+    services_.cache_.put(limit, services_.tenant_id(limit, answer), answer, now);
   }
   return services_.cache_.put(limit, flight.key, std::move(answer), now);
 }

@@ -43,10 +43,12 @@ struct Service;
 class Services {
  public:
   using Log = std::function<void(LogLevel, std::string_view)>;
+  // An id of a limit as bucket keys have it: a hash, if the limit is `hashed`. Called in any thread.
+  using BucketId = std::function<std::string(std::string_view limit, std::string id)>;
 
   // `clock` must outlive it. `shared`: null if servers share nothing.
   Services(const Clock& clock, HashKey key, std::shared_ptr<SharedAnswers> shared, Log log,
-           std::size_t answers_max = bounds::service_answers_max);
+           std::size_t answers_max = bounds::service_answers_max, BucketId bucket_id = {});
   ~Services();
 
   // The answer in force for that id of that limit; null: none, the limit has its own numbers.
@@ -61,11 +63,13 @@ class Services {
 
   Service& service_of(const NamedLimit& limit);
   void drop(std::string_view limit, std::string_view id);
+  std::string tenant_id(std::string_view limit, const ServiceAnswer& answer) const;
 
   const Clock& clock_;
   AnswerCache cache_;
   std::shared_ptr<SharedAnswers> shared_;
   Log log_;
+  BucketId bucket_id_;
   mutable std::mutex mutex_;
   // By limit and address. One that a reload replaced stays: its calls may be on their way.
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Service>> services_;

@@ -2,8 +2,8 @@
 //
 // Open loop: question number i is due at i / RATE whatever became of the ones before it, and its latency is counted
 // from then. A client that waits for an answer before it asks again would ask less while the server is slow, and
-// measure least when there is most to measure. Prints one line of JSON, in microseconds. Spins, so give it a core of
-// its own.
+// measure least when there is most to measure. Prints one line of JSON, in microseconds; for `check` also how many
+// answers had which burst. Spins, so give it a core of its own.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -99,6 +100,7 @@ class Connection {
 
   int fd() const noexcept { return fd_; }
   std::size_t owed() const noexcept { return due_.size(); }
+  const std::map<std::int64_t, std::size_t>& bursts() const noexcept { return bursts_; }
 
   // A question of a few hundred bytes always fits the socket's buffer, unless the server has stopped reading.
   void ask(std::string_view question, Duration due) {
@@ -132,6 +134,7 @@ class Connection {
       const resp::Parsed parsed = reply_.parse(bytes);
       if (parsed == resp::Parsed::more) return 0;
       if (parsed == resp::Parsed::broken || reply_.root().type == resp::Type::error) give_up("an answer is an error");
+      if (reply_.values().size() > 2) ++bursts_[reply_.values()[2].integer];  // allowed, burst, …
       return reply_.size();
     }
     const HeadResult head = parse_response_head(bytes, false, head_);
@@ -147,11 +150,13 @@ class Connection {
   std::string held_;
   resp::Reply reply_;
   ResponseHead head_;
+  std::map<std::int64_t, std::size_t> bursts_;
 };
 
 struct Measured {
   std::vector<Duration> latencies;
   std::vector<Duration> lags;  // how late the client itself was
+  std::map<std::int64_t, std::size_t> bursts;
 };
 
 Measured run(std::uint16_t port, const Speech& speech, std::int64_t rate, std::int64_t seconds, std::size_t many) {
@@ -191,7 +196,19 @@ Measured run(std::uint16_t port, const Speech& speech, std::int64_t rate, std::i
     }
   }
   close(epoll);
+  for (const auto& connection : connections) {
+    for (const auto& [burst, count] : connection->bursts()) measured.bursts[burst] += count;
+  }
   return measured;
+}
+
+// {"1000": 5}; empty for questions without a burst.
+std::string print_bursts(const Measured& measured) {
+  std::string out;
+  for (const auto& [burst, count] : measured.bursts) {
+    out += (out.empty() ? "\"" : ", \"") + std::to_string(burst) + "\": " + std::to_string(count);
+  }
+  return "{" + out + "}";
 }
 
 double quantile_us(std::vector<Duration>& sorted, double part) {
@@ -214,10 +231,10 @@ int main_of(int count, char** words) {
   std::sort(measured.lags.begin(), measured.lags.end());
   std::printf(
       "{\"asked\": %zu, \"p50\": %.1f, \"p99\": %.1f, \"p99.9\": %.1f, \"p99.99\": %.1f, \"max\": %.1f, "
-      "\"client_lag_p99.9\": %.1f}\n",
+      "\"client_lag_p99.9\": %.1f, \"bursts\": %s}\n",
       measured.latencies.size(), quantile_us(measured.latencies, 0.5), quantile_us(measured.latencies, 0.99),
       quantile_us(measured.latencies, 0.999), quantile_us(measured.latencies, 0.9999),
-      quantile_us(measured.latencies, 1), quantile_us(measured.lags, 0.999));
+      quantile_us(measured.latencies, 1), quantile_us(measured.lags, 0.999), print_bursts(measured).c_str());
   return 0;
 }
 

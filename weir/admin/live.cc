@@ -20,15 +20,15 @@ Result<std::shared_ptr<EventQueue>> LiveNumbers::subscribe() {
 
 bool LiveNumbers::take_turn(Time now) {
   const std::lock_guard lock(mutex_);
-  if (now < next_) return false;
-  next_ = now + kTurn;
+  if (now < turn_ends_ || now < due_ - kEarly) return false;
+  due_ = std::max(due_, now) + kEvery;
+  turn_ends_ = now + kTurn;
   return true;
 }
 
-void LiveNumbers::publish(const std::string& sample, Time now) {
+void LiveNumbers::publish(const std::string& sample) {
   const std::lock_guard lock(mutex_);
-  // A little early, so that timers of a second do not skip every other sample.
-  next_ = now + kEvery - kEvery / 10;
+  turn_ends_ = Time{};
   for (const auto& viewer : viewers_) {
     if (const auto queue = viewer.lock()) queue->push(sample);
   }

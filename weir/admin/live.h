@@ -18,21 +18,25 @@ namespace weir::admin {
 
 class LiveNumbers {
  public:
-  // How often a sample is taken, and how long the one who got the turn may need: then somebody else gets it.
+  // How often a sample is taken; how much earlier one may be, because viewers ask once a second and not exactly so; and
+  // how long the one who got the turn may need: then somebody else gets it.
   static constexpr Duration kEvery = std::chrono::seconds{1};
+  static constexpr Duration kEarly = std::chrono::milliseconds{100};
   static constexpr Duration kTurn = std::chrono::seconds{3};
 
   // Lasts as long as the queue is held. Fails with `overloaded` at bounds::event_subscribers_max viewers.
   Result<std::shared_ptr<EventQueue>> subscribe();
 
-  // True for one caller per sample: that one takes it and calls publish().
+  // True for one caller per sample: that one takes it and calls publish(). Early turns do not add up: in any time there
+  // are at most as many samples as seconds, and two.
   bool take_turn(Time now);
-  void publish(const std::string& sample, Time now);
+  void publish(const std::string& sample);
 
  private:
   std::mutex mutex_;
   std::vector<std::weak_ptr<EventQueue>> viewers_;
-  Time next_{};  // when the next turn is given
+  Time due_{};        // the next sample
+  Time turn_ends_{};  // of the one who takes a sample
 };
 
 }  // namespace weir::admin

@@ -31,7 +31,7 @@ void LiveStream::expired(http::Exchange& exchange) {
 // Takes the sample, or a step of it, if it is this stream's turn.
 void LiveStream::sample(Now now) {
   if (now.time >= next_turn_) {
-    next_turn_ = now.time + LiveNumbers::kEvery;
+    next_turn_ = now.time + LiveNumbers::kEvery - LiveNumbers::kEarly;
     if (sampling_ == nullptr && shared_.live.take_turn(now.time)) sampling_ = sample_numbers(shared_);
   }
   if (sampling_ == nullptr) return;
@@ -39,7 +39,7 @@ void LiveStream::sample(Now now) {
   if (!outcome) return;
   sampling_.reset();
   const auto* const reply = std::get_if<Reply>(&*outcome);
-  if (reply != nullptr && reply->status == 200) shared_.live.publish(reply->content, now.time);
+  if (reply != nullptr && reply->status == 200) shared_.live.publish(reply->content);
 }
 
 // Writes the newest sample, as far as the viewer has room for it.

@@ -23,7 +23,7 @@ TEST(LiveNumbers, GivesEverySampleToEveryViewer) {
   LiveNumbers live;
   const auto first = live.subscribe().value();
   const auto second = live.subscribe().value();
-  live.publish("{}", Time{});
+  live.publish("{}");
   EXPECT_EQ(taken(*first), std::vector<std::string>{"{}"});
   EXPECT_EQ(taken(*second), std::vector<std::string>{"{}"});
 }
@@ -37,10 +37,34 @@ TEST(LiveNumbers, OneOfManyViewersScansPerSecond) {
       const Time now = start + seconds{second} + milliseconds{viewer};
       if (!live.take_turn(now)) continue;
       ++scans;
-      live.publish("{}", now);
+      live.publish("{}");
     }
   }
   EXPECT_EQ(scans, 10);
+}
+
+// Loops look at their connections once a second, each at another moment.
+TEST(LiveNumbers, ViewersThatAskAtAnyMomentMakeNoMoreSamplesThanSeconds) {
+  for (const int moments : {1, 2, 3, 10, 11, 100}) {
+    LiveNumbers live;
+    int scans = 0;
+    for (int asked = 0; asked < 60 * moments; ++asked) {
+      if (!live.take_turn(Time{seconds{100}} + milliseconds{1000} * asked / moments)) continue;
+      ++scans;
+      live.publish("{}");
+    }
+    EXPECT_LE(scans, 61) << moments;
+    EXPECT_GE(scans, 55) << moments;
+  }
+}
+
+TEST(LiveNumbers, SkipsNoSampleIfAViewerAsksALittleEarly) {
+  LiveNumbers live;
+  const Time start{seconds{100}};
+  EXPECT_TRUE(live.take_turn(start));
+  live.publish("{}");
+  EXPECT_FALSE(live.take_turn(start + LiveNumbers::kEvery - LiveNumbers::kEarly - milliseconds{1}));
+  EXPECT_TRUE(live.take_turn(start + LiveNumbers::kEvery - LiveNumbers::kEarly));
 }
 
 TEST(LiveNumbers, GivesTheTurnToAnotherIfNothingIsPublished) {

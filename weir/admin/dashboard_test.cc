@@ -49,9 +49,12 @@ TEST(Dashboard, AnswersNotModifiedToTheSameTag) {
   const std::string first = response(client, "/assets/weir.js");
   const std::size_t at = first.find("ETag: ") + 6;
   const std::string tag = first.substr(at, first.find('\r', at) - at);
-  const std::string again = response(client, "/assets/weir.js", "If-None-Match: " + tag + "\r\n");
-  EXPECT_TRUE(again.starts_with("HTTP/1.1 304 ")) << again;
-  EXPECT_TRUE(again.ends_with("\r\n\r\n"));
+  ASSERT_TRUE(tag.starts_with("W/\"")) << "one tag for the file and its compressed form: " << tag;
+  for (const std::string& known : {tag, tag.substr(2), "\"other\", " + tag, std::string("*")}) {
+    const std::string again = response(client, "/assets/weir.js", "If-None-Match: " + known + "\r\n");
+    EXPECT_TRUE(again.starts_with("HTTP/1.1 304 ")) << again;
+    EXPECT_TRUE(again.ends_with("\r\n\r\n"));
+  }
   EXPECT_TRUE(response(client, "/assets/weir.js", "If-None-Match: \"other\"\r\n").starts_with("HTTP/1.1 200 "));
 }
 

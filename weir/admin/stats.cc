@@ -69,12 +69,12 @@ struct Times {
   std::array<std::uint64_t, Histogram::kBuckets> counts{};
   std::uint64_t total = 0;
 
+  void add(std::size_t i, std::uint64_t count) {
+    counts[i] += count;
+    total += count;
+  }
   void add(const Histogram& histogram) {
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      const std::uint64_t count = histogram.count(i);
-      counts[i] += count;
-      total += count;
-    }
+    for (std::size_t i = 0; i < counts.size(); ++i) add(i, histogram.count(i));
   }
 
   // Returns the upper bound of the histogram bucket that contains this quantile, in thousandths.
@@ -167,8 +167,13 @@ void write_proxy(AdminShared& shared, const Gauges& gauges, JsonWriter& json) {
     json.key("active").number(whole(active)).key("p99").number(print_seconds(times.quantile(990))).end_object();
   }
   json.key("backends").begin_array();
-  for (const auto& [backend, up] : gauges.backends) {
-    json.begin_object().key("backend").string(backend).key("up").boolean(up).end_object();
+  for (const BackendState& one : gauges.backends) {
+    Times of_one;
+    for (std::size_t i = 0; i < one.seconds.size(); ++i) of_one.add(i, one.seconds[i]);
+    json.begin_object().key("backend").string(one.backend).key("up").boolean(one.up);
+    json.key("responses").number(whole(one.responses)).key("failed").number(whole(one.failed));
+    json.key("p50").number(print_seconds(of_one.quantile(500)));
+    json.key("p99").number(print_seconds(of_one.quantile(990))).end_object();
   }
   json.end_array();
 }

@@ -132,7 +132,7 @@ struct Gauges {
   bool last_reload_ok = true;
   std::optional<Duration> snapshot_age;  // absent: snapshots are not configured
   std::uint64_t snapshot_failures = 0;
-  std::vector<std::pair<std::string, bool>> backends;  // of the proxy, and whether each is up
+  std::vector<BackendState> backends;  // of the proxy
   ServiceGauges services;
   ProcessStats process;
   std::string version;

@@ -98,8 +98,8 @@ void ProxyMetrics::visit(const std::function<void(const ProxyRouteCounters&)>& v
   for (const auto& [name, counters] : routes_) visit(*counters);
 }
 
-void write_proxy_metrics(const std::vector<const ProxyMetrics*>& loops,
-                         const std::vector<std::pair<std::string, bool>>& backends, std::string& out) {
+void write_proxy_metrics(const std::vector<const ProxyMetrics*>& loops, const std::vector<BackendState>& backends,
+                         std::string& out) {
   std::map<std::string, RouteSums> routes;
   std::uint64_t retries = 0;
   std::uint64_t in = 0;
@@ -127,8 +127,8 @@ void write_proxy_metrics(const std::vector<const ProxyMetrics*>& loops,
                "Connections closed because no trusted peer began them with a PROXY header.");
   add_sample(out, "weir_proxy_header_refused_total", "", std::to_string(refused));
   begin_series(out, "weir_backend_up", "gauge", "0 after three failures in a row, until a response.");
-  for (const auto& [backend, up] : backends) {
-    add_sample(out, "weir_backend_up", "{backend=\"" + backend + "\"}", up ? "1" : "0");
+  for (const BackendState& one : backends) {
+    add_sample(out, "weir_backend_up", "{backend=\"" + one.backend + "\"}", one.up ? "1" : "0");
   }
 }
 

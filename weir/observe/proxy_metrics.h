@@ -11,7 +11,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "weir/base/time.h"
@@ -63,8 +62,17 @@ class ProxyMetrics {
   std::map<std::string, std::unique_ptr<ProxyRouteCounters>, std::less<>> routes_;
 };
 
+// What is known about one backend.
+struct BackendState {
+  std::string backend;  // its URL
+  bool up = true;
+  std::uint64_t responses = 0;
+  std::uint64_t failed = 0;                                  // calls without a response
+  std::array<std::uint64_t, Histogram::kBuckets> seconds{};  // from the call to the response head, as in Histogram
+};
+
 // Appends the proxy's series in Prometheus text format; nothing if no route was ever counted, so there is no proxy.
-void write_proxy_metrics(const std::vector<const ProxyMetrics*>& loops,
-                         const std::vector<std::pair<std::string, bool>>& backends, std::string& out);
+void write_proxy_metrics(const std::vector<const ProxyMetrics*>& loops, const std::vector<BackendState>& backends,
+                         std::string& out);
 
 }  // namespace weir

@@ -526,7 +526,7 @@ TEST_F(RelayTest, AnHttp2BackendGetsARequestWithoutItsUpgrade) {
     content();
     EXPECT_EQ(seen().status, 200);
   }
-  EXPECT_EQ(gateway_.upstreams.list().front().second, true);
+  EXPECT_EQ(gateway_.upstreams.list().front().up, true);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "weir/proxy/upstream.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "weir/base/assert.h"
@@ -22,7 +24,7 @@ UpstreamGroup::UpstreamGroup(Upstreams& upstreams, std::span<const std::string> 
 UpstreamGroup::Choice UpstreamGroup::choose(std::uint64_t tried, Time now) {
   const auto is_tried = [&](std::size_t i) { return (tried >> i & 1) != 0; };
   const std::size_t size = members_.size();
-  if (size == 1) return is_tried(0) ? Choice{} : Choice{0, false};
+  if (size == 1) return is_tried(0) ? Choice{} : Choice{0, false, now};
   const std::lock_guard lock(upstreams_.mutex_);
   std::size_t soonest = kNone;
   const auto health = [&](std::size_t i) -> const Upstreams::Health& { return upstreams_.known_[members_[i]]; };
@@ -31,7 +33,7 @@ UpstreamGroup::Choice UpstreamGroup::choose(std::uint64_t tried, Time now) {
     if (!health(i).ejected(now)) {
       if (is_tried(i)) continue;
       next_ = (i + 1) % size;
-      return {i, false};
+      return {i, false, now};
     }
     if (soonest == kNone || health(i).ejected_until < health(soonest).ejected_until) soonest = i;
   }
@@ -40,7 +42,7 @@ UpstreamGroup::Choice UpstreamGroup::choose(std::uint64_t tried, Time now) {
       std::ranges::all_of(members_, [&](std::size_t m) { return upstreams_.known_[m].ejected(now); });
   if (!all_ejected || probing_ || tried != 0) return {};
   probing_ = true;
-  return {soonest, true};
+  return {soonest, true, now};
 }
 
 UpstreamChange UpstreamGroup::finished(const Choice& choice, UpstreamOutcome outcome, Time now) {
@@ -48,7 +50,9 @@ UpstreamChange UpstreamGroup::finished(const Choice& choice, UpstreamOutcome out
   const std::lock_guard lock(upstreams_.mutex_);
   if (choice.probe) probing_ = false;
   Upstreams::Health& health = upstreams_.known_[members_[choice.index]];
+  if (outcome == UpstreamOutcome::failure) ++health.failed;
   if (outcome == UpstreamOutcome::success) {
+    health.seconds.add(now - choice.at);
     const bool was_down = std::exchange(health.failures, 0) >= kFailuresMax;
     health.ejected_for = {};
     health.ejected_until = Time::min();
@@ -66,7 +70,7 @@ UpstreamChange UpstreamGroup::finished(const Choice& choice, UpstreamOutcome out
 std::size_t Upstreams::find(const std::string& name) {
   const auto found = std::ranges::find(known_, name, &Health::name);
   if (found != known_.end()) return static_cast<std::size_t>(found - known_.begin());
-  known_.push_back({name});
+  known_.emplace_back(name);
   return known_.size() - 1;
 }
 
@@ -82,17 +86,26 @@ std::shared_ptr<UpstreamGroup> Upstreams::group(std::span<const std::string> nam
   return group;
 }
 
-std::vector<std::pair<std::string, bool>> Upstreams::list() const {
+std::vector<BackendState> Upstreams::list() const {
   const std::lock_guard lock(mutex_);
-  std::map<std::string, bool> all;
-  for (const auto& [names, group] : groups_) {
-    if (group.expired()) continue;
-    for (const std::string& name : names) {
-      const auto health = std::ranges::find(known_, name, &Health::name);
-      all[name] = health == known_.end() || health->failures < kFailuresMax;
+  std::set<std::string_view> names;
+  for (const auto& [members, group] : groups_) {
+    if (!group.expired()) names.insert(members.begin(), members.end());
+  }
+  std::vector<BackendState> all;
+  for (const std::string_view name : names) {
+    BackendState& state = all.emplace_back();
+    state.backend = name;
+    const auto health = std::ranges::find(known_, name, &Health::name);
+    if (health == known_.end()) continue;
+    state.up = health->failures < kFailuresMax;
+    state.failed = health->failed;
+    for (std::size_t i = 0; i < state.seconds.size(); ++i) {
+      state.seconds[i] = health->seconds.count(i);
+      state.responses += state.seconds[i];
     }
   }
-  return {all.begin(), all.end()};
+  return all;
 }
 
 }  // namespace weir::proxy

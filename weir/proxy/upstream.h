@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,6 +21,8 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/time.h"
+#include "weir/observe/counter.h"
+#include "weir/observe/proxy_metrics.h"
 
 namespace weir::proxy {
 
@@ -45,6 +48,7 @@ class UpstreamGroup {
   struct Choice {
     std::size_t index = kNone;  // into the group; kNone: none is left
     bool probe = false;         // all are ejected: this request tries one
+    Time at{};                  // when it was chosen
   };
 
   UpstreamGroup(Upstreams& upstreams, std::span<const std::string> names);
@@ -68,14 +72,18 @@ class Upstreams {
  public:
   // The same group for the same names.
   std::shared_ptr<UpstreamGroup> group(std::span<const std::string> names);
-  // Each backend of a live group and whether it is up, for metrics.
-  std::vector<std::pair<std::string, bool>> list() const;
+  // Each backend of a live group, by name, for metrics.
+  std::vector<BackendState> list() const;
 
  private:
   friend class UpstreamGroup;
   struct Health {
+    explicit Health(std::string given) : name(std::move(given)) {}
+
     std::string name;
     unsigned failures = 0;  // in a row
+    std::uint64_t failed = 0;
+    Histogram seconds;  // from the choice to the response head
     Duration ejected_for{};
     Time ejected_until = Time::min();
 
@@ -85,7 +93,7 @@ class Upstreams {
   std::size_t find(const std::string& name);
 
   mutable std::mutex mutex_;  // of everything, groups included
-  std::vector<Health> known_;
+  std::deque<Health> known_;
   std::map<std::vector<std::string>, std::weak_ptr<UpstreamGroup>> groups_;
 };
 

@@ -342,6 +342,8 @@ class AdminApi(Answers):
         self.expect(200, "GET", view, limit="orders", id="7")
         self.expect(200, "GET", view, limit="orders", id="66")
         self.expect(404, "GET", view, limit="orders", id="8")
+        self.expect(200, "GET", view, query="?full=true", limit="orders", id="8")
+        self.expect(400, "GET", view, query="?full=maybe", limit="orders", id="8")
         for by in ("requests", "denied", "shadow_denied"):
             self.assertTrue(self.expect(200, "GET", "/ratelimit/top", query="?by=" + by)["clients"])
 

@@ -35,13 +35,16 @@ std::vector<std::string_view> tiers_of(const NamedLimit& limit) {
 // is not full.
 class ClientView final : public Work {
  public:
-  ClientView(const AdminShared& shared, std::shared_ptr<const Policy> policy, Target target, Now now)
-      : policy_(std::move(policy)), clients_(shared), target_(std::move(target)) {
+  // `full`: also describes a client of which nothing is known.
+  ClientView(const AdminShared& shared, std::shared_ptr<const Policy> policy, Target target, bool full, Now now)
+      : policy_(std::move(policy)), clients_(shared), target_(std::move(target)), full_(full) {
     external_ = clients_.answer_of(*target_.limit, target_.id, now);
     const ServiceAnswer* const answer = external_.answer.get();
     if (answer != nullptr && !answer->tenant_key.empty()) use_tenant(answer->tenant_key);
     const auto in_force = policy_->in_force(*target_.limit, target_.id, clients_.known(), now.wall, {}, answer);
     sourced_ = in_force.source != Source::limit && in_force.source != Source::schedule;
+    adjustment_ = policy_->adjustment_of(*target_.limit, target_.id, clients_.known());
+    if (adjustment_ != nullptr && !adjustment_->live(now.wall)) adjustment_ = nullptr;
     denied_by_ = policy_->denied_by(*target_.limit, target_.id, clients_.known(), now.wall);
     const bool free = in_force.standing == Standing::unlimited && target_.limit->tiers.empty();
     if (in_force.standing == Standing::blocked || free) return;
@@ -73,6 +76,9 @@ class ClientView final : public Work {
 
   std::optional<Outcome> advance(Now now, const Wake&) override {
     if (error_) return refuse(*error_);
+    for (std::size_t i = 0; i < owners_.size(); ++i) {
+      counted_.push_back(clients_.full_row(owners_[i], kind_of(i), now).counters != nullptr);
+    }
     std::size_t strictest = 0;
     bool touched = false;
     for (std::size_t i = 0; i < answers_.size(); ++i) {
@@ -81,7 +87,7 @@ class ClientView final : public Work {
     }
     const BucketOwner plain{target_.limit, {}, target_.id};
     ClientRow row = clients_.full_row(owners_.empty() ? plain : owners_[strictest], kind_of(strictest), now);
-    if (!touched && row.counters == nullptr && !sourced_ && denied_by_ == nullptr) {
+    if (!full_ && !touched && row.counters == nullptr && !sourced_ && denied_by_ == nullptr) {
       return refuse(404, "not_found", "client " + shown(*policy_, target_) + " is not known: its bucket is full");
     }
     if (!answers_.empty()) {
@@ -98,6 +104,7 @@ class ClientView final : public Work {
     json.end_array();
     write_kind(Kind::bucket, "rate", now, json);
     write_kind(Kind::quota, "quota", now, json);
+    write_adjustment(json);
     write_block(json);
     if (target_.limit->service != nullptr) write_external(now, json);
     json.end_object();
@@ -133,10 +140,13 @@ class ClientView final : public Work {
     json.key("source").string(answer->shared ? "shared" : "service").end_object();
   }
 
-  // Remaining tokens of two tiers do not compare: a used bucket says more than a full one.
+  // Remaining tokens of two tiers do not compare: a used bucket says more than a full one, and of full ones the one
+  // with requests.
   bool stricter(std::size_t a, std::size_t b) const {
-    const auto used = [&](std::size_t i) { return answers_[i].reset_after > Duration::zero(); };
-    if (owners_[a].tier != owners_[b].tier && used(a) != used(b)) return used(a);
+    const auto told = [&](std::size_t i) {
+      return answers_[i].reset_after > Duration::zero() ? 2 : counted_[i] ? 1 : 0;
+    };
+    if (owners_[a].tier != owners_[b].tier && told(a) != told(b)) return told(a) > told(b);
     return answers_[a].remaining < answers_[b].remaining;
   }
 
@@ -157,6 +167,16 @@ class ClientView final : public Work {
     json.key("period").string(print_duration(row.period));
     json.key("remaining").number(answers_[*strictest].remaining);
     json.key("reset_after").number(print_seconds(answers_[*strictest].reset_after)).end_object();
+  }
+
+  void write_adjustment(JsonWriter& json) const {
+    json.key("adjustment");
+    if (adjustment_ == nullptr) {
+      json.null();
+      return;
+    }
+    json.begin_object().key("expires").string(print_instant(adjustment_->expires));
+    json.key("added_by").string(adjustment_->added_by).end_object();
   }
 
   void write_block(JsonWriter& json) const {
@@ -184,11 +204,14 @@ class ClientView final : public Work {
   std::shared_ptr<const Policy> policy_;
   Clients clients_;
   Target target_;
+  bool full_;
   bool sourced_ = false;                    // an adjustment or an override exists for this id
+  const Adjustment* adjustment_ = nullptr;  // in Known; live
   const AccessEntry* denied_by_ = nullptr;  // in the policy or in Known
   external::AnswerCache::Found external_;   // of the limit's service
   std::vector<std::unique_ptr<std::string>> keys_;
   std::vector<BucketOwner> owners_;
+  std::vector<bool> counted_;  // whether requests of that bucket are tracked
   std::vector<Query> queries_;
   std::vector<Decision> answers_;
   std::optional<Error> error_;
@@ -427,30 +450,38 @@ Outcome reset(AdminShared& shared, const Request& request, const ResetArguments&
                 wall);
 }
 
+// A parameter that is true or false; false if it is absent.
+Result<bool> flag(const Parameters& given, std::string_view name) {
+  const std::string_view value = given[name];
+  if (!given.has(name) || value == "false") return false;
+  if (value == "true") return true;
+  return Error{Fault::invalid, std::string(name) + " " + quote(value) + " must be true or false"};
+}
+
 }  // namespace
 
 Outcome show_client(AdminShared& shared, const Request& request) {
+  const auto full = flag(request.parameters, "full");
+  if (!full) return refuse(400, "bad_value", full.error().detail);
   std::shared_ptr<const Policy> policy = shared.reloader.policy();
   if (auto named = named_by_handle(*policy, request.parts[1], request.parts[0]); named && named->limit != nullptr) {
     const NamedLimit* const limit = named->limit;
     return find_key(shared, policy, std::move(*named), request.now,
-                    [&shared, policy, limit, now = request.now](const KnownKey& key) -> Outcome {
-                      return std::make_unique<ClientView>(shared, policy, Target{limit, key.id}, now);
+                    [&shared, policy, limit, full = *full, now = request.now](const KnownKey& key) -> Outcome {
+                      return std::make_unique<ClientView>(shared, policy, Target{limit, key.id}, full, now);
                     });
   }
   auto target = target_of(*policy, request.parts[0], request.parts[1]);
   if (auto* reply = std::get_if<Reply>(&target)) return std::move(*reply);
-  return std::make_unique<ClientView>(shared, std::move(policy), std::get<Target>(std::move(target)), request.now);
+  return std::make_unique<ClientView>(shared, std::move(policy), std::get<Target>(std::move(target)), *full,
+                                      request.now);
 }
 
 Outcome reset_in_path(AdminShared& shared, const Request& request) {
   const Parameters& given = request.parameters;
-  const std::string_view block = given["block"];
-  if (given.has("block") && block != "true" && block != "false") {
-    return refuse(400, "bad_value", "block " + quote(block) + " must be true or false");
-  }
-  return reset(shared, request,
-               {request.parts[0], std::string(given["limit"]), std::string(given["confirm"]), block == "true"});
+  const auto block = flag(given, "block");
+  if (!block) return refuse(400, "bad_value", block.error().detail);
+  return reset(shared, request, {request.parts[0], std::string(given["limit"]), std::string(given["confirm"]), *block});
 }
 
 Outcome reset_in_body(AdminShared& shared, const Request& request) {

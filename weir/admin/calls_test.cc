@@ -218,6 +218,16 @@ TEST(Client, ShowsALimitsRateAndQuotaTogether) {
   EXPECT_EQ(monthly["quota"]["remaining"], 99);
 }
 
+TEST(Client, DescribesAFullBucketIfAsked) {
+  AdminClient api;
+  EXPECT_EQ(api.get("/ratelimit/clients/orders/nobody").error(), "not_found");
+  EXPECT_EQ(api.get("/ratelimit/clients/orders/nobody?full=false").error(), "not_found");
+  EXPECT_EQ(api.get("/ratelimit/clients/orders/nobody?full=yes").error(), "bad_value");
+  const json client = api.get("/ratelimit/clients/orders/nobody?full=true").json();
+  EXPECT_EQ(client["rate"], json::parse(R"({"burst":5,"count":5,"period":"1h","remaining":5,"reset_after":0})"));
+  EXPECT_TRUE(client["allowed"].is_null());
+}
+
 TEST(Client, ShowsABlock) {
   AdminClient api;
   EXPECT_TRUE(api.get("/ratelimit/clients/orders/vip").json()["block"].is_null());

@@ -48,13 +48,17 @@ TEST(Adjust, AppliesToTheNextRequestAndOutlivesItsBucket) {
   EXPECT_TRUE(api.allowed("orders", "1"));
   api.fixture.clock().advance(std::chrono::minutes{61});  // the bucket is full and no longer stored
   EXPECT_TRUE(api.allowed("orders", "1", 50));
-  EXPECT_EQ(api.get("/ratelimit/clients/orders/1").json()["source"], "adjustment");
+  const json client = api.get("/ratelimit/clients/orders/1").json();
+  EXPECT_EQ(client["source"], "adjustment");
+  EXPECT_EQ(client["adjustment"]["expires"], "2023-11-15T00:13:20Z");
+  EXPECT_EQ(client["adjustment"]["added_by"], api.get("/ratelimit/adjust").json()["adjustments"][0]["added_by"]);
   EXPECT_EQ(api.call("POST", "/ratelimit/reset/orders:1").status, 200);
   EXPECT_TRUE(api.allowed("orders", "1", 50)) << "a reset keeps the adjustment";
   EXPECT_EQ(api.get("/ratelimit/adjust").json()["adjustments"].size(), 1u);
   api.fixture.clock().advance(std::chrono::minutes{60});
   EXPECT_FALSE(api.allowed("orders", "1", 50)) << "it expires";
   EXPECT_EQ(api.get("/ratelimit/adjust").json()["adjustments"].size(), 0u);
+  EXPECT_EQ(api.get("/ratelimit/clients/orders/1").json()["adjustment"], nullptr);
 }
 
 TEST(Adjust, ExpiresToTheMillisecond) {

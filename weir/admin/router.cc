@@ -11,6 +11,7 @@ constexpr std::string_view kPlace = "{}";
 
 constexpr std::array<std::string_view, 5> kListing = {"limit", "sort", "prefix", "n", "cursor"};
 constexpr std::array<std::string_view, 2> kTop = {"by", "n"};
+constexpr std::array<std::string_view, 1> kClient = {"full"};
 constexpr std::array<std::string_view, 3> kReset = {"limit", "confirm", "block"};
 constexpr std::array<std::string_view, 3> kEvents = {"limit", "allowed", "sample"};
 constexpr std::array<std::string_view, 4> kEntry = {"ip", "apikey", "limit", "id"};
@@ -22,7 +23,7 @@ constexpr std::array<Route, 27> kRoutes = {{
     {"GET", "/metrics", Permission::read, metrics, {}, true},
     {"GET", "/ratelimit/stats", Permission::read, stats, {}},
     {"GET", "/ratelimit/clients", Permission::read, list_clients, kListing},
-    {"GET", "/ratelimit/clients/{}/{}", Permission::read, show_client, {}},
+    {"GET", "/ratelimit/clients/{}/{}", Permission::read, show_client, kClient},
     {"GET", "/ratelimit/top", Permission::read, top, kTop},
     {"POST", "/ratelimit/reset", Permission::write, reset_in_body, {}},
     {"POST", "/ratelimit/reset/{}", Permission::write, reset_in_path, kReset},

@@ -30,6 +30,7 @@ async function failure(response) {
   } catch {
     // Not JSON: a proxy in between, or a connection that ended early. The status says enough.
   }
+  if (response.status === 401 || response.status === 403) document.dispatchEvent(new Event('token-wanted'));
   return new ApiError(response.status, code, message);
 }
 

@@ -4,42 +4,49 @@ import { confirm } from './actions.js';
 import { Plots } from './charts.js';
 import { ClientView } from './client.js';
 import { $, cell, element, refresh, setText } from './dom.js';
-import { count, rate, seconds, share } from './format.js';
+import { count, rate, seconds, sentence, share, whole } from './format.js';
 import { History, limitOf } from './history.js';
 
 const kRetryFirst = 1000;
 const kRetryMax = 10_000;
+const kHiddenEvery = 10_000; // a browser has six connections to a server: those of hidden tabs are left to others
+const kFoundMax = 50;
 const kSilence = 5000; // the stream sends a sample a second: without one for so long the server is gone
 
 const history = new History();
 const plots = new Plots($('traffic'), $('denials'));
 const view = new ClientView();
 let topBy = 'denied';
+let latest; // the newest sample
 let policy = [];
 let policyVersion;
 let connection;
+let resting = false; // nobody looks: the connection is closed between two samples
 let retry = kRetryFirst;
 
-// --- themes ---
+// --- themes: the system's until the viewer chooses one ---
 
-function applyTheme(theme) {
-  document.documentElement.dataset.theme = theme;
+const kTheme = 'weir-theme';
+const systemIsDark = matchMedia('(prefers-color-scheme: dark)');
+
+function applyTheme() {
+  const chosen = localStorage.getItem(kTheme);
+  if (chosen) document.documentElement.dataset.theme = chosen;
   plots.restyle();
   draw();
 }
-const preferred = () =>
-  localStorage.getItem('weir-theme') ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
 $('theme').addEventListener('click', () => {
-  const next = document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark';
-  localStorage.setItem('weir-theme', next);
-  applyTheme(next);
+  const now = localStorage.getItem(kTheme) ?? (systemIsDark.matches ? 'dark' : 'light');
+  localStorage.setItem(kTheme, now === 'dark' ? 'light' : 'dark');
+  applyTheme();
 });
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => applyTheme(preferred()));
+systemIsDark.addEventListener('change', applyTheme);
 
 // --- state ---
 
 function showState(state, text) {
   $('state').dataset.state = state;
+  $('main').dataset.old = String(state !== 'live');
   setText('state', text);
 }
 
@@ -56,65 +63,80 @@ function showProblem(name, text, kind = 'warn') {
 
 // --- drawing ---
 
+const kOwn = 'caller’s own'; // buckets whose numbers callers send; their limit has no name
+
+// Options with the limits' names behind the first, which stands for all. `=` tells the nameless limit from it.
 function fillSelect(id, names) {
   const select = $(id);
   const chosen = select.value;
-  refresh(
-    select,
-    () => [select.options[0], ...names.map((name) => element('option', { value: name }, name))],
-    names.join('\n'),
-  );
-  select.value = names.includes(chosen) ? chosen : '';
+  const options = () => [
+    select.options[0],
+    ...names.map((name) => element('option', { value: `=${name}` }, name || kOwn)),
+  ];
+  refresh(select, options, names.join('\n'));
+  select.value = names.includes(chosen.slice(1)) ? chosen : '';
 }
+const chosenLimit = (id) => ($(id).value ? $(id).value.slice(1) : undefined);
 
 function drawLimits(numbers) {
-  fillSelect(
-    'traffic-limit',
-    numbers.limits.map((row) => row.limit),
-  );
+  const names = numbers.limits.map((row) => row.limit);
+  fillSelect('traffic-limit', names);
   fillSelect(
     'search-limit',
-    numbers.limits.map((row) => row.limit),
+    names.filter((name) => name !== ''),
   );
-  $('limits-empty').hidden = numbers.limits.length > 0;
+  $('limits-empty').hidden = names.length > 0;
+  const chosen = chosenLimit('traffic-limit');
   const rows = numbers.limits.map((row) => ({
     ...row,
     allowedRate: rate(history.rate(limitOf(row.limit, 'allowed'))),
     deniedRate: rate(history.rate(limitOf(row.limit, 'denied'))),
+    chosen: row.limit === chosen,
   }));
-  const pick = (name) => () => {
-    $('traffic-limit').value = name;
-    draw();
-  };
-  refresh(
-    $('limits'),
-    () =>
-      rows.map((row) =>
-        element(
-          'tr',
-          {},
-          cell(
-            'Limit',
-            element(
-              'button',
-              { type: 'button', class: 'link', 'data-key': row.limit, onclick: pick(row.limit) },
-              row.limit || 'caller’s own',
-            ),
-          ),
-          cell('Allowed/s', row.allowedRate, 'n'),
-          cell('Denied/s', row.deniedRate, row.deniedRate === '0' || row.deniedRate === '–' ? 'n' : 'n hot'),
-          cell('Denied', count(row.denied), 'n'),
-          cell('Shadow denied', count(row.shadow_denied), 'n'),
-          cell('Active', count(row.active), 'n'),
-        ),
-      ),
-    JSON.stringify(rows),
-  );
+  const button = (row) =>
+    element(
+      'button',
+      {
+        type: 'button',
+        class: 'link',
+        'data-key': row.limit,
+        'aria-pressed': String(row.chosen),
+        title: row.chosen ? 'Plot all limits' : 'Plot this limit',
+        onclick: () => {
+          $('traffic-limit').value = row.chosen ? '' : `=${row.limit}`;
+          draw();
+        },
+      },
+      row.limit || kOwn,
+    );
+  const quiet = (text) => (text === '0' || text === '–' ? 'n' : 'n hot');
+  const show = (row) =>
+    element(
+      'tr',
+      { class: row.chosen ? 'chosen' : '' },
+      cell('Limit', button(row), 'name'),
+      cell('Allowed/s', row.allowedRate, 'n'),
+      cell('Denied/s', row.deniedRate, quiet(row.deniedRate)),
+      cell('Allowed', count(row.allowed), 'n'),
+      cell('Denied', count(row.denied), 'n'),
+      cell('Shadow denied', count(row.shadow_denied), 'n'),
+      cell('Active', count(row.active), 'n'),
+    );
+  refresh($('limits'), () => rows.map(show), JSON.stringify(rows));
 }
+
+const kNoneOnTop = {
+  denied: 'No client has been denied since the server started.',
+  requests: 'No request since the server started.',
+  shadow_denied: 'No limit in shadow mode would have denied a request since the server started.',
+};
 
 function drawTop(numbers) {
   const rows = numbers.top?.[topBy] ?? [];
-  $('top-empty').hidden = rows.length > 0;
+  setText('top-empty', rows.length > 0 ? '' : kNoneOnTop[topBy]);
+  $('top-table').hidden = rows.length === 0;
+  const times = (row) =>
+    row.error > 0 ? `${count(row.count)} (at most ${count(row.error)} too high)` : count(row.count);
   refresh(
     $('top'),
     () =>
@@ -122,92 +144,104 @@ function drawTop(numbers) {
         element(
           'tr',
           {},
-          cell('Client', clientButton(row.limit, row.id)),
-          cell('Limit', row.limit),
-          cell(
-            'Count',
-            row.error > 0 ? `${count(row.count)} (at most ${count(row.error)} too high)` : count(row.count),
-            'n',
-          ),
+          cell('Client', clientButton(row.limit, row.id), 'name'),
+          cell('Limit', row.limit || kOwn),
+          cell('Count', times(row), row.error > 0 ? 'n long' : 'n'),
         ),
       ),
     topBy + JSON.stringify(rows),
   );
 }
 
-function proxyFacts({ proxy, backends }) {
-  const facts = backends.map((one) => ['Backend', one.backend, one.up ? 'up' : 'down']);
-  if (!proxy) return facts;
-  const { responses, failed, active, p99 } = proxy;
-  const text =
-    `${count(responses)} responses, ${count(failed)} calls of a backend failed, ${count(active)} in progress; ` +
-    `99 % of the backends’ responses within ${seconds(p99)}`;
-  return [['Proxy', text, ''], ...facts];
+// Fills a list of facts: [[name, value, class]].
+const drawFacts = (id, facts) =>
+  refresh(
+    $(id),
+    () => facts.flatMap(([name, value, kind]) => [element('dt', {}, name), element('dd', { class: kind }, value)]),
+    JSON.stringify(facts),
+  );
+
+function drawProxy({ proxy, backends }) {
+  $('proxy').hidden = !proxy && backends.length === 0;
+  const { responses = 0, failed = 0, active = 0, p99 = null } = proxy ?? {};
+  drawFacts('proxy-facts', [
+    ['Responses', `${count(responses)}, ${count(active)} in progress`],
+    ['Failed calls', count(failed)],
+    ['Backend time', responses > 0 ? `99 % answer within ${seconds(p99)}` : 'no response yet'],
+  ]);
+  const show = (one) =>
+    element(
+      'tr',
+      {},
+      cell('Backend', one.backend, 'name value'),
+      cell('State', element('span', { class: one.up ? 'up' : 'down' }, one.up ? 'up' : 'down')),
+      cell('Responses', count(one.responses), 'n'),
+      cell('Failed', count(one.failed), one.failed > 0 ? 'n hot' : 'n'),
+      cell('Half within', one.responses > 0 ? seconds(one.p50) : '–', 'n'),
+      cell('99 % within', one.responses > 0 ? seconds(one.p99) : '–', 'n'),
+    );
+  refresh($('backends'), () => backends.map(show), JSON.stringify(backends));
 }
 
 function drawStore(numbers) {
   const { p50, p99, p999 } = numbers.latency_seconds;
   const { allow_listed, deny_listed } = numbers.totals;
-  const facts = [
-    ['Store', numbers.store.kind, numbers.store.up ? 'up' : 'down'],
+  const { kind, up } = numbers.store;
+  drawFacts('store', [
+    ['Store', up ? `${kind}, available` : `${kind}, unavailable`, up ? 'up' : 'down'],
     [
       'Decision time',
-      `half within ${seconds(p50)}, 99 % within ${seconds(p99)}, 99.9 % within ${seconds(p999)}`,
-      '',
+      p99 > 0
+        ? `half within ${seconds(p50)}, 99 % within ${seconds(p99)}, 99.9 % within ${seconds(p999)}`
+        : 'no decision yet',
     ],
-    ['Buckets', count(numbers.buckets), ''],
-    [
-      'Lists',
-      `${count(allow_listed)} passed by the allow list, ${count(deny_listed)} refused by the deny list`,
-      '',
-    ],
-    ['Running for', seconds(Math.floor(numbers.uptime_seconds)), ''],
-    ['Policy version', String(numbers.policy_version), ''],
-    ...proxyFacts(numbers),
-  ];
-  refresh(
-    $('store'),
-    () =>
-      facts.flatMap(([name, value, state]) => [
-        element('dt', {}, name),
-        element('dd', { class: state }, state === 'down' ? `${value} (unavailable)` : value),
-      ]),
-    JSON.stringify(facts),
-  );
+    ...(kind === 'memory' ? [['Buckets', count(numbers.buckets)]] : []),
+    ['Access lists', `${count(allow_listed)} requests passed, ${count(deny_listed)} refused`],
+    ['Running for', seconds(Math.floor(numbers.uptime_seconds))],
+    ['Policy version', String(numbers.policy_version)],
+  ]);
 }
 
 function draw() {
-  const numbers = history.latest();
+  const numbers = latest;
   if (!numbers) return;
   const total = (field) => (sample) => sample.totals[field];
-  const minute = { all: history.since(total('requests'), 60), denied: history.since(total('denied'), 60) };
-  setText('server', `${numbers.server} · version ${numbers.version}`);
+  const all = history.since(total('requests'), 60);
+  const refused = history.since((sample) => sample.totals.denied + sample.totals.deny_listed, 60);
+  setText('server', numbers.server);
+  setText('version', `· version ${numbers.version}`);
+  document.title = `${numbers.server} · Weir`;
   setText('requests-rate', rate(history.rate(total('requests'))));
   setText('denied-rate', rate(history.rate(total('denied'))));
-  setText('denied-share', minute.all ? share(minute.denied.gained, minute.all.gained) : '–');
+  const listed = history.rate(total('deny_listed'));
+  setText('denied-note', listed > 0 ? `per second, and ${rate(listed)} by the deny list` : 'per second');
+  setText('denied-share', all ? share(refused.gained, all.gained) : '–');
   setText('shadow-rate', rate(history.rate(total('shadow_denied'))));
   const active = numbers.limits.map((row) => row.active);
   setText('active', active.includes(null) ? '–' : count(active.reduce((sum, one) => sum + one, 0)));
   setText('active-note', active.includes(null) ? 'unknown while the store is unavailable' : 'not full');
-  setText('latency', seconds(numbers.latency_seconds.p99));
+  setText('latency', numbers.latency_seconds.p99 > 0 ? seconds(numbers.latency_seconds.p99) : '–');
   drawLimits(numbers);
   drawTop(numbers);
   drawStore(numbers);
-  plots.draw(history, $('traffic-limit').value);
+  drawProxy(numbers);
+  $('denials-empty').hidden = plots.draw(history, chosenLimit('traffic-limit'));
 }
 
-const clientButton = (limit, id) =>
-  element(
-    'button',
-    { type: 'button', class: 'link id', 'data-key': `${limit} ${id}`, onclick: () => view.open(limit, id) },
-    id || '(everyone)',
-  );
+// Opens the client. Only the caller knows the numbers of its own bucket: there is nothing to open.
+function clientButton(limit, id) {
+  if (!limit) return element('span', { class: 'id' }, id);
+  const open = () => view.open(limit, id);
+  const attributes = { type: 'button', class: 'link id', 'data-key': `${limit} ${id}`, onclick: open };
+  return element('button', attributes, id || 'everyone');
+}
 
 // --- the stream ---
 
 function receive(numbers) {
   retry = kRetryFirst;
   history.add(numbers);
+  latest = numbers;
   showState('live', 'Live');
   showProblem('connection', '');
   showProblem(
@@ -230,26 +264,38 @@ async function connect() {
     watchdog = setTimeout(() => mine.abort(), kSilence);
   };
   let problem;
+  resting = false;
+  const take = (numbers) => {
+    alive();
+    receive(numbers);
+    resting = document.hidden;
+    if (resting) mine.abort();
+  };
   try {
     alive();
-    await stream('/ratelimit/live', (numbers) => (alive(), receive(numbers)), mine.signal);
+    await stream('/ratelimit/live', take, mine.signal);
   } catch (caught) {
     problem = caught;
   }
   clearTimeout(watchdog);
   if (connection !== mine) return;
+  if (resting) return setTimeout(() => connection === mine && connect(), kHiddenEvery);
   if (problem instanceof ApiError && (problem.status === 401 || problem.status === 403)) return refused(problem);
   const wait = retry;
   retry = Math.min(2 * retry, kRetryMax);
   showState('lost', 'No connection');
-  const why = problem instanceof ApiError ? problem.message : 'The server does not answer.';
+  const why = problem instanceof ApiError ? sentence(problem.message) : 'The server does not answer.';
   showProblem('connection', `${why} Trying again every few seconds. The numbers below are old.`, 'bad');
   setTimeout(() => connection === mine && connect(), wait);
 }
 
+document.addEventListener('visibilitychange', () => {
+  if (resting && !document.hidden) connect();
+});
+
 function refused(problem) {
   showState('denied', problem.status === 401 ? 'Token needed' : 'Refused');
-  if (problem.status === 403) return showProblem('connection', problem.message, 'bad');
+  if (problem.status === 403) return showProblem('connection', sentence(problem.message), 'bad');
   showProblem(
     'connection',
     token.get() ? 'The server does not accept this token.' : 'This server needs a token.',
@@ -274,7 +320,7 @@ async function askToken() {
         await call('GET', '/ratelimit/adjust');
       } catch (problem) {
         token.set(before);
-        throw problem.status === 401 ? new Error('The server does not accept this token.') : problem;
+        throw problem.status === 401 ? new ApiError(401, '', 'The server does not accept this token.') : problem;
       }
     },
   });
@@ -282,6 +328,9 @@ async function askToken() {
   if (entered) connect();
 }
 $('token-button').addEventListener('click', askToken);
+// A server without tokens needs no button for them.
+document.addEventListener('token-wanted', () => ($('token-button').hidden = false));
+$('token-button').hidden = !token.get();
 
 // --- search, top, policy ---
 
@@ -295,49 +344,58 @@ for (const button of document.querySelectorAll('[data-top]')) {
 }
 $('traffic-limit').addEventListener('change', draw);
 
+function left(row) {
+  if (row.remaining === null) return '–';
+  if (row.remaining < 0) return 'unlimited';
+  return row.burst === null ? count(row.remaining) : `${count(row.remaining)} of ${count(row.burst)}`;
+}
+
+// The numbers tell a limit's rate from its quota, which are two buckets.
+function limitText(row) {
+  const name = (row.limit || kOwn) + (row.tier ? ` (${row.tier})` : '');
+  return row.count === null ? name : `${name}, ${whole(row.count)}/${row.period.replace(/^1(?=[a-z]+$)/, '')}`;
+}
+
+function showFound(clients, limit, text) {
+  $('found-table').hidden = clients.length === 0;
+  $('found').replaceChildren(
+    ...clients.map((row) =>
+      element(
+        'tr',
+        {},
+        cell('Client', clientButton(row.limit, row.id), 'name'),
+        cell('Limit', limitText(row)),
+        cell('Left', left(row), 'n'),
+        cell('Denied', count(row.denied), 'n'),
+      ),
+    ),
+  );
+  const note = $('found-note');
+  if (clients.length === kFoundMax) {
+    note.textContent = `The first ${kFoundMax} matches. Type more to narrow them down.`;
+  } else if (clients.length > 0) {
+    note.textContent = `${clients.length} found.`;
+  } else {
+    note.textContent = 'No bucket that is not full matches.';
+    // A client without a bucket may still be known: looked up by its exact id.
+    if (limit && text) note.append(' Open ', clientButton(limit, text), ' by its exact id.');
+    else if (text) note.append(' Choose a limit to open a client by its exact id.');
+  }
+}
+
 $('search').addEventListener('submit', async (event) => {
   event.preventDefault();
-  const query = new URLSearchParams({ n: '50' });
-  if ($('search-limit').value) query.set('limit', $('search-limit').value);
-  if ($('search-text').value) query.set('prefix', $('search-text').value);
+  const limit = chosenLimit('search-limit');
+  const text = $('search-text').value.trim();
+  const query = new URLSearchParams({ n: String(kFoundMax) });
+  if (limit) query.set('limit', limit);
+  if (text) query.set('prefix', text);
   try {
     const { clients } = await call('GET', `/ratelimit/clients?${query}`);
-    $('found').replaceChildren(
-      ...clients.map((row) =>
-        element(
-          'tr',
-          {},
-          cell('Client', clientButton(row.limit, row.id)),
-          cell('Limit', row.tier ? `${row.limit} (${row.tier})` : row.limit),
-          cell(
-            'Left',
-            row.burst === null
-              ? '–'
-              : row.remaining < 0
-                ? 'unlimited'
-                : `${count(row.remaining)} of ${count(row.burst)}`,
-            'n',
-          ),
-          cell('Denied', count(row.denied), 'n'),
-        ),
-      ),
-    );
-    // A client without a bucket may still be known: looked up by its exact id.
-    const exact = $('search-limit').value && $('search-text').value;
-    const note = $('found-note');
-    note.replaceChildren();
-    if (clients.length === 0) {
-      note.append('No bucket that is not full matches. ');
-      if (exact)
-        note.append(clientButton($('search-limit').value, $('search-text').value), ' opens it by its exact id.');
-    } else {
-      note.append(
-        clients.length === 50 ? 'The first 50 matches. Type more to narrow them down.' : `${clients.length} found.`,
-      );
-    }
+    showFound(clients, limit, text);
   } catch (problem) {
-    $('found').replaceChildren();
-    $('found-note').textContent = problem.status ? problem.message : 'The server does not answer.';
+    $('found-table').hidden = true;
+    $('found-note').textContent = problem.status ? sentence(problem.message) : 'The server does not answer.';
   }
 });
 
@@ -355,14 +413,16 @@ async function readPolicy(version) {
 function drawPolicy() {
   const wanted = $('policy-filter').value.toLowerCase();
   const rows = policy.filter(({ path, value }) => `${path} ${value}`.toLowerCase().includes(wanted));
-  $('policy-empty').hidden = rows.length > 0;
+  const chosen = policy.filter(({ source }) => source !== 'default').length;
+  const all = `${chosen} settings were chosen, ${policy.length - chosen} are defaults.`;
+  setText('policy-note', wanted ? `${rows.length} of ${policy.length} settings match.` : all);
   const text = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
   $('policy').replaceChildren(
     ...rows.map((row) =>
       element(
         'tr',
         {},
-        cell('Setting', row.path, 'value'),
+        cell('Setting', row.path, 'name'),
         cell('Value', text(row.value), 'value'),
         cell('Source', row.source, 'source'),
       ),
@@ -371,5 +431,7 @@ function drawPolicy() {
 }
 $('policy-filter').addEventListener('input', drawPolicy);
 
-applyTheme(preferred());
+history.restore();
+addEventListener('pagehide', () => history.keep());
+applyTheme();
 connect();

@@ -40,7 +40,11 @@ class Server {
       ([speak, port]) => `  - {address: "127.0.0.1:${port}", speak: ${speak}}\n`,
     );
     fs.writeFileSync(config, `listen:\n${listen.join('')}${this.policy}`);
-    this.process = spawn(process.env.WEIR, ['serve', '--config', config], { stdio: ['ignore', 'inherit', 'pipe'] });
+    // Started where its file is, so that sources of settings on the page are short.
+    this.process = spawn(path.resolve(process.env.WEIR), ['serve', '--config', 'weir.yaml'], {
+      cwd: this.directory,
+      stdio: ['ignore', 'inherit', 'pipe'],
+    });
     this.ended = new Promise((resolve) => this.process.once('exit', resolve));
     const ready = new Promise((resolve) => {
       readline
@@ -57,17 +61,27 @@ class Server {
     await this.ended;
   }
 
-  async check(limit, id, times = 1) {
+  async check(limit, id, times = 1, more = {}) {
     const answers = [];
     for (let i = 0; i < times; ++i) {
       const answer = await fetch(`http://127.0.0.1:${this.ports.http}/v1/check`, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
-        body: JSON.stringify({ limit, id }),
+        body: JSON.stringify({ limit, id, ...more }),
       });
       answers.push((await answer.json()).allowed);
     }
     return answers;
+  }
+
+  async throttle(question, times) {
+    for (let i = 0; i < times; ++i) {
+      await fetch(`http://127.0.0.1:${this.ports.http}/v1/throttle`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify(question),
+      });
+    }
   }
 
   async admin(target, token) {
@@ -84,7 +98,8 @@ class Server {
 async function open(t, server, options = {}) {
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
   t.after(() => browser.close());
-  const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, ...options });
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  const page = await context.newPage();
   page.setDefaultTimeout(60_000);
   page.complaints = [];
   page.urls = [];

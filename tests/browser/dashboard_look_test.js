@@ -129,7 +129,7 @@ test('draws the plots of steady traffic', async (t) => {
     await Promise.all(visits);
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, next - Date.now())));
   }
-  await page.selectOption('#search-limit', '=login');
+  await page.selectOption('#search-limit', '=api');
   await page.locator('#search button').click();
   await page.locator('#found tr').first().waitFor();
   await page.locator('#top button', { hasText: 'mallory' }).waitFor();

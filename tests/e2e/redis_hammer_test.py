@@ -24,7 +24,7 @@ listen:
   - {{address: "127.0.0.1:0", speak: admin}}
 threads: 1
 store: {store}
-redis: {{endpoints: ["127.0.0.1:{redis}"], mode: {mode}, timeout: 2s}}
+redis: {{endpoints: ["127.0.0.1:{redis}"], mode: {mode}, timeout: 10s}}
 failure_policy: failClosed
 limits:
   slow: {{burst: 5, count: 2, period: 1s}}
@@ -105,10 +105,12 @@ class Hammer(unittest.TestCase):
 
     def assert_skewed(self, servers):
         for server, skew in zip(servers, SKEWS):
+            before = time.time()
             status, headers, _ = server.post("/v1/peek", {"limit": "slow", "id": "nobody"})
             self.assertEqual(status, 200)
-            told = email.utils.parsedate_to_datetime(headers["Date"]).timestamp()
-            self.assertAlmostEqual(told - time.time(), skew, delta=2.5)
+            told = email.utils.parsedate_to_datetime(headers["Date"]).timestamp() - skew
+            self.assertGreater(told, before - 2.5)
+            self.assertLess(told, time.time() + 2.5)
 
     def test_four_servers_whose_clocks_disagree(self):
         redis = Redis(self)
@@ -131,8 +133,9 @@ class Hammer(unittest.TestCase):
 
     def test_servers_that_do_not_share_a_redis_are_found_out(self):
         servers = [self.serve(0, store="memory") for _ in range(2)]
-        history = hammer([s.ports["resp"] for s in servers], BUCKETS, 2)
-        self.assertEqual(len(history.violations()), len(BUCKETS), "every limit was broken, and every one is reported")
+        asked = BUCKETS[:20]  # they refill so slowly that a busy machine asks for too much of each
+        history = hammer([s.ports["resp"] for s in servers], asked, 2)
+        self.assertEqual(len(history.violations()), len(asked), "every limit was broken, and every one is reported")
 
     @unittest.skipIf(QUICK, "the release build does it")
     def test_a_server_killed_every_second(self):

@@ -10,7 +10,7 @@ import unittest
 
 import yaml
 
-from serving import Server
+from serving import POLICY, Server
 
 DEPLOY = pathlib.Path(os.environ["WEIR_SOURCE"]) / "deploy"
 WEIR = os.environ["WEIR"]
@@ -43,6 +43,29 @@ class Prometheus(unittest.TestCase):
             self.assertTrue(panel["targets"], panel["title"])
 
 
+    def test_every_alert_has_a_test_in_which_it_fires(self):
+        rules = yaml.safe_load((DEPLOY / "prometheus/alerts.yaml").read_text())["groups"][0]["rules"]
+        tests = yaml.safe_load((DEPLOY / "prometheus/alerts_test.yaml").read_text())["tests"]
+        fired = {one["alertname"] for test in tests for one in test["alert_rule_test"] if one["exp_alerts"]}
+        self.assertEqual({rule["alert"] for rule in rules}, fired)
+
+
+class Image(unittest.TestCase):
+    def test_the_build_directories_of_this_machine_stay_out(self):
+        ignored = (DEPLOY.parent / ".dockerignore").read_text().splitlines()
+        self.assertLessEqual({"build", ".git", "**/node_modules"}, set(ignored))
+
+    def test_the_health_check_needs_no_token_and_fails_without_a_server(self):
+        text = (DEPLOY / "Dockerfile").read_text()
+        words = json.loads(re.search(r"^HEALTHCHECK .*\\\n  CMD (.*)$", text, re.MULTILINE)[1])
+        self.assertIn("/9090 ", words[2])
+        server = Server(self, POLICY + "admin: {read_token: rrrrrrrrrrrrrrrr, write_token: wwwwwwwwwwwwwwww}\n")
+        words[2] = words[2].replace("/9090 ", f"/{server.ports['admin']} ")
+        self.assertEqual(run(*words).returncode, 0)
+        server.end()
+        self.assertNotEqual(run(*words).returncode, 0)
+
+
 class ManualPage(unittest.TestCase):
     def test_renders_without_warnings_and_names_every_command(self):
         page = run(WEIR, "man").stdout
@@ -52,6 +75,7 @@ class ManualPage(unittest.TestCase):
         for line in run(WEIR).stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines():
             command = line.strip().split("  ")[0]
             self.assertIn(f"weir {command}", plain)
+        self.assertLessEqual(max(map(len, plain.splitlines())), 100, "only examples are wider than a page")
 
 
 class Systemd(unittest.TestCase):

@@ -100,6 +100,20 @@ TEST(MemoryBucketScan, TellsWhatIsLeftUntilABucketIsFullAndWhatAQuotaHolds) {
   EXPECT_EQ(buckets, 2);
 }
 
+TEST(MemoryBucketScan, LeavesOutWhatIsFullButNotForgottenYet) {
+  auto table = make(1000);
+  const Quota quota{5, {Wall{}, Wall{1'200'000s}}, Wall{1'500'000s}};
+  for (const char* const name : {"full", "active"}) {
+    const Key key{name, Kind::quota};
+    spend(*table, name);
+    ASSERT_TRUE(table->spend(table->hash(key), key, quota, 2, kNow).allowed);
+  }
+  ASSERT_TRUE(table->reset(table->hash(Key{"full"}), Kind::bucket, kNow));
+  ASSERT_TRUE(table->reset(table->hash(Key{"full", Kind::quota}), Kind::quota, kNow));
+  const auto seen = walk(*table, 100);
+  EXPECT_EQ(seen, (std::map<std::string, int>{{"active", 2}}));
+}
+
 TEST(MemoryBucketScan, ForgetsEverythingInSteps) {
   auto table = make(200'000);
   for (int i = 0; i < 5000; ++i) spend(*table, std::to_string(i));

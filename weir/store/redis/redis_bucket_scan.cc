@@ -63,7 +63,8 @@ std::string hexadecimal(std::uint64_t value) {
 }
 
 // States: "1700000000123456789" is a TAT. "28333334:5" is the minute in which a quota's window ends and what is used of
-// it; "1700000040:5" is the same with the second, for windows of a fixed length.
+// it; "1700000040:5" is the same with the second, for windows of a fixed length. Nothing: not a state, or an unused
+// quota.
 std::optional<StoredBucket> bucket_of(Key key, std::string_view state, Wall now) {
   StoredBucket bucket{key, Duration::zero(), 0};
   if (key.kind == Kind::bucket) {
@@ -79,6 +80,7 @@ std::optional<StoredBucket> bucket_of(Key key, std::string_view state, Wall now)
   if (!end || !used || *end < 0 || *end > quota::kSecondsMax || *used < 0 || *used > bounds::quota_max) return {};
   const std::int64_t seconds = *end <= quota::kMinutesMax ? *end * 60 : *end;
   if (seconds % 60 != 0 && *used > bounds::quick_quota_max) return {};
+  if (*used == 0) return {};  // as after a reset: nothing is used
   bucket.quota_state = quota::pack({seconds, *used});
   return bucket;
 }

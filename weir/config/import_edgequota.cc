@@ -35,6 +35,7 @@ constexpr auto kRedisMoves = std::to_array<Move>({
     {"username", "username"},
     {"password", "password"},
     {"db", "db"},
+    {"pool_size", "pool_size"},
     {"tls.enabled", "tls.enabled"},
 });
 
@@ -64,8 +65,7 @@ class Importer {
     write_listeners();
     write_backend();
     write_limit();
-    write_moves("redis", "redis", kRedisMoves);
-    if (find("redis") != kNoNode) line("store: redis");
+    write_redis();
     write_moves("cache_redis", "cache_redis", kRedisMoves);
     write_external();
     write_rest();
@@ -244,6 +244,13 @@ class Importer {
   void write_external() {
     if (text("rate_limit.external.enabled") != "true") return;
     write_moves("rate_limit.external", "external", kExternalMoves, "limit: edge");
+  }
+
+  void write_redis() {
+    if (find("redis") == kNoNode) return;
+    const std::string prefix = text("rate_limit.key_prefix");
+    write_moves("redis", "redis", kRedisMoves, prefix.empty() ? "" : "key_prefix: " + quoted_scalar(prefix + ":"));
+    line("store: redis");
   }
 
   void write_rest() {

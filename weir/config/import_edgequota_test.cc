@@ -95,6 +95,17 @@ rate_limit:
                 "ca_file: \"/etc/edgequota/ca.pem\"}}, header_filter: {allow_list: [\"X-Tenant-Id\", \"X-Plan\"]}}"));
 }
 
+TEST(ImportEdgeQuota, KeepsThePrefixOfKeysAndTheSizeOfThePool) {
+  const Imported result = imported(
+      "admin: {address: \"127.0.0.1:9090\"}\nbackend: {url: \"http://127.0.0.1:3000\"}\n"
+      "rate_limit: {average: 5, key_prefix: shop}\n"
+      "redis: {endpoints: [\"rl:6379\"], pool_size: 4}\n");
+  EXPECT_EQ(complaints_about(result), "");
+  EXPECT_THAT(result.yaml,
+              HasSubstr("redis: {key_prefix: \"shop:\", endpoints: [\"rl:6379\"], pool_size: 4}\nstore: redis\n"));
+  EXPECT_THAT(result.notes, IsEmpty());
+}
+
 TEST(ImportEdgeQuota, NamesWhatItLeavesOut) {
   const Imported result =
       imported("admin: {address: \"127.0.0.1:9090\"}\nevents:\n  enabled: true\ntracing: {endpoint: x}\n");

@@ -9,7 +9,7 @@ install(FILES ${deploy}/grafana/weir.json DESTINATION ${CMAKE_INSTALL_DATADIR}/w
 install(FILES ${deploy}/prometheus/alerts.yaml DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/prometheus COMPONENT server)
 file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md)
 install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT server)
-file(GLOB pictures CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.svg)
+file(GLOB pictures CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.svg ${PROJECT_SOURCE_DIR}/docs/*.png)
 install(FILES ${pictures} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT server)
 file(GLOB apis CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/openapi/*.yaml)
 install(FILES ${apis} DESTINATION ${CMAKE_INSTALL_DOCDIR}/openapi COMPONENT server)

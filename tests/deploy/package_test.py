@@ -142,6 +142,13 @@ class Package(unittest.TestCase):
         for name in ("weir", "libweir-dev"):
             run("lintian", "--allow-root", "--fail-on", "error", self.package(name, VERSION))
 
+    def test_what_it_depends_on_is_listed_on_the_install_page_and_in_the_image(self):
+        depends = run("dpkg-deb", "--field", self.package("weir", VERSION), "Depends")
+        names = set(re.findall(r"(?:^|, )([a-z0-9.+-]+)", depends)) - {"libc6", "libgcc-s1", "libstdc++6", "init-system-helpers"}
+        self.assertIn("libssl3", names)
+        for file in ("docs/install.md", "deploy/Dockerfile"):
+            self.assertEqual({name for name in names if name not in (SOURCE / file).read_text()}, set(), file)
+
     def test_installs_starts_answers_upgrades_under_load_and_purges(self):
         box = Box(self, self.base)
         box.install(self.package("weir", VERSION), self.package("libweir-dev", VERSION))

@@ -9,6 +9,7 @@ import socket
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 from redis_servers import Redis
 from serving import Server
@@ -169,12 +170,15 @@ class OnMemory(Remote):
         self.spend("partners", KEY, 4)
         self.spend("orders", "7", 1)
         self.shows("2 buckets reset\n", "ratelimit", "reset", "--ip", "192.168.1.1")
-        self.shows("nothing to reset: no bucket of this client has been used\n", "reset", "--ip", "192.168.1.1")
+        self.shows("nothing to reset: every bucket of this client is full\n", "reset", "--ip", "192.168.1.1")
         self.assertEqual(weir("check", "per-ip", "192.168.1.1", env=self.env).returncode, 0)
         self.assertEqual(self.json("ratelimit", "reset", "--apikey", KEY), {"reset": 1})
         self.assertEqual(self.rows("reset", "--limit", "orders", "--id", "7", "--block"), [["reset", "unblocked"], ["1", "false"]])
         self.complains("reset --all resets every bucket; confirm it with --yes", "reset", "--all", code=2)
         self.shows("1 bucket reset\n", "reset", "--all", "--yes")
+        self.spend("daily", "7", 1)
+        self.shows("1 bucket reset\n", "reset", "--limit", "daily", "--id", "7")
+        self.shows("no active buckets\n", "clients")
         self.complains('unknown limit "order"; did you mean "orders"? (404)', "reset", "--limit", "order", "--id", "7", code=3)
         self.complains("which client? Give --ip, --apikey, --limit and --id, or --all", "reset", code=2)
 
@@ -221,6 +225,20 @@ class OnMemory(Remote):
         self.assertEqual(self.json("access", "remove", "--apikey", KEY), {"removed": 1})
         self.complains("no such entry was added at run time; … (404)", "access", "remove", "deny", "--ip", "203.0.113.0/24", code=3)
         self.assertIn("must be allow or deny", self.run_weir("access", "add", "block", "--ip", "1.2.3.4", code=2).stderr)
+
+    def test_config_show_of_a_server(self):
+        self.serve()
+        request = urllib.request.Request(self.env["WEIR_ADMIN"] + "/ratelimit/config", method="PUT",
+                                         data=b'{"limits": {"orders": {"burst": 9}}}', headers={"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            self.assertEqual(answer.status, 200)
+        lines = self.run_weir("config", "show", "--admin", self.env["WEIR_ADMIN"]).stdout.splitlines()
+        self.assertIn("limits.orders.burst: 9  # api", lines)
+        self.assertRegex("\n".join(lines), r"(?m)^limits\.orders\.count: 5  # .*weir\.yaml:\d+:\d+$")
+        rows = self.rows("config", "show", "--admin", self.env["WEIR_ADMIN"])
+        self.assertEqual(rows[0], ["path", "value", "origin"])
+        self.assertIn(["limits.orders.burst", "9", "api"], rows)
+        self.assertEqual(self.json("config", "show", "--admin", self.env["WEIR_ADMIN"])["overrides"], 0)
 
     def test_watch(self):
         server = self.serve()

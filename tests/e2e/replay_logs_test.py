@@ -7,7 +7,8 @@ import json
 import sys
 import unittest
 
-from program import ProgramTest, weir
+from program import BINARY, ProgramTest, weir
+from terminal import Terminal
 
 PER_IP = "limits: {per-ip: {key: ip, burst: %d, count: %d, period: 1s}}\n"
 
@@ -151,6 +152,17 @@ routes:
 
     def denied(self, log, burst, count):
         return self.simulate(PER_IP % (burst, count), log)[0]["denied"]
+
+    def test_the_report_fits_a_terminal_of_80_columns_without_cutting_numbers(self):
+        limits = "limits: {per-ip: {key: ip, burst: 40, count: 20, period: 1s}, login: {key: ip, rate: 10/minute}}\n"
+        config = self.file("weir.yaml", limits)
+        log = self.file("access.log", weir("simulate", "--generate", "5000").stdout)
+        report = Terminal(self, [BINARY, "simulate", "--config", str(config), str(log)], columns=80, rows=100)
+        self.assertEqual(report.wait(), 0)
+        text = report.screen.text()
+        for whole in ("20/s, burst 40", "10 per 1m, burst 10"):
+            self.assertIn(whole, text)
+        self.assertRegex(text, r"(?m)^ip:203\.0\.113\.66 .*  11-18 09:00:\d\d  11-18 09:00:\d\d$")
 
     def test_csv_has_a_row_per_limit(self):
         log = self.file("access.log", combined(1) * 5)

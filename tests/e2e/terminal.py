@@ -84,7 +84,8 @@ class Screen:
             self.cells, self.row, self.column = self.saved
 
     def erase_line(self):
-        for column in range(min(self.column, self.columns), self.columns):
+        # Behind the last character of a full line, the cursor is on that character.
+        for column in range(min(self.column, self.columns - 1), self.columns):
             self.cells[self.row][column] = " "
 
     def put(self, character):

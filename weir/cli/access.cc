@@ -179,16 +179,16 @@ std::vector<Option> entry_options(bool list_required) {
 
 Command access_add() {
   std::vector<Option> options = entry_options(true);
-  options.push_back({"--reason", "TEXT", "why; the list shows it"});
-  options.push_back({"--for", "DURATION", "for how long; without it, until it is removed"});
-  options.push_back({"--expires", "TIME", "until when: 2027-01-01T00:00:00Z"});
+  options.push_back({"--reason", "TEXT", "shown in the list"});
+  options.push_back({"--for", "DURATION", "for how long (default: until removed)"});
+  options.push_back({"--expires", "TIME", "until when, such as 2027-01-01T00:00:00Z"});
   options.push_back(flag_option("--yes", "do not ask before a very large network is denied"));
   options.push_back(output_option());
   return {
       "access add",
       "add a client or a network to the allow or the deny list",
-      "Clients on the allow list always pass, and clients on the deny list never; deny goes before allow. The server\n"
-      "refuses to deny the address that you are calling from.",
+      "Clients on the allow list always pass, and clients on the deny list never do. If a client is on both, it is\n"
+      "denied. The server refuses to deny the address that you are calling from.",
       with_remote_options(std::move(options), Api::admin),
       "# deny a network for a day\nweir access add deny --ip 203.0.113.0/24 --reason scraping --for 24h\n"
       "# never limit the office\nweir access add allow --ip 198.51.100.7 --reason office",
@@ -200,9 +200,9 @@ Command access_list() {
   return {
       "access list",
       "show the allow and the deny list",
-      "Entries in force: those of the configuration, those added at run time, and automatic blocks.",
+      "Shows the entries in force: from the configuration, added at run time, and automatic blocks.",
       with_remote_options({list_option(false), output_option()}, Api::admin),
-      "# both\nweir access list\n# one, for a program\nweir access list deny --output json",
+      "# both lists\nweir access list\n# one, for a program\nweir access list deny --output json",
       run_access_list,
   };
 }
@@ -212,8 +212,8 @@ Command access_remove() {
   options.push_back(output_option());
   return {
       "access remove",
-      "remove an entry that was added at run time, or an automatic block",
-      "Without LIST, from both lists. Exits with 3 if there is no such entry.",
+      "remove an entry added at run time, or an automatic block",
+      "Without LIST, removes it from both lists. The exit status is 3 if there is no such entry.",
       with_remote_options(std::move(options), Api::admin),
       "# the network as it was added\nweir access remove deny --ip 203.0.113.0/24",
       run_access_remove,

@@ -69,7 +69,7 @@ void print_adjustments(const std::vector<const Answer*>& rows, const std::string
   }
   const Wall now = BootClock::wall();
   Table table({"LIMIT", "ID", "RATE", "BURST", "EXPIRES", "", "ADDED_BY", "IN_FORCE"});
-  table.numbers({"BURST"});
+  table.numbers({"BURST"}).whole({"RATE"});
   for (const Answer* const row : rows) {
     table.add({(*row)["limit"].text(), (*row)["id"].text(), readable_rate(*row), (*row)["burst"].text(),
                readable_instant((*row)["expires"].text()), relative_time((*row)["expires"].text(), now),
@@ -182,20 +182,20 @@ Exit run_adjust(const Arguments& arguments, Console& console) {
 Command adjust() {
   std::vector<Option> options = client_options();
   options.push_back({"--rate", "RATE", "how fast the bucket refills: 200/s, 10/minute; 200 means 200/s"});
-  options.push_back({"--burst", "NUMBER", "how much it holds"});
-  options.push_back({"--for", "DURATION", "for how long; 1h"});
+  options.push_back({"--burst", "NUMBER", "how much the bucket holds"});
+  options.push_back({"--for", "DURATION", "for how long (default 1h)"});
   options.push_back(flag_option("--list", "show all adjustments"));
   options.push_back(flag_option("--remove", "end the client's adjustment"));
   options.push_back(output_option());
   return {
       "adjust",
       "give one client other numbers for a while",
-      "What is not given stays as it is. An adjustment goes before overrides, and outlives idle time, resets and,\n"
-      "with state files or Redis, restarts. It does not change quotas.",
+      "Numbers that you do not give stay as they are. An adjustment takes precedence over overrides. It survives idle\n"
+      "time and resets and, with state files or Redis, restarts. It does not change quotas.",
       with_remote_options(std::move(options), Api::admin),
       "# for an hour\nweir adjust --ip 192.168.1.1 --rate 200 --burst 50\n"
-      "# in one limit, until tomorrow\nweir adjust --limit orders --id 7 --rate 10/minute --for 24h\n"
-      "# which are in force?\nweir adjust --list\n"
+      "# in one limit, for a day\nweir adjust --limit orders --id 7 --rate 10/minute --for 24h\n"
+      "# list those in force\nweir adjust --list\n"
       "# end one\nweir adjust --ip 192.168.1.1 --remove",
       run_adjust,
   };

@@ -26,14 +26,14 @@ Command check() {
   return {
       "check",
       "ask a server whether one more request may pass",
-      "Charges the limit like any other caller. Exits with 0 if it is allowed and with 3 if it is denied or if there\n"
-      "is no such limit.",
+      "Charges the limit like any other caller. The exit status is 0 if the request is allowed, and 3 if it is\n"
+      "denied or if there is no such limit.",
       with_remote_options({{"LIMIT", "LIMIT", "the limit's name", true},
                            {"ID", "ID", "who is asking: an address, a key, …", true},
-                           {"--cost", "NUMBER", "how much to charge; 1"},
+                           {"--cost", "NUMBER", "how much to charge (default 1)"},
                            output_option()},
                           Api::decision),
-      "# may this address sign in once more?\nweir check per-ip 203.0.113.9\n"
+      "# may this address make one more request?\nweir check per-ip 203.0.113.9\n"
       "# charge 5 and print the API's JSON\nweir check uploads user:42 --cost 5 --output json",
       run_ask,
   };

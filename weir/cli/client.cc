@@ -95,7 +95,7 @@ Command client() {
   return {
       "client",
       "show one client: its numbers, what is left, its last denials",
-      "Exits with 3 if the client is not known: its bucket is full and nothing else is stored about it.",
+      "The exit status is 3 if the client is not known: its bucket is full, and nothing else is stored about it.",
       with_remote_options(std::move(options), Api::admin),
       "# why is this address denied?\nweir client per-ip 203.0.113.9\n"
       "# in every limit keyed by ip\nweir client --ip 203.0.113.9",

@@ -35,7 +35,7 @@ std::string level_text(const Answer& level) {
 
 Table client_table() {
   Table table({"LIMIT", "ID", "LEFT", "BURST", "RATE", "SOURCE", "ALLOWED", "DENIED", "SHADOW", "SEEN"});
-  table.numbers({"LEFT", "BURST", "ALLOWED", "DENIED", "SHADOW"});
+  table.numbers({"LEFT", "BURST", "ALLOWED", "DENIED", "SHADOW"}).whole({"RATE", "SEEN"});
   return table;
 }
 

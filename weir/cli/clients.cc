@@ -117,24 +117,24 @@ Command clients() {
       "list the active buckets and what is left in them",
       "A bucket is active while it is not full. ALLOWED, DENIED and SEEN are known for the busiest clients.\n"
       "--sort looks at every bucket; without it a page costs as much as it shows.",
-      with_remote_options({{"--limit", "LIMIT", "of this limit only"},
+      with_remote_options({{"--limit", "LIMIT", "only this limit"},
                            {"--sort",
                             "BY",
-                            "the most first; remaining: the fewest",
+                            "order of the rows; the lowest first for remaining, otherwise the highest",
                             false,
                             {"denied", "requests", "remaining"},
                             false,
                             {},
                             false,
                             true},
-                           {"--prefix", "TEXT", "whose id or identifier begins like this: 203.0.113., ip:2001:db8"},
-                           {"--number", "N", "rows of one page, at most 1000; 100", false, {}, false, "-n"},
-                           {"--cursor", "CURSOR", "the page after this one, as the last one said"},
+                           {"--prefix", "TEXT", "only ids or identifiers with this prefix: 203.0.113., ip:2001:db8"},
+                           {"--number", "N", "rows per page, at most 1000 (default 100)", false, {}, false, "-n"},
+                           {"--cursor", "CURSOR", "continue after the page that printed this cursor"},
                            flag_option("--all", "all pages"),
                            output_option()},
                           Api::admin),
-      "# who was denied most?\nweir clients --sort denied -n 10\n"
-      "# everybody, for a program\nweir clients --all --output csv",
+      "# which clients were denied most?\nweir clients --sort denied -n 10\n"
+      "# all clients, for a program\nweir clients --all --output csv",
       run_clients,
   };
 }

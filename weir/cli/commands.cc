@@ -65,11 +65,11 @@ Option config_option(std::string_view help, bool required, bool bare) {
 }
 
 Option output_option() {
-  return {"--output", "FORMAT", "how the report is written", false, {"table", "json", "csv"}};
+  return {"--output", "FORMAT", "output format", false, {"table", "json", "csv"}};
 }
 
 Option set_option() {
-  return {"--set", "PATH=VALUE", "a value instead of the configuration's; may be repeated", false, {}, true};
+  return {"--set", "PATH=VALUE", "override a value of the configuration; may be repeated", false, {}, true};
 }
 
 }  // namespace weir::cli

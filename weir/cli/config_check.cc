@@ -183,9 +183,9 @@ Command config_check() {
           "Reads the file, the files it names and the WEIR_* variables, and starts nothing. Prints every\n"
           "problem as file:line:column and a sentence and exits with 2, or prints the limits in plain words.",
           {config_option("the configuration", true), set_option(), output_option()},
-          "# What does this file say?\n"
+          "# What does this file mean?\n"
           "weir config check weir.yaml\n"
-          "# Would it still be one on other servers?\n"
+          "# Would it also be valid with Redis?\n"
           "weir config check weir.yaml --set store=redis --set redis.mode=cluster\n"
           "# In an editor or a pipeline:\n"
           "weir config check weir.yaml --output json",

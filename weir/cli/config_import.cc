@@ -32,12 +32,13 @@ Exit run_import(const Arguments& arguments, Console& console) {
 Command config_import() {
   return {"config import",
           "translate another system's configuration",
-          "Prints a configuration of Weir that does what FILE does. Settings without a counterpart are named\n"
+          "Prints a Weir configuration that does what FILE does. Settings without a counterpart are listed\n"
           "on standard error. Check the result with `weir config check`.",
           {{"SYSTEM", "SYSTEM", "whose configuration it is", true, {"edgequota"}},
            {"FILE", "FILE", "the file to translate", true}},
-          "# Translates, then checks the result\n"
-          "weir config import edgequota edgequota.yaml > weir.yaml && weir config check weir.yaml",
+          "# translate, then check the result\n"
+          "weir config import edgequota edgequota.yaml > weir.yaml\n"
+          "weir config check weir.yaml",
           run_import};
 }
 

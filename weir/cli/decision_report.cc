@@ -1,6 +1,8 @@
 #include "weir/cli/decision_report.h"
 
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "weir/cli/admin_api.h"
@@ -10,8 +12,15 @@
 namespace weir::cli {
 namespace {
 
+// What decided, if it was not the limits.
+std::string_view decided_by(const Answer& answer) {
+  if (answer["degraded"].is_true()) return " by the failure policy: the store is unavailable";
+  return answer["error"].text() == "access denied" ? " by the deny list" : "";
+}
+
 void print_decisions(const Answer& answer, std::string_view format, Output& out) {
   Table table({"LIMIT", "ID", "ALLOWED", "BURST", "REMAINING", "RETRY_AFTER", "RESET_AFTER", "SHADOW"});
+  table.whole({"ALLOWED", "BURST", "REMAINING", "RETRY_AFTER", "RESET_AFTER"});
   const Answer& decisions = answer["decisions"];
   const std::vector<Answer> rows = decisions.items().empty() ? std::vector<Answer>{answer} : decisions.items();
   for (const Answer& row : rows) {
@@ -24,7 +33,8 @@ void print_decisions(const Answer& answer, std::string_view format, Output& out)
   }
   if (format == "csv") return table.print_csv(out);
   const bool allowed = answer["allowed"].is_true();
-  out.write(out.painted(allowed ? Paint::green : Paint::red, allowed ? "allowed" : "denied") + "\n");
+  out.write(out.painted(allowed ? Paint::green : Paint::red, allowed ? "allowed" : "denied"));
+  out.write(std::string(decided_by(answer)) + "\n");
   table.print(out);
 }
 

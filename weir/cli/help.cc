@@ -1,10 +1,37 @@
 #include "weir/cli/help.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
+
+#include "weir/cli/text_width.h"
 
 namespace weir::cli {
 namespace {
+
+// Help fits every terminal, and is the same on all of them.
+constexpr std::size_t kColumns = 80;
+
+// Breaks a text that starts at the column `indent` into lines that start there.
+std::string wrapped(std::string_view text, std::size_t indent) {
+  std::string lines;
+  std::size_t at = indent;  // the column behind the last word
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const std::size_t width = text_width(word);
+    if (at > indent && at + 1 + width > kColumns) {
+      lines += "\n" + std::string(indent, ' ');
+      at = indent;
+    } else if (at > indent) {
+      lines += ' ';
+      ++at;
+    }
+    lines += word;
+    at += width;
+  }
+  return lines;
+}
 
 // "  left      right", the right column starting at the same place in every line.
 std::string two_columns(const std::vector<std::pair<std::string, std::string>>& lines) {
@@ -12,7 +39,7 @@ std::string two_columns(const std::vector<std::pair<std::string, std::string>>& 
   for (const auto& [left, right] : lines) widest = std::max(widest, left.size());
   std::string text;
   for (const auto& [left, right] : lines) {
-    text += "  " + left + std::string(widest - left.size() + 2, ' ') + right + "\n";
+    text += "  " + left + std::string(widest - left.size() + 2, ' ') + wrapped(right, widest + 4) + "\n";
   }
   return text;
 }
@@ -27,9 +54,24 @@ std::string indented(std::string_view lines) {
   return text;
 }
 
-constexpr std::size_t kUsageColumns = 100;
-
 }  // namespace
+
+std::vector<std::string> paragraphs_of(std::string_view details) {
+  std::vector<std::string> paragraphs;
+  bool open = false;  // the last paragraph goes on
+  while (!details.empty()) {
+    const std::string_view line = details.substr(0, details.find('\n'));
+    details.remove_prefix(std::min(line.size() + 1, details.size()));
+    const bool verbatim = line.starts_with(' ');
+    if (open && !verbatim && !line.empty()) {
+      paragraphs.back().append(" ").append(line);
+    } else {
+      paragraphs.emplace_back(line);
+    }
+    open = !verbatim && !line.empty();
+  }
+  return paragraphs;
+}
 
 std::string spelled(const Option& option) {
   if (option.positional() || option.flag()) return std::string(option.name);
@@ -44,7 +86,7 @@ std::string usage_of(const Command& command) {
     const std::string item = (option.required ? word : "[" + word + "]") + (option.repeated ? "..." : "");
     // "Usage: " stands before the first line.
     const std::size_t line = text.size() - (text.rfind('\n') + 1) + (text.find('\n') == std::string::npos ? 7 : 0);
-    text += (line + 1 + item.size() > kUsageColumns ? "\n         " : " ") + item;
+    text += (line + 1 + item.size() > kColumns ? "\n         " : " ") + item;
   }
   return text;
 }
@@ -62,9 +104,9 @@ std::string explain_option(const Option& option) {
 
 const std::vector<std::pair<std::string_view, std::string_view>>& exit_statuses() {
   static const std::vector<std::pair<std::string_view, std::string_view>> all{
-      {"0", "done"},
-      {"1", "failed"},
-      {"2", "the command line or the configuration is refused"},
+      {"0", "success"},
+      {"1", "failure"},
+      {"2", "invalid command line or configuration"},
       {"3", "denied, or not found"},
   };
   return all;
@@ -98,11 +140,10 @@ std::string general_help() {
          list("") +
          "\n"
          "Options:\n"
-         "  -h, --help     this text; after a command, that command's (as does `weir help COMMAND`)\n"
+         "  -h, --help     this text, or that of the command before it\n"
          "      --version  the version\n\n"
-         "`weir ratelimit COMMAND` is the same as `weir COMMAND`.\n\n"
-         "Exit status:" +
-         exit_line() + ".\n";
+         "`weir ratelimit COMMAND` is the same as `weir COMMAND`.\n\n" +
+         wrapped("Exit status:" + exit_line() + ".", 0) + "\n";
 }
 
 std::string help_of(const Command& command) {
@@ -112,8 +153,12 @@ std::string help_of(const Command& command) {
     lines.emplace_back(letter + spelled(option), explain_option(option));
   }
   lines.emplace_back("-h, --help", "this text");
-  return "Usage: " + usage_of(command) + "\n\n" + std::string(command.details) + "\n\nOptions:\n" + two_columns(lines) +
-         "\nExamples:\n" + indented(command.examples);
+  std::string details;
+  for (const std::string& paragraph : paragraphs_of(command.details)) {
+    details += (paragraph.starts_with(' ') ? paragraph : wrapped(paragraph, 0)) + "\n";
+  }
+  return "Usage: " + usage_of(command) + "\n\n" + details + "\nOptions:\n" + two_columns(lines) + "\nExamples:\n" +
+         indented(command.examples);
 }
 
 std::string help_of_group(std::string_view group) {

@@ -17,6 +17,8 @@ std::string help_of(const Command& command);
 
 // "weir config check [FILE]"
 std::string usage_of(const Command& command);
+// The details of a command: a line for each paragraph, lines that are indented as they are, and empty lines.
+std::vector<std::string> paragraphs_of(std::string_view details);
 // "--config FILE", "--yes", "LIMIT".
 std::string spelled(const Option& option);
 // What an option means, with its choices.

@@ -1,5 +1,7 @@
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "weir/cli/commands.h"
 #include "weir/cli/help.h"
@@ -54,8 +56,16 @@ std::string option_paragraph(const Option& option) {
   return text + name + "\n" + escaped(explain_option(option)) + "\n";
 }
 
+// Filled by roff, but for examples, which are indented.
+std::string details_paragraph(const std::string& paragraph) {
+  if (paragraph.empty()) return ".PP\n";
+  if (paragraph.starts_with(' ')) return ".nf\n" + escaped(paragraph) + "\n.fi\n";
+  return escaped(paragraph) + "\n";
+}
+
 std::string command_section(const Command& command) {
-  std::string text = ".SS \"" + escaped(joined(usage_of(command))) + "\"\n.nf\n" + escaped(command.details) + "\n.fi\n";
+  std::string text = ".SS \"" + escaped(joined(usage_of(command))) + "\"\n";
+  for (const std::string& paragraph : paragraphs_of(command.details)) text += details_paragraph(paragraph);
   for (const Option& option : command.options) text += option_paragraph(option);
   if (!command.examples.empty()) text += ".PP\nExamples:\n.PP\n.nf\n.RS\n" + escaped(command.examples) + "\n.RE\n.fi\n";
   return text;

@@ -183,20 +183,29 @@ TEST_F(OperateTest, AccessRemoveLooksInBothListsAndExitsWithThreeIfThereIsNone) 
 TEST_F(OperateTest, ExternalForgetSaysWhatTheServerLacks) {
   arguments_.set("LIMIT", "per-tenant");
   arguments_.set("ID", "acme/7");
-  answers_ = {
-      {"404", R"({"error":"not_found","message":"there is nothing at \"/ratelimit/external/per-tenant/acme\""})"},
-      {"501", R"({"error":"not_implemented","message":"not built"})"},
-      {"404", R"({"error":"unknown_limit","message":"there is no limit \"per-tenant\""})"},
-      {"200", R"({"forgotten":1})"}};
+  answers_ = {{"404", R"({"error":"unknown_limit","message":"there is no limit \"per-tenant\""})"},
+              {"400", R"({"error":"bad_value","message":"limit \"per-tenant\" has no external service"})"},
+              {"200", R"({"forgotten":true})"}};
   EXPECT_EQ(run(external_forget()), 3);
   EXPECT_EQ(request(0), "DELETE /ratelimit/external/per-tenant/acme%2f7 ");
-  EXPECT_NE(err().find("has no limits from an external service (404)"), std::string::npos) << err();
-  EXPECT_EQ(run(external_forget()), 1);
-  EXPECT_NE(err().find("has no limits from an external service (501)"), std::string::npos) << err();
-  EXPECT_EQ(run(external_forget()), 3);
   EXPECT_NE(err().find("there is no limit \"per-tenant\" (404)"), std::string::npos) << err();
+  EXPECT_EQ(run(external_forget()), 2);
+  EXPECT_NE(err().find("has no external service (400)"), std::string::npos) << err();
   EXPECT_EQ(run(external_forget()), 0);
   EXPECT_EQ(out(), "forgotten: the next request of per-tenant:acme/7 asks the limits service again\n");
+  arguments_.set("ID", "");
+  EXPECT_EQ(run(external_forget()), 2);
+}
+
+TEST_F(OperateTest, ConfigShowPrintsWhatAServerHasInForce) {
+  answers_ = {{"200", R"({"policy_version":2,"settings":[{"path":"threads","value":"auto","source":"default"},)"
+                      R"({"path":"limits.a.burst","value":"4\u001b","source":"api"}],"overrides":0})"}};
+  EXPECT_EQ(run(config_show()), 0) << err();
+  EXPECT_EQ(request(0), "GET /ratelimit/config ");
+  EXPECT_EQ(out(), "threads: auto  # default\nlimits.a.burst: 4\\x1b  # api\n");
+  arguments_.set("--config", "weir.yaml");
+  EXPECT_EQ(run(config_show()), 2);
+  EXPECT_EQ(err(), "weir: give either --admin, or FILE and --set\n");
 }
 
 TEST_F(OperateTest, SomethingElseThatAnswersIsNamed) {

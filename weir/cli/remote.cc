@@ -30,13 +30,15 @@ struct Place {
 };
 
 Place place_of(Api api) {
-  if (api == Api::decision) return {"--server", "WEIR_SERVER", "http://127.0.0.1:8080", "server"};
+  if (api == Api::decision) return {"--server", "WEIR_SERVER", "http://127.0.0.1:8080", "decision API"};
   return {"--admin", "WEIR_ADMIN", "http://127.0.0.1:9090", "admin API"};
 }
 
 Result<std::string> read_token(const Arguments& arguments) {
-  if (!arguments["--token"].empty()) return arguments["--token"];
   const std::string& path = arguments["--token-file"];
+  if (!arguments["--token"].empty() && !path.empty())
+    return Error{Fault::invalid, "give either --token or --token-file"};
+  if (!arguments["--token"].empty()) return arguments["--token"];
   if (path.empty()) return from_environment("WEIR_TOKEN");
   std::ifstream file(path);
   if (!file) return Error{Fault::invalid, "--token-file: cannot read " + path};
@@ -44,6 +46,13 @@ Result<std::string> read_token(const Arguments& arguments) {
   while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
   if (token.empty()) return Error{Fault::invalid, "--token-file: " + path + " is empty"};
   return token;
+}
+
+// Whether a 404 is about the path, which exists on every Weir, and not about a limit or a client.
+bool is_unknown_path(const RemoteReply& reply) {
+  const std::optional<Answer> answer = Answer::read(reply.content);
+  return !answer || (*answer)["error"].text().empty() ||
+         (*answer)["message"].text().starts_with("there is nothing at ");
 }
 
 bool is_printable(std::string_view text) {
@@ -59,14 +68,16 @@ std::vector<Option> remote_options(Api api) {
   const bool decision = api == Api::decision;
   return {
       {decision ? "--server" : "--admin", "URL",
-       decision ? "the server: http://host:port, https://host:port or unix:/path (WEIR_SERVER)"
-                : "the admin API: http://host:port, https://host:port or unix:/path (WEIR_ADMIN)"},
-      {"--token", "TOKEN", "the token to show (WEIR_TOKEN)"},
-      {"--token-file", "FILE", "a file with the token"},
-      {"--ca-file", "FILE", "authorities that may sign the server's certificate, instead of the system's"},
-      {"--cert", "FILE", "our certificate, if the server asks for one"},
+       decision ? "the decision API: http://host:port, https://host:port or unix:/path (default WEIR_SERVER, or "
+                  "http://127.0.0.1:8080)"
+                : "the admin API: http://host:port, https://host:port or unix:/path (default WEIR_ADMIN, or "
+                  "http://127.0.0.1:9090)"},
+      {"--token", "TOKEN", "the token to send (default WEIR_TOKEN)"},
+      {"--token-file", "FILE", "a file that contains the token"},
+      {"--ca-file", "FILE", "trusted CA certificates, instead of the system's"},
+      {"--cert", "FILE", "client certificate, if the server requires one"},
       {"--key", "FILE", "its private key"},
-      {"--timeout", "DURATION", "how long to wait for the response; 5s"},
+      {"--timeout", "DURATION", "how long to wait for the response (default 5s)"},
   };
 }
 
@@ -140,6 +151,12 @@ Result<RemoteReply> Remote::ask(std::string_view method, std::string_view path, 
 }
 
 Result<RemoteReply> Remote::judged(RemoteReply reply) const {
+  if (reply.status == 404 && is_unknown_path(reply)) {
+    const Place place = place_of(api_);
+    return Error{Fault::invalid, url_ + " is not the " + std::string(place.what) +
+                                     " of Weir (404); choose another with " + std::string(place.option) + " or " +
+                                     place.variable};
+  }
   if (reply.status != 401) return reply;
   return Error{Fault::invalid, token_.empty() ? url_ + " asks for a token; use --token, --token-file or WEIR_TOKEN"
                                               : url_ + " refused the token"};

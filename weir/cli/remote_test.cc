@@ -107,6 +107,15 @@ TEST_F(RemoteTest, CheckPrintsATableAndExitsWithZeroIfAllowed) {
   EXPECT_NE(request.find(R"({"cost":3,"id":"192.0.2.1","limit":"per-ip"})"), request.npos) << request;
 }
 
+TEST_F(RemoteTest, CheckSaysWhatDecidedIfNotTheLimits) {
+  answer = R"({"allowed":true,"limit":"per-ip","id":"192.0.2.1","degraded":true})";
+  EXPECT_TRUE(run(check(), check_arguments())
+                  .out.starts_with("allowed by the failure policy: the store is unavailable\nLIMIT "));
+  status = "403";
+  answer = R"({"allowed":false,"limit":"per-ip","id":"192.0.2.1","error":"access denied"})";
+  EXPECT_TRUE(run(check(), check_arguments()).out.starts_with("denied by the deny list\nLIMIT "));
+}
+
 TEST_F(RemoteTest, CheckExitsWithThreeIfDenied) {
   status = "429";
   answer = R"({"allowed":false,"limit":"per-ip","id":"192.0.2.1","burst":20,"remaining":0,"retry_after":0.0043})";
@@ -135,11 +144,25 @@ TEST_F(RemoteTest, CheckSaysWhyTheServerRefuses) {
   EXPECT_EQ(ran.err, "weir: there is no limit \"per-ip\" (404)\n");
 }
 
+TEST_F(RemoteTest, AnotherServerIsAFailureAndNotAMissingClient) {
+  status = "404";
+  Arguments arguments;
+  arguments.set("--admin", url);
+  for (const char* const content : {R"({"error":"not_found","message":"there is nothing at \"/ratelimit/stats\""})",
+                                    R"({"detail":"not found"})", "<html>not found</html>"}) {
+    answer = content;
+    const Ran ran = run(stats(), arguments);
+    EXPECT_EQ(ran.exit, 1) << content;
+    EXPECT_EQ(ran.err,
+              "weir: " + url + " is not the admin API of Weir (404); choose another with --admin or WEIR_ADMIN\n");
+  }
+}
+
 TEST_F(RemoteTest, SaysWhatToDoWhenNoServerIsThere) {
   loop.run([&] { backend.reset(); });
   const Ran ran = run(check(), check_arguments());
   EXPECT_EQ(ran.exit, 1);
-  EXPECT_NE(ran.err.find("no answer from the server at " + url), ran.err.npos) << ran.err;
+  EXPECT_NE(ran.err.find("no answer from the decision API at " + url), ran.err.npos) << ran.err;
   EXPECT_NE(ran.err.find("is the server running? Choose another with --server or WEIR_SERVER"), ran.err.npos);
 }
 
@@ -151,6 +174,15 @@ TEST_F(RemoteTest, SaysWhatToDoAboutTheToken) {
   const Ran ran = run(check(), arguments);
   EXPECT_EQ(ran.exit, 1);
   EXPECT_NE(ran.err.find("refused the token"), ran.err.npos);
+}
+
+TEST_F(RemoteTest, TakesOneToken) {
+  Arguments arguments = check_arguments();
+  arguments.set("--token", "one");
+  arguments.set("--token-file", "/nonexistent");
+  const Ran ran = run(check(), arguments);
+  EXPECT_EQ(ran.exit, 2);
+  EXPECT_EQ(ran.err, "weir: give either --token or --token-file\n");
 }
 
 TEST_F(RemoteTest, RefusesBadOptions) {

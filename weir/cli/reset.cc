@@ -15,7 +15,7 @@
 namespace weir::cli {
 namespace {
 
-// Long enough for the largest table: nobody waits for the end of a reset of all buckets by chance.
+// Long enough for the largest table.
 constexpr Duration kResetAllTime = std::chrono::hours{1};
 constexpr Duration kProgressEvery = std::chrono::milliseconds{500};
 
@@ -40,7 +40,7 @@ Exit print_reset(const AdminAnswer& answer, const std::string& format, Output& o
     table.print_csv(out);
   } else {
     const std::uint64_t count = answer.json["reset"].count();
-    std::string text = count == 0 ? "nothing to reset: no bucket of this client has been used"
+    std::string text = count == 0 ? "nothing to reset: every bucket of this client is full"
                                   : simulate::grouped(count) + (count == 1 ? " bucket reset" : " buckets reset");
     if (unblocked.is_true()) text += "; automatic block lifted";
     if (unblocked.is(Answer::Kind::boolean) && !unblocked.is_true()) text += "; there was no automatic block";
@@ -157,7 +157,7 @@ Command reset() {
   return {
       "reset",
       "refill the buckets of one client, or all of them",
-      "The client's next request finds a full bucket. --id without --limit means every limit that takes such an id.\n"
+      "The client's next request finds a full bucket. --id without --limit means every limit that accepts the id.\n"
       "Adjustments and access lists stay.",
       with_remote_options(std::move(options), Api::admin),
       "# in every limit keyed by ip\nweir reset --ip 192.168.1.1\n"

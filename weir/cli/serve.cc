@@ -34,17 +34,16 @@ Exit run_serve(const Arguments& arguments, Console& console) {
 Command serve() {
   return {
       "serve",
-      "answer requests over HTTP and RESP",
-      "Listens where the configuration says: by default on 127.0.0.1:8080 for HTTP, 127.0.0.1:6380 for any Redis\n"
-      "client, and 127.0.0.1:9090 for the admin API, metrics and probes. SIGTERM drains and ends; SIGHUP reads\n"
-      "the file again.",
+      "run the server: decision API, RESP, edge proxy, admin API",
+      "By default it listens on 127.0.0.1:8080 (HTTP and gRPC), 127.0.0.1:6380 (any Redis client) and\n"
+      "127.0.0.1:9090 (admin API, metrics, probes). SIGTERM drains and exits; SIGHUP reads the file again.",
       {config_option("the configuration; without it the environment (WEIR_...) and the defaults", false), set_option()},
-      "# without a file: 100 requests per second and address, 20 at once\n"
+      "# no file: each address gets 100 requests per second, 20 at once\n"
       "weir serve\n"
-      "# with limits of your own\n"
+      "# your own limits\n"
       "weir serve --config weir.yaml\n"
-      "# a value that goes before the file's and the environment's\n"
-      "weir serve --config weir.yaml --set log.level=debug --set listen[0].address=127.0.0.1:8081",
+      "# override the file and the environment\n"
+      "weir serve weir.yaml --set log.level=debug --set listen[0].address=:8081",
       run_serve};
 }
 

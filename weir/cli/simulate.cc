@@ -26,13 +26,13 @@ Exit run_simulate(const Arguments& arguments, Console& console) {
 Command simulate() {
   return {
       "simulate",
-      "replay real traffic against a configuration before you deploy it",
+      "replay real traffic against a configuration",
       "Replays access logs and reports what the configuration would have done: what each limit and\n"
       "route would have allowed and denied, who would have been hit and when, and the smallest burst\n"
-      "and rate that would have denied nobody. Nothing is started and nothing is kept.\n"
+      "and rate that would have denied no one. It starts no server and keeps nothing.\n"
       "\n"
       "Formats: nginx and Apache (combined, common), Envoy's default, HAProxy's httplog, JSON lines,\n"
-      "and Weir's own access log; gzip is unpacked. What a log lacks is named and not judged.\n"
+      "and Weir's own access log, also gzipped. It names what a log lacks, and does not guess.\n"
       "\n"
       "With --trace it replays JSON lines, each with its own time, and prints one exact decision per\n"
       "line. A line asks for one limit or for several at once:\n"
@@ -40,40 +40,36 @@ Command simulate() {
       "  {\"t\": 0.005, \"charges\": [{\"limit\": \"a\", \"id\": \"x\"}, …], \"charge\": \"together\"}\n"
       "t is in seconds since 1970 in UTC, with up to nine decimals; cost defaults to 1; op is spend,\n"
       "peek, refund or reset; charge is together or in-order. Lines are taken in the order given.\n"
-      "The answer: {\"t\",\"limit\",\"id\",\"allowed\",\"remaining\",\"retry_after\",\"reset_after\",\"tat\"}, for\n"
-      "several charges that of the strictest. -1 is never; remaining -1 is unlimited. A line that\n"
+      "The answer, for several charges that of the strictest:\n"
+      "  {\"t\",\"limit\",\"id\",\"allowed\",\"remaining\",\"retry_after\",\"reset_after\",\"tat\"}\n"
+      "-1 is never; remaining -1 is unlimited. A line that\n"
       "cannot be replayed is answered by {\"t\",\"error\"}, and the exit status is 1.",
       {config_option("the configuration", false, false),
-       {"LOG", "LOG", "an access log, also in gzip; - is standard input", false, {}, true},
-       {"--format", "FORMAT", "of the logs", false, {"auto", "combined", "envoy", "haproxy", "json"}},
-       {"--field",
-        "FIELD=NAME",
-        "where a JSON log has it: header:x-tenant-id=tenant; may be repeated",
-        false,
-        {},
-        true},
-       {"--zone", "ZONE", "of times without an offset: Europe/London; default UTC"},
-       {"--window", "TIME", "how late a line may be; default 60s"},
-       {"--spread", "HOW", "lines of equal time over the log's resolution", false, {"even", "none"}},
-       {"--clients", "N", "clients to keep apart, which bounds the memory; default 1M"},
-       {"--deny-at-most", "PERCENT", "of a limit's requests, for the advised numbers; default 0"},
-       {"--top", "N", "denied clients to list per limit; default 20"},
-       {"--compare", "FILE", "another configuration: what would it change?"},
-       {"--output", "FORMAT", "the report", false, {"table", "json", "csv", "html"}},
-       {"--generate", "N", "write a log of N lines to try it on, in --format"},
-       {"--seed", "N", "of --generate; default 1"},
-       {"--trace", "FILE", "an exact history, one JSON object a line; - is standard input"},
+       {"LOG", "LOG", "an access log, also gzipped; - is standard input", false, {}, true},
+       {"--format", "FORMAT", "log format", false, {"auto", "combined", "envoy", "haproxy", "json"}},
+       {"--field", "FIELD=NAME", "field of a JSON log: header:x-tenant-id=tenant; may be repeated", false, {}, true},
+       {"--zone", "ZONE", "time zone of times without an offset, such as Europe/London (default UTC)"},
+       {"--window", "TIME", "how late a line may be (default 60s)"},
+       {"--spread", "HOW", "how to spread lines of equal time over the log's resolution", false, {"even", "none"}},
+       {"--clients", "N", "clients to keep apart, which bounds the memory (default 1M)"},
+       {"--deny-at-most", "PERCENT", "share of requests that the advised numbers may deny (default 0)"},
+       {"--top", "N", "denied clients to list per limit (default 20)"},
+       {"--compare", "FILE", "also replay this configuration, and show what differs"},
+       {"--output", "FORMAT", "report format", false, {"table", "json", "csv", "html"}},
+       {"--generate", "N", "write a sample log of N lines in --format"},
+       {"--seed", "N", "seed of --generate (default 1)"},
+       {"--trace", "FILE", "an exact history, one JSON object per line; - is standard input"},
        set_option()},
       "# What would this configuration have done yesterday?\n"
       "weir simulate --config weir.yaml access.log.1 access.log.2.gz\n"
       "# The same as a page with plots:\n"
       "weir simulate --config weir.yaml access.log --output html > report.html\n"
-      "# Whom would a new configuration newly deny?\n"
+      "# Which clients would a new configuration newly deny?\n"
       "weir simulate --config weir.yaml --compare new.yaml access.log\n"
       "# Would this burst have passed?\n"
       "weir simulate --config weir.yaml --trace burst.jsonl\n"
       "# One question, on the command line:\n"
-      "echo '{\"t\": 0, \"limit\": \"per-ip\", \"id\": \"203.0.113.9\"}' | weir simulate --config weir.yaml --trace -",
+      "echo '{\"t\":0,\"limit\":\"a\",\"id\":\"x\"}' | weir simulate -c weir.yaml --trace -",
       run_simulate};
 }
 

@@ -1,5 +1,6 @@
 #include "weir/cli/simulate_report.h"
 
+#include <chrono>
 #include <string>
 
 #include "weir/base/text.h"
@@ -45,22 +46,25 @@ void print_totals(const simulate::PolicyReport& policy, Output& out) {
 
 void print_limits(const simulate::PolicyReport& policy, Output& out) {
   Table limits({"LIMIT", "KEY", "MODE", "NUMBERS", "ALLOWED", "DENIED", "SHADOW", "SHARE", "CLIENTS", "HIT"});
+  limits.numbers({"ALLOWED", "DENIED", "SHADOW", "SHARE", "CLIENTS", "HIT"}).whole({"NUMBERS"});
   for (const simulate::LimitReport& limit : policy.limits) {
     const std::string numbers = limit.numbers ? simulate::rate_text(*limit.numbers) : "";
     const std::string mode = limit.mode == "enforce" ? "" : limit.mode;
     if (!limit.judged) {
-      limits.add({limit.name, limit.key, mode, numbers, "not judged", "", "", "", "", ""});
+      limits.add({limit.name, limit.key, mode, "not judged", "", "", "", "", "", ""});
       continue;
     }
     const std::uint64_t denied = limit.denied + limit.shadow_denied;
-    limits.add({limit.name, limit.key, mode, numbers, grouped(limit.allowed), grouped(limit.denied),
-                limit.shadow_denied > 0 ? grouped(limit.shadow_denied) : "", percent(denied, limit.allowed + denied),
-                grouped(limit.clients), grouped(limit.clients_denied)});
+    limits.add({limit.name, limit.key, mode, numbers, std::to_string(limit.allowed), std::to_string(limit.denied),
+                limit.shadow_denied > 0 ? std::to_string(limit.shadow_denied) : "",
+                percent(denied, limit.allowed + denied), std::to_string(limit.clients),
+                std::to_string(limit.clients_denied)});
   }
   print_table("Limits", limits, out);
   Table routes({"ROUTE", "ALLOWED", "DENIED", "SHARE"});
+  routes.numbers({"ALLOWED", "DENIED", "SHARE"});
   for (const simulate::RouteReport& route : policy.routes) {
-    routes.add({route.name, grouped(route.allowed), grouped(route.denied),
+    routes.add({route.name, std::to_string(route.allowed), std::to_string(route.denied),
                 percent(route.denied, route.allowed + route.denied)});
   }
   print_table("Routes", routes, out);
@@ -68,15 +72,22 @@ void print_limits(const simulate::PolicyReport& policy, Output& out) {
 
 void print_clients(std::string_view title, const std::vector<simulate::HitClient>& clients, Output& out) {
   Table table({"CLIENT", "LIMIT", "DENIED", "ALLOWED", "FIRST DENIED", "LAST DENIED"});
+  table.numbers({"DENIED", "ALLOWED"}).whole({"FIRST DENIED", "LAST DENIED"});
+  // "11-18 09:00:03": the first line of the report has the year.
+  const auto second = [](Wall instant) {
+    const std::string text = print_instant(std::chrono::floor<std::chrono::seconds>(instant));
+    return text.substr(5, 5) + " " + text.substr(11, 8);
+  };
   for (const simulate::HitClient& client : clients) {
-    table.add({client.identifier, client.limit, grouped(client.counts.denied), grouped(client.counts.allowed),
-               print_instant(client.first_denied), print_instant(client.last_denied)});
+    table.add({client.identifier, client.limit, std::to_string(client.counts.denied),
+               std::to_string(client.counts.allowed), second(client.first_denied), second(client.last_denied)});
   }
   print_table(title, table, out);
 }
 
 void print_advice(const simulate::Report& report, Output& out) {
   Table table({"LIMIT", "SMALLEST BURST", "SMALLEST RATE", "NOTE"});
+  table.whole({"SMALLEST BURST", "SMALLEST RATE"});
   const auto text = [](const std::optional<simulate::Advice::Found>& found) {
     return found ? simulate::rate_text(found->limit) : std::string("none is enough");
   };

@@ -72,11 +72,10 @@ Command stats() {
   return {
       "stats",
       "show what a server has decided since it started",
-      "Totals, then a row for each limit.",
+      "Prints totals, then a row for each limit.",
       with_remote_options({output_option()}, Api::admin),
-      "# of the server on this machine\nweir stats\n"
-      "# of another one, for a program\nweir stats --admin https://weir.example.com:9090 --token-file /etc/weir/token "
-      "--output json",
+      "# the server on this machine\nweir stats\n"
+      "# another server, as JSON\nweir stats --admin https://weir.example.com --token-file token --output json",
       run_stats,
   };
 }

@@ -74,6 +74,13 @@ Table& Table::numbers(std::initializer_list<std::string_view> heads) {
   for (std::size_t i = 0; i < heads_.size(); ++i) {
     if (std::find(heads.begin(), heads.end(), heads_[i]) != heads.end()) is_number_[i] = true;
   }
+  return whole(heads);
+}
+
+Table& Table::whole(std::initializer_list<std::string_view> heads) {
+  for (std::size_t i = 0; i < heads_.size(); ++i) {
+    if (std::find(heads.begin(), heads.end(), heads_[i]) != heads.end()) is_whole_[i] = true;
+  }
   return *this;
 }
 
@@ -101,13 +108,13 @@ std::vector<std::size_t> Table::widths(const std::vector<std::vector<std::string
 }
 
 // Cuts the widest texts, all to the same width. False if that is not enough.
-bool Table::fit(std::vector<std::size_t>& widths, const std::vector<bool>& is_number, std::size_t columns) {
+bool Table::fit(std::vector<std::size_t>& widths, std::size_t columns) const {
   if (columns == 0 || total(widths) <= columns) return true;
   std::size_t most = *std::max_element(widths.begin(), widths.end());
   const auto cut = [&](std::size_t width) {
     std::vector<std::size_t> narrower = widths;
     for (std::size_t i = 0; i < narrower.size(); ++i) {
-      if (!is_number[i]) narrower[i] = std::min(narrower[i], width);
+      if (!is_whole_[i]) narrower[i] = std::min(narrower[i], width);
     }
     return narrower;
   };
@@ -152,9 +159,9 @@ std::vector<std::string> Table::lines(std::size_t columns, Narrow narrow) {
   has_head_line_ = false;
   std::vector<std::size_t> shown = full;
   if (total(shown) == 0) return {};
-  if (!fit(shown, is_number_, columns)) {
+  if (!fit(shown, columns)) {
     if (narrow == Narrow::records) return records(cells, full);
-    for (std::size_t i = heads_.size(); i-- > 1 && !fit(shown, is_number_, columns);) shown[i] = 0;
+    for (std::size_t i = heads_.size(); i-- > 1 && !fit(shown, columns);) shown[i] = 0;
   }
   std::vector<std::string> lines;
   has_head_line_ = !heads_printed_;

@@ -14,10 +14,13 @@ namespace weir::cli {
 
 class Table {
  public:
-  explicit Table(std::vector<std::string> heads) : heads_(std::move(heads)), is_number_(heads_.size()) {}
+  explicit Table(std::vector<std::string> heads)
+      : heads_(std::move(heads)), is_number_(heads_.size()), is_whole_(heads_.size()) {}
 
   // These columns are numbers: for people aligned right, with separators (1,234,567).
   Table& numbers(std::initializer_list<std::string_view> heads);
+  // These columns are never cut, because half a rate or half a time says nothing. Nor are numbers.
+  Table& whole(std::initializer_list<std::string_view> heads);
   // REQUIRES: one cell per head.
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   bool empty() const noexcept { return rows_.empty(); }
@@ -39,12 +42,13 @@ class Table {
 
  private:
   std::vector<std::size_t> widths(const std::vector<std::vector<std::string>>& cells) const;
-  static bool fit(std::vector<std::size_t>& widths, const std::vector<bool>& is_number, std::size_t columns);
+  bool fit(std::vector<std::size_t>& widths, std::size_t columns) const;
   std::vector<std::string> records(const std::vector<std::vector<std::string>>& cells,
                                    const std::vector<std::size_t>& full) const;
 
   std::vector<std::string> heads_;
   std::vector<bool> is_number_;
+  std::vector<bool> is_whole_;
   std::vector<std::vector<std::string>> rows_;
   std::vector<std::size_t> earlier_;  // widths of earlier pages
   bool heads_printed_ = false;

@@ -39,6 +39,15 @@ TEST(Table, CutsTheWidestTextsUntilItFits) {
   }
 }
 
+TEST(Table, NeverCutsWholeColumns) {
+  Table table({"ID", "RATE"});
+  table.whole({"RATE"});
+  table.add({"a-very-long-identifier", "10 per 1m, burst 10"});
+  EXPECT_EQ(table.lines(31, Table::Narrow::records), (Lines{"ID          RATE", "a-very-lo…  10 per 1m, burst 10"}));
+  EXPECT_EQ(table.lines(28, Table::Narrow::records),
+            (Lines{"ID    a-very-long-identifier", "RATE  10 per 1m, burst 10"}));
+}
+
 TEST(Table, BecomesRecordsWhereNotEvenCutTextsFit) {
   EXPECT_EQ(people().lines(20, Table::Narrow::records),
             (Lines{"LIMIT  per-ip", "ID     203.0.113.9", "COUNT  1,234,567", "", "LIMIT  orders",

@@ -31,11 +31,11 @@ Command throttle() {
   return {
       "throttle",
       "ask a server about a bucket whose numbers are given here",
-      "The bucket needs no configuration. Exits with 0 if it is allowed and with 3 if it is denied.",
+      "The bucket needs no configuration. The exit status is 0 if the request is allowed, and 3 if it is denied.",
       with_remote_options({{"KEY", "KEY", "the bucket's name", true},
                            {"--rate", "RATE", "how fast it refills: 100/s, 10/minute", true},
                            {"--burst", "NUMBER", "how much it holds", true},
-                           {"--cost", "NUMBER", "how much to charge; 1"},
+                           {"--cost", "NUMBER", "how much to charge (default 1)"},
                            output_option()},
                           Api::decision),
       "# 10 at once, then 2 a second\nweir throttle user:42 --burst 10 --rate 2/s",

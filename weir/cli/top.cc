@@ -87,12 +87,13 @@ class LiveTop final : private LiveTerminal::Owner {
     if (!drawn_) return;
     const ScreenSize size = terminal_.size();
     const std::string every = print_duration(every_);
+    // Erases each line before it is written: behind a line that fills the width, the cursor is on its last character.
     std::string frame = "\x1b[H";
     const auto lines = view_.lines(size, session_.remote().url(), every, paused_, console_.out);
     for (std::size_t i = 0; i < lines.size() && i < size.rows; ++i) {
-      frame += (i == 0 ? "" : "\r\n") + lines[i] + "\x1b[K";
+      frame += (i == 0 ? "\x1b[K" : "\r\n\x1b[K") + lines[i];
     }
-    console_.out.write(frame + "\x1b[J");
+    console_.out.write(frame);
     if (!console_.out.flush()) session_.loop().stop();
   }
 
@@ -202,25 +203,18 @@ Command top() {
   return {
       "top",
       "show the clients with the most requests or denials, live",
-      "On a terminal it looks again every two seconds, until q is pressed; otherwise, or with --once or another\n"
-      "--output, it prints once. A count is never too low and at most ERROR too high. Counts begin at the start\n"
-      "of the server; PER_SECOND is the rate since the last look.",
-      with_remote_options({{"--by",
-                            "WHAT",
-                            "what counts; requests",
-                            false,
-                            {"requests", "denied", "shadow_denied"},
-                            false,
-                            {},
-                            false,
-                            true},
-                           flag_option("--by-requests", "the same as --by requests"),
-                           flag_option("--by-denied", "the same as --by denied"),
-                           {"--number", "N", "clients, at most 1000; as many as fit, or 10", false, {}, false, "-n"},
-                           {"--every", "DURATION", "how often to look; 2s"},
-                           flag_option("--once", "print once, also on a terminal"),
-                           output_option()},
-                          Api::admin),
+      "Sorts by requests, unless you choose otherwise. On a terminal it updates every two seconds until you press q;\n"
+      "otherwise, or with --once or another --output, it prints once. Counts begin when the server starts. A count\n"
+      "is never too low, and at most ERROR too high. PER_SECOND is the rate since the last update.",
+      with_remote_options(
+          {{"--by", "WHAT", "what to sort by", false, {"requests", "denied", "shadow_denied"}, false, {}, false, true},
+           flag_option("--by-requests", "the same as --by requests"),
+           flag_option("--by-denied", "the same as --by denied"),
+           {"--number", "N", "how many clients, at most 1000 (default: as many as fit, or 10)", false, {}, false, "-n"},
+           {"--every", "DURATION", "time between updates (default 2s)"},
+           flag_option("--once", "print once, also on a terminal"),
+           output_option()},
+          Api::admin),
       "# live\nweir top --by denied\n"
       "# once, for a program\nweir top --by-requests --output json",
       run_top,

@@ -87,7 +87,7 @@ std::vector<std::string> TopView::lines(ScreenSize size, std::string_view url, s
                                         const Output& painter) const {
   std::string words = by_;
   std::replace(words.begin(), words.end(), '_', ' ');
-  const std::string title = "weir top by " + words + "  " + std::string(url) + (paused ? "  paused" : "");
+  const std::string title = "weir top by " + words + (paused ? ", paused  " : "  ") + std::string(url);
   std::vector<std::string> lines;
   lines.push_back(painter.painted(
       Paint::bold, two_ends(title, paused ? clock_ : "every " + std::string(every) + "  " + clock_, size.columns)));

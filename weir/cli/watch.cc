@@ -278,13 +278,14 @@ Command watch() {
   return {
       "watch",
       "show decisions as the server makes them",
-      "A line for each limit that decided: time (UTC), decision, limit, id, what is left, and when to retry.\n"
-      "\"shadow\" is a denial of a limit in shadow mode, which passed. On a terminal, q ends it; if more comes than\n"
-      "can be shown, it shows the latest and counts the rest. It fails when the server goes away.",
-      with_remote_options({{"--limit", "LIMIT", "of this limit only"},
-                           flag_option("--allowed", "only what was allowed"),
-                           flag_option("--denied", "only what was denied"),
-                           {"--sample", "N", "one decision of N"},
+      "Prints a line for each limit that decides: time (UTC), decision, limit, id, what is left, and when to retry.\n"
+      "\"shadow\" means that a limit in shadow mode would have denied the request. On a terminal, q quits; if\n"
+      "decisions arrive faster than they can be shown, it shows the latest and counts the rest. It exits with 1 when\n"
+      "the server goes away.",
+      with_remote_options({{"--limit", "LIMIT", "only this limit"},
+                           flag_option("--allowed", "only allowed requests"),
+                           flag_option("--denied", "only denied requests"),
+                           {"--sample", "N", "one in N decisions"},
                            {"--number", "N", "end after N decisions", false, {}, false, "-n"},
                            output_option()},
                           Api::admin),

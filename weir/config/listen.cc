@@ -27,10 +27,12 @@ class ListenerCheck {
     const auto is_refused = [&](NodeId id) { return id != kNoNode && document.node(id).refused; };
     tokens_ = !tokens.read_token.empty() || !tokens.write_token.empty() ||
               is_refused(document.find(admin, "read_token")) || is_refused(document.find(admin, "write_token"));
-    backend_ = document.find(root, "backend") != kNoNode;
-    for (const NodeId route : document.children(document.find(root, "routes"))) {
-      backend_ |= document.find(route, "backend") != kNoNode;
-    }
+    const auto has_backend = [&](NodeId section) {
+      const NodeId backend = document.find(section, "backend");
+      return backend != kNoNode && (!document.is(backend, NodeKind::sequence) || document.count(backend) > 0);
+    };
+    backend_ = has_backend(root);
+    for (const NodeId route : document.children(document.find(root, "routes"))) backend_ |= has_backend(route);
     const NodeId trusted = document.find(document.find(root, "access"), "trusted_proxies");
     trusts_ = trusted != kNoNode && (is_refused(trusted) || document.count(trusted) > 0);
   }

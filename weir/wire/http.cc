@@ -15,9 +15,9 @@ const HttpHeader* HttpHeaders::find(std::string_view name) const noexcept {
 // There are no tunnels here, so no authority form.
 HttpProblem split_target(RequestHead& out) noexcept {
   constexpr HttpProblem kBad{400, "the request target is neither a path nor an http URL"};
+  constexpr HttpProblem kForbidden{400, "the request target is empty or has a forbidden character"};
   std::string_view rest = out.target;
-  if (rest.empty() || !all_are(rest, in_target))
-    return {400, "the request target is empty or has a forbidden character"};
+  if (rest.empty() || !all_are(rest, in_target)) return kForbidden;
   if (rest == "*") {
     if (out.method != "OPTIONS") return {400, "the request target * is for OPTIONS only"};
     out.path = rest;
@@ -36,6 +36,8 @@ HttpProblem split_target(RequestHead& out) noexcept {
   out.path = take_until(rest, '?');
   if (out.path.empty()) out.path = "/";
   out.query = rest;
+  // Browsers send it in a query as it is. In a path, some servers take it for a slash.
+  if (out.path.find('\\') != out.path.npos) return kForbidden;
   return {};
 }
 

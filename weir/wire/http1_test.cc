@@ -59,6 +59,7 @@ TEST(HttpHead, ParsesEveryFormOfTarget) {
   EXPECT_EQ(path("GET http://h:80/a?b"), "/a|b");
   EXPECT_EQ(path("GET HTTPS://h"), "/|");
   EXPECT_EQ(path("GET http://h?b"), "/|b");
+  EXPECT_EQ(path("GET /?b=\\[]{}|^`'"), "/|b=\\[]{}|^`'") << "what browsers send unescaped";
   EXPECT_EQ(path("OPTIONS *"), "*|");
 }
 
@@ -149,6 +150,7 @@ TEST(HttpHead, RefusesAmbiguousRequests) {
       {"GET http:///a HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target is neither a path nor an http URL"},
       {"GET * HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target * is for OPTIONS only"},
       {"GET /a#b HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target is empty or has a forbidden character"},
+      {"GET /a\\b?c HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target is empty or has a forbidden character"},
       {"GET /\xC3\xA4 HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request target is empty or has a forbidden character"},
       {"\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n", 400, "the request's method is not a token"},
       {"\x16\x03\x01", 400, "this is not an HTTP request"},

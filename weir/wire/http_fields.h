@@ -30,7 +30,7 @@ constexpr std::array<unsigned char, 256> kCharClasses = [] {
     if (is_letter_or_digit(c) || one_of("!#$%&'*+-.^_`|~")) allowed |= in_token;  // RFC 9110 §5.6.2
     if (visible || c == ' ' || c == '\t' || c >= 0x80) allowed |= in_value;       // RFC 9110 §5.5
     // Also accepts what browsers send unescaped in a query (beyond RFC 3986); no fragment, no quotes or angle brackets.
-    if (visible && !one_of("#\"<>\\")) allowed |= in_target;
+    if (visible && !one_of("#\"<>")) allowed |= in_target;
     if (is_letter_or_digit(c) || one_of("-._~!$&'()*+,;=:[]%")) allowed |= in_host;  // RFC 3986 §3.2.2
     classes[c] = allowed;
   }

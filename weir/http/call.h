@@ -47,6 +47,7 @@ struct CallHead {
   // so the first part is usually empty and not the last. HTTP/1 only; over HTTP/2 the call fails with `invalid`.
   std::string_view upgrade;
   bool expect_continue = false;
+  bool accepts_trailers = false;  // HTTP/2 only: `TE: trailers`, without which gRPC servers refuse a call
 };
 
 // Move-only handle. Destroying it cancels the call; allowed anywhere, also in a callback.

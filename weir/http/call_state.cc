@@ -53,6 +53,7 @@ void CallText::assign(const CallHead& head) {
   }
   length_ = head.length;
   expects_continue_ = head.expect_continue;
+  accepts_trailers_ = head.accepts_trailers;
 }
 
 void CallState::hold(BodyPart part) {

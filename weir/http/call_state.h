@@ -55,6 +55,7 @@ class CallText {
   std::string_view lines() const noexcept { return piece(upgrade_, text_.size()); }
   const std::optional<std::uint64_t>& length() const noexcept { return length_; }
   bool expects_continue() const noexcept { return expects_continue_; }
+  bool accepts_trailers() const noexcept { return accepts_trailers_; }
 
  private:
   std::string_view piece(std::size_t from, std::size_t end) const noexcept {
@@ -65,6 +66,7 @@ class CallText {
   std::size_t method_ = 0, scheme_ = 0, authority_ = 0, path_ = 0, upgrade_ = 0;  // where each piece ends
   std::optional<std::uint64_t> length_;
   bool expects_continue_ = false;
+  bool accepts_trailers_ = false;
 };
 
 class CallState {

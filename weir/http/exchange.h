@@ -53,6 +53,8 @@ struct Response {
   HttpFields fields;
   // Length of the body, if it is known before the last part. A response that is complete in respond() needs none.
   std::optional<std::uint64_t> length;
+  std::string_view reason = {};  // empty: the usual one of the status. HTTP/2 has none
+  bool has_date = false;         // among the fields; otherwise the session adds one
 };
 
 enum class Ending : unsigned char {

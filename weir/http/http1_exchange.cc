@@ -99,7 +99,7 @@ void Http1Exchange::respond(const Response& head, BodyPart first) {
     const HttpBody& body = session_->body_;
     if (expects_ || !body.has_known_rest() || body.rest() > bounds::http_window_bytes) keep_alive_ = false;
   }
-  HttpResponseHead message{head.status, head.content_type, head.fields, {}, {}, 0, true, http11_};
+  HttpResponseHead message{head.status, head.content_type, head.fields, {}, {}, 0, true, http11_, head.reason};
   const bool whole = first.last && first.trailers.empty();
   if (head.length || whole) {
     message.content = HttpContent::length;
@@ -121,7 +121,7 @@ void Http1Exchange::respond(const Response& head, BodyPart first) {
     reply_ = Reply::no_body;
   }
   message.keep_alive = keep_alive_;
-  message.date = host().shared.date(now().wall);
+  if (!head.has_date) message.date = host().shared.date(now().wall);
   std::string& out = to();
   const std::size_t before = out.size();
   write_response_head(message, out);

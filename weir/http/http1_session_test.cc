@@ -305,11 +305,20 @@ TEST_F(Http1SessionTest, AnswersHeadWithoutContent) {
 }
 
 TEST_F(Http1SessionTest, WritesFieldsOfAListWithoutThoseOfTheConnection) {
-  const std::vector<HttpHeader> fields = {{"Connection", "x"}, {"X", "1"},          {"Transfer-Encoding", "chunked"},
-                                          {"Date", "d"},       {"Keep-Alive", "1"}, {"content-length", "7"}};
-  peer.now.wall = Wall{784'111'777s};
+  const std::vector<HttpHeader> fields = {
+      {"Connection", "x"}, {"X", "1"}, {"Transfer-Encoding", "chunked"}, {"Keep-Alive", "1"}, {"content-length", "7"}};
   script.on_begin = [&](Exchange& exchange) { exchange.respond({200, {}, {{}, fields}, {}}, {"ok", true}); };
-  EXPECT_EQ(peer.send(get()), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: 1\r\nDate: d\r\n\r\nok");
+  EXPECT_EQ(peer.send(get()), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: 1\r\n\r\nok");
+}
+
+TEST_F(Http1SessionTest, AddsADateUnlessTheResponseHasOne) {
+  peer.now.wall = Wall{784'111'777s};
+  script.on_begin = ok;
+  EXPECT_EQ(peer.send(get()), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\nok");
+  script.on_begin = [](Exchange& exchange) {
+    exchange.respond({200, {}, {"date: d\r\n", {}}, {}, "Fine", true}, {"ok", true});
+  };
+  EXPECT_EQ(peer.send(get()), "HTTP/1.1 200 Fine\r\nContent-Length: 2\r\ndate: d\r\n\r\nok");
 }
 
 TEST_F(Http1SessionTest, InformsBeforeItResponds) {

@@ -75,13 +75,14 @@ void Http2Client::begin(CallState& call, Time now) {
     return;
   }
   std::string length;
-  HttpHeader extra[2];
+  HttpHeader extra[3];
   std::size_t extras = 0;
   if (call.head.length()) {
     append_integer(static_cast<std::int64_t>(*call.head.length()), length);
     extra[extras++] = {"content-length", length};
   }
   if (call.head.expects_continue()) extra[extras++] = {"expect", "100-continue"};
+  if (call.head.accepts_trailers()) extra[extras++] = {"te", "trailers"};
   const Result<std::int32_t> stream = http2_.request({call.head.method(),
                                                       call.head.scheme(),
                                                       call.head.authority(),

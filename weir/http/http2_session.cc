@@ -322,7 +322,9 @@ void Http2Session::send_head(Http2Exchange& exchange, const Response& head, cons
   constexpr std::string_view kDate = "Date: ";
   const Now turn = host_.shared.now(host_.now);
   const std::string_view date = host_.shared.date(turn.wall);
-  if (!date.empty()) own[count++] = {"date", date.substr(kDate.size(), date.size() - kDate.size() - 2)};
+  if (!date.empty() && !head.has_date) {
+    own[count++] = {"date", date.substr(kDate.size(), date.size() - kDate.size() - 2)};
+  }
   const bool has_body = !exchange.bodiless_ && (!first.last || !first.bytes.empty() || !first.trailers.empty());
   if (!has_body) exchange.sealed_ = true;
   http2_.respond(exchange.stream_, head.status, head.fields, has_body, std::span(own).first(count));

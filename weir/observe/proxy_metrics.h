@@ -2,6 +2,7 @@
 // backends, so their number is bounded by the configuration.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -37,9 +38,8 @@ struct ProxyRouteCounters {
   Histogram upstream_seconds;       // from the call to the response head
   std::array<Counter, kUpstreamErrors> errors;
 
-  void responded(int status) noexcept {
-    if (status >= 100 && status < 600) by_class[static_cast<std::size_t>(status / 100 - 1)].add();
-  }
+  // A status of 600 or more counts as 5xx (RFC 9110 §15).
+  void responded(int status) noexcept { by_class[static_cast<std::size_t>(std::clamp(status / 100 - 1, 0, 4))].add(); }
   void failed(UpstreamError error) noexcept { errors[static_cast<std::size_t>(error)].add(); }
 };
 

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "weir/base/ascii.h"
 #include "weir/net/tls.h"
 #include "weir/wire/http1.h"
 
@@ -25,6 +26,25 @@ std::vector<std::string> form_fields_of(const Policy& policy, const Route* route
     for (const NamedLimit& limit : policy.limits()) add(limit);
   }
   return fields;
+}
+
+std::vector<std::string> decisive_headers_of(const Policy& policy) {
+  std::vector<std::string> names{"x-api-key"};
+  const auto add = [&](std::string_view source) {
+    constexpr std::string_view kHeader = "header:";
+    if (source.starts_with(kHeader)) names.push_back(to_lower(source.substr(kHeader.size())));
+  };
+  for (const NamedLimit& limit : policy.limits()) {
+    for (const std::string& source : limit.key) add(source);
+    add(limit.tier_source);
+  }
+  for (const Route& route : policy.routes()) {
+    add(route.cost_header);
+    for (const auto& [name, value] : route.match.headers) add(name);
+  }
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
 }
 
 // The route's fields, then those of the whole configuration that it does not set.
@@ -114,6 +134,7 @@ Destinations::Destinations(const config::Loaded& loaded, Upstreams& upstreams, T
     : policy_(loaded.policy), limits_(loaded.settings.proxy), no_route_(metrics.route("")) {
   const Forwarding& all = loaded.settings.forwarding;
   error_lines_ = error_lines_of({}, all);
+  decisive_headers_ = decisive_headers_of(*policy_);
   const auto make = [&](const Route* route) {
     const Forwarding& own = route == nullptr ? all : route->forwarding;
     Destination made;

@@ -79,6 +79,8 @@ class Destinations {
 
   // Null: there is no backend for it. One without backends: a service may name one.
   const Destination* find(const Route* route) const noexcept;
+  // The names of the fields that decide about a request: keys of limits, tiers, costs, routes. In lower case.
+  const std::vector<std::string>& decisive_headers() const noexcept { return decisive_headers_; }
   // The headers that responses get which have no destination.
   const std::string& error_lines() const noexcept { return error_lines_; }
   const Policy& policy() const noexcept { return *policy_; }
@@ -91,6 +93,7 @@ class Destinations {
   std::vector<Destination> routes_;  // as in the policy
   Destination rest_;
   std::string error_lines_;
+  std::vector<std::string> decisive_headers_;
   ProxyRouteCounters& no_route_;
 };
 

@@ -15,6 +15,22 @@ bool is_spelling_of(std::string_view name, std::string_view lower) noexcept {
                                                    [](char a, char b) { return (a == '_' ? '-' : to_lower(a)) == b; });
 }
 
+// The same name but for '-' and '_'.
+bool is_other_spelling(std::string_view name, std::string_view of) noexcept {
+  const auto plain = [](char c) { return c == '_' ? '-' : to_lower(c); };
+  return name.size() == of.size() && !same_word(name, of) &&
+         std::equal(name.begin(), name.end(), of.begin(), [&](char a, char b) { return plain(a) == plain(b); });
+}
+
+bool is_other_spelling_of_any(std::string_view name, std::span<const std::string> names) noexcept {
+  bool found = false;
+  for (const std::string& one : names) {
+    if (same_word(name, one)) return false;
+    found = found || is_other_spelling(name, one);
+  }
+  return found;
+}
+
 bool tells_of_clients(std::string_view name) noexcept {
   constexpr std::string_view kPrefix = "x-forwarded-";
   if (name.size() > kPrefix.size() && is_spelling_of(name.substr(0, kPrefix.size()), kPrefix)) return true;
@@ -51,15 +67,16 @@ bool is_rate_header(std::string_view name) noexcept {
 
 }  // namespace
 
-void keep_request_fields(const RequestHead& head, bool trusted, FieldList& out) {
+void keep_request_fields(const RequestHead& head, bool trusted, std::span<const std::string> decisive, FieldList& out) {
   const std::span<const HttpHeader> headers = head.headers.all();
   const bool names_fields = has_connection(headers);
   for (const HttpHeader& header : headers) {
     const std::string_view name = header.name;
     if (is_hop_by_hop(name) || same_word(name, "host") || same_word(name, "expect")) continue;
     if (!trusted && tells_of_clients(name)) continue;
-    // Weir writes this one; a second spelling would be taken for it (RFC 3875 §4.1.18).
-    if (name.find('_') != name.npos && is_spelling_of(name, "x-forwarded-for")) continue;
+    // Weir writes these; a second spelling would be taken for one of them.
+    if (is_other_spelling(name, "x-forwarded-for") || is_other_spelling(name, "x-request-id")) continue;
+    if (is_other_spelling_of_any(name, decisive)) continue;
     if (names_fields && is_named(headers, name)) continue;
     out.push_back(header);
   }
@@ -85,7 +102,6 @@ void write_request_fields(std::span<const HttpHeader> kept, const ClientFacts& f
   if (!has_proto) write_field("X-Forwarded-Proto", facts.scheme, out);
   if (!has_host && !facts.host.empty()) write_field("X-Forwarded-Host", facts.host, out);
   write_field("X-Request-Id", facts.request_id, out);
-  if (facts.trailers) write_field("TE", "trailers", out);
 }
 
 void write_response_fields(const ResponseHead& head, bool has_rate_headers, std::string& out) {
@@ -98,6 +114,27 @@ void write_response_fields(const ResponseHead& head, bool has_rate_headers, std:
     if (names_fields && is_named(headers, name)) continue;
     write_field(name, header.value, out);
   }
+}
+
+std::string connection_options(std::span<const HttpHeader> headers) {
+  std::string options;
+  for (const HttpHeader& header : headers) {
+    if (same_word(header.name, "connection")) options.append(header.value).append(1, ',');
+  }
+  return options;
+}
+
+std::vector<HttpHeader> keep_trailers(std::span<const HttpHeader> trailers, std::string_view options,
+                                      bool has_rate_headers) {
+  std::vector<HttpHeader> kept;
+  for (const HttpHeader& field : trailers) {
+    const std::string_view name = field.name;
+    if (is_hop_by_hop(name) || same_word(name, "host") || same_word(name, "expect")) continue;
+    if (tells_of_clients(name) || is_spelling_of(name, "x-request-id")) continue;
+    if (has_rate_headers && is_rate_header(name)) continue;
+    if (!lists_word(options, name)) kept.push_back(field);
+  }
+  return kept;
 }
 
 std::string_view usable_request_id(const RequestHead& head) noexcept {
@@ -114,12 +151,13 @@ bool takes_trailers(const RequestHead& head) noexcept {
   });
 }
 
-std::string_view origin_form(std::string_view target) noexcept {
+std::string_view origin_form(std::string_view method, std::string_view target) noexcept {
   if (target.starts_with('/') || target == "*") return target;
   const std::size_t scheme = target.find("://");
   if (scheme == std::string_view::npos) return target;
   const std::size_t path = target.find_first_of("/?", scheme + 3);
-  return path == std::string_view::npos ? std::string_view("/") : target.substr(path);
+  if (path != std::string_view::npos) return target.substr(path);
+  return method == "OPTIONS" ? std::string_view("*") : std::string_view("/");  // RFC 9112 §3.2.4
 }
 
 }  // namespace weir::proxy

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "weir/wire/http1.h"
 
 namespace weir::proxy::fields_test {
@@ -19,9 +23,10 @@ struct Head {
 std::string forwarded(std::string_view fields, bool trusted = false, std::string_view peer = "192.0.2.7") {
   const Head request(fields);
   FieldList kept;
-  keep_request_fields(request.head, trusted, kept);
+  const std::vector<std::string> decisive = {"x-api-key", "x-both", "x_both", "x_tenant"};
+  keep_request_fields(request.head, trusted, decisive, kept);
   std::string lines;
-  write_request_fields({kept.begin(), kept.size()}, {peer, "http", "h", "id", takes_trailers(request.head)}, lines);
+  write_request_fields({kept.begin(), kept.size()}, {peer, "http", "h", "id"}, lines);
   return lines;
 }
 
@@ -55,6 +60,14 @@ TEST(RequestFields, AnUntrustedPeerSaysNothingAboutItsClient) {
   EXPECT_EQ(forwarded("X-Forwarded: 1\r\nX_Custom: 2\r\n"), "X-Forwarded: 1\r\nX_Custom: 2\r\n" + kOwn);
 }
 
+TEST(RequestFields, OtherSpellingsOfAFieldThatDecidesAreRemoved) {
+  EXPECT_EQ(
+      forwarded("X_API_Key: 1\r\nx_api-key: 2\r\nX-API-Key: 3\r\nX-Tenant: 4\r\nX_Tenant: 5\r\nX_Other: 6\r\n", true),
+      "X-API-Key: 3\r\nX_Tenant: 5\r\nX_Other: 6\r\n" + kOwn);
+  EXPECT_EQ(forwarded("X-Both: 1\r\nX_Both: 2\r\n"), "X-Both: 1\r\nX_Both: 2\r\n" + kOwn) << "two fields that decide";
+  EXPECT_EQ(forwarded("X_Request_Id: 1\r\nX_Request-ID: 2\r\n", true), kOwn);
+}
+
 TEST(RequestFields, ATrustedPeersXForwardedForIsAppendedToAndTheOthersAreKept) {
   EXPECT_EQ(forwarded("X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-For: 5.6.7.8, 9.9.9.9\r\nX-Forwarded-Proto: https\r\n"
                       "X-Forwarded-Host: a.b\r\nX-Real-IP: 1.2.3.4\r\nForwarded: for=1.2.3.4\r\n",
@@ -70,8 +83,10 @@ TEST(RequestFields, APeerOnAUnixSocketHasNoAddress) {
             "X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: h\r\nX-Request-Id: id\r\n");
 }
 
-TEST(RequestFields, OnlyTrailersOfTeArePassedOn) {
-  EXPECT_EQ(forwarded("TE: trailers, deflate;q=0.5\r\n"), kOwn + "TE: trailers\r\n");
+TEST(RequestFields, TeIsOfThisConnection) {
+  EXPECT_EQ(forwarded("TE: trailers, deflate;q=0.5\r\n"), kOwn);
+  EXPECT_TRUE(takes_trailers(Head("TE: deflate;q=0.5, Trailers\r\n").head));
+  EXPECT_FALSE(takes_trailers(Head("TE: deflate\r\n").head));
 }
 
 TEST(RequestId, IsKeptIfItIsPlainAndShort) {
@@ -112,12 +127,33 @@ TEST(ResponseFields, RateHeadersAreReplacedWhereALimitWasChecked) {
   EXPECT_EQ(returned(rates, false), rates);
 }
 
+TEST(Trailers, CrossUnlessTheyFrameTheMessageOrSayWhoTheClientIs) {
+  const std::vector<HttpHeader> trailers = {{"grpc-status", "0"},     {"Host", "h"},
+                                            {"Content-Length", "1"},  {"Transfer-Encoding", "x"},
+                                            {"Connection", "close"},  {"TE", "trailers"},
+                                            {"Expect", "x"},          {"X-Forwarded-For", "1.2.3.4"},
+                                            {"X_Real_IP", "1.2.3.4"}, {"X-Request-Id", "mine"},
+                                            {"X-Hop", "1"},           {"X-RateLimit-Limit", "1"}};
+  const auto names = [&](std::string_view options, bool has_rate_headers) {
+    std::string all;
+    for (const HttpHeader& field : keep_trailers(trailers, options, has_rate_headers)) all.append(field.name) += ' ';
+    return all;
+  };
+  EXPECT_EQ(names("", false), "grpc-status X-Hop X-RateLimit-Limit ");
+  EXPECT_EQ(names("close, x-hop,", true), "grpc-status ");
+  EXPECT_EQ(connection_options(Head("Connection: close\r\nA: b\r\nconnection: X-Hop, te\r\n").head.headers.all()),
+            "close,X-Hop, te,");
+}
+
 TEST(OriginForm, IsThePathAndQueryOfTheOriginalBytes) {
-  EXPECT_EQ(origin_form("/a//b/../c;x?d=%69"), "/a//b/../c;x?d=%69");
-  EXPECT_EQ(origin_form("http://h:80/a?b"), "/a?b");
-  EXPECT_EQ(origin_form("http://h"), "/");
-  EXPECT_EQ(origin_form("http://h?a"), "?a");
-  EXPECT_EQ(origin_form("*"), "*");
+  EXPECT_EQ(origin_form("GET", "/a//b/../c;x?d=%69"), "/a//b/../c;x?d=%69");
+  EXPECT_EQ(origin_form("GET", "http://h:80/a?b"), "/a?b");
+  EXPECT_EQ(origin_form("GET", "http://h"), "/");
+  EXPECT_EQ(origin_form("GET", "http://h?a"), "?a");
+  EXPECT_EQ(origin_form("OPTIONS", "*"), "*");
+  EXPECT_EQ(origin_form("OPTIONS", "http://h"), "*");
+  EXPECT_EQ(origin_form("OPTIONS", "http://h/"), "/");
+  EXPECT_EQ(origin_form("OPTIONS", "http://h?a"), "?a");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "weir/proxy/proxy_handler.h"
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -23,13 +24,15 @@ void ProxyHandler::refused(http::Exchange& exchange, const HttpProblem& problem)
   std::string lines = destinations.error_lines();
   write_field("X-Request-Id", id, lines);
   // What the client accepts is not known.
-  respond(exchange, reply_to(problem), {}, lines);
+  const std::size_t content = respond(exchange, reply_to(problem), {}, lines);
+  loop_.metrics.bytes_out.add(content);
   destinations.no_route().responded(problem.status);
   if (!loop_.gateway.access_log.enabled()) return;
   AccessLine line;
   line.time = exchange.now().wall;
   line.client = exchange.peer();
   line.status = problem.status;
+  line.bytes_out = content;
   line.request_id = id;
   line.decision = "refused";
   loop_.gateway.access_log.write(line);

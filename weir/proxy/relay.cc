@@ -50,26 +50,6 @@ UpstreamError kind_of(const http::CallFailure& failure) noexcept {
   return failure.error.fault == Fault::invalid ? UpstreamError::bad_answer : UpstreamError::reset;
 }
 
-Reply reply_to_failure(UpstreamError kind) {
-  switch (kind) {
-    case UpstreamError::overloaded:
-      return {503, "overloaded", "No connection to the backend became free in time.", true};
-    case UpstreamError::none_left:
-      return {503, "no_backend_left", "No backend answers at the moment.", true};
-    case UpstreamError::connect:
-      return {502, "backend_unreachable", "The backend cannot be reached."};
-    case UpstreamError::timeout:
-      return {504, "backend_timeout", "The backend did not respond in time."};
-    case UpstreamError::refused:
-      return {502, "backend_refused", "The backend of this request is not allowed."};
-    case UpstreamError::reset:
-      return {502, "bad_backend_answer", "The backend closed the connection without a response."};
-    case UpstreamError::bad_answer:
-      break;
-  }
-  return {502, "bad_backend_answer", "The backend's response is not valid HTTP."};
-}
-
 }  // namespace
 
 Relay::Relay(ProxyLoop& loop, http::Exchange& exchange) : loop_(loop), exchange_(exchange) {}
@@ -123,7 +103,7 @@ void Relay::begin(const RequestHead& head, http::BodyPart first) {
 
 void Relay::remember(const RequestHead& head) {
   method_ = head.method;
-  const std::string_view target = origin_form(head.target);
+  const std::string_view target = origin_form(head.method, head.target);
   target_ = target.starts_with('?') ? "/" + std::string(target) : std::string(target);
   host_ = host_of(head);
   scheme_ = exchange_.secure() ? "https" : "http";
@@ -131,8 +111,10 @@ void Relay::remember(const RequestHead& head) {
   upgrade_ = usable_upgrade(head.upgrade);
   length_ = head.content_length;
   expects_continue_ = head.expects_continue;
+  accepts_trailers_ = takes_trailers(head);
   form_.grpc = is_grpc(head.content_type);
   form_.problem = accepts_exactly(head.accept, "application/problem+json");
+  connection_options_ = connection_options(head.headers.all());
   form_body_ = same_word(media_type_of(head.content_type), kForm) && head.content_encoding.empty();
   client_ = exchange_.peer();
   if (const HttpHeader* const agent = head.headers.find("user-agent"); agent != nullptr) user_agent_ = agent->value;
@@ -155,13 +137,13 @@ Result<const Route*> Relay::find_route(const RequestHead& head) {
   const Result<IpAddress> ip = address.empty() ? Result<IpAddress>(IpAddress::v4({})) : IpAddress::parse(address);
   const bool trusted = address.empty() ? policy.trusted().trusts_unix() : ip && policy.trusted().trusts(*ip);
   FieldList kept;
-  keep_request_fields(head, trusted, kept);
+  keep_request_fields(head, trusted, destinations_->decisive_headers(), kept);
   make_attributes(head, kept, peer);
   Request& request = loop_.request;
   if (Result<void> read = request.read(attributes_, policy.trusted()); !read) return read.error();
   if (request.client()) client_ = request.client()->print();
   const std::span<const HttpHeader> fields(kept.begin(), kept.size());
-  write_request_fields(fields, {address, scheme_, host_, request_id_, takes_trailers(head)}, lines_);
+  write_request_fields(fields, {address, scheme_, host_, request_id_}, lines_);
   return policy.route_of(request);
 }
 
@@ -200,7 +182,9 @@ void Relay::hold(http::BodyPart part) {
   loop_.metrics.bytes_in.add(part.bytes.size());
   if (!part.last) return;
   body_complete_ = true;
-  for (const HttpHeader& field : part.trailers) trailers_.emplace_back(field.name, field.value);
+  for (const HttpHeader& field : keep_trailers(part.trailers, connection_options_, false)) {
+    trailers_.emplace_back(field.name, field.value);
+  }
 }
 
 // A body whose length was not announced.
@@ -274,11 +258,11 @@ void Relay::body(http::Exchange&, http::BodyPart part) {
   if (part.last && tunnel_) client_done_ = true;
   if (part.last) body_complete_ = true;
   if (destination_->body_max != 0 && exceeds_body_max()) return;
+  const std::vector<HttpHeader> trailers = keep_trailers(part.trailers, connection_options_, false);
+  part.trailers = trailers;
   if (!anything_sent_ && stage_ == Stage::calling) {
     kept_ += part.bytes;
-    if (part.last) {
-      for (const HttpHeader& field : part.trailers) trailers_.emplace_back(field.name, field.value);
-    }
+    for (const HttpHeader& field : trailers) trailers_.emplace_back(field.name, field.value);
   }
   call_.write(part);
   if (tunnel_ && client_done_ && backend_done_) finish_request();
@@ -321,7 +305,7 @@ void Relay::answered(http::Exchange&, std::uint32_t, const Result<Answer>& answe
     stage_ = Stage::over;
     status_ = form_.grpc ? 200 : no_access ? 403 : 429;
     decision_ = no_access ? "deny_listed" : "denied";
-    return respond_denied(exchange_, *answer, form_, own_lines());
+    return count_own(respond_denied(exchange_, *answer, form_, own_lines()));
   }
   if (answer->backend_unknown) {
     return respond_error({503, "backend_unknown", "The backend of this request is not known at the moment.", true});
@@ -363,7 +347,7 @@ void Relay::use_backend_url(const Answer& answer) {
 void Relay::refuse_backend(std::string_view reason) {
   destination_->counters->failed(UpstreamError::refused);
   loop_.services.refuse_backend(reason);
-  respond_error(reply_to_failure(UpstreamError::refused));
+  respond_error(reply_to(UpstreamError::refused));
 }
 
 void Relay::call() {
@@ -375,7 +359,7 @@ void Relay::call() {
     if (choice_.index == UpstreamGroup::kNone) {
       const UpstreamError kind = tried_ == 0 ? UpstreamError::none_left : UpstreamError::connect;
       if (tried_ == 0) destination_->counters->failed(kind);
-      return respond_error(reply_to_failure(kind));
+      return respond_error(reply_to(kind));
     }
     if (tried_ != 0) loop_.metrics.retries.add();
     choosing_ = true;
@@ -395,6 +379,7 @@ void Relay::call() {
   const bool upgrades = !upgrade_.empty() && backend_->takes_upgrades();
   if (upgrades) head.upgrade = upgrade_;
   head.expect_continue = expects_continue_;
+  head.accepts_trailers = accepts_trailers_;
   const config::Proxy& limits = destinations_->limits();
   http::CallOptions options;
   options.connect_timeout = limits.connect_timeout;
@@ -457,7 +442,7 @@ void Relay::failed(const http::CallFailure& failure) {
   const bool refused = backend_->origin.public_only && !failure.sent && failure.error.fault == Fault::invalid;
   if (refused && stage_ == Stage::calling) return refuse_backend("private_address");
   const UpstreamError kind = kind_of(failure);
-  destination_->counters->failed(kind);
+  if (!tunnel_) destination_->counters->failed(kind);
   if (failure.response_begun || stage_ == Stage::responding) {
     report(UpstreamOutcome::unknown);
     return exchange_.abort();
@@ -465,7 +450,7 @@ void Relay::failed(const http::CallFailure& failure) {
   report(kind == UpstreamError::overloaded ? UpstreamOutcome::unknown : UpstreamOutcome::failure, failure.error.detail);
   if (retry(failure)) return;
   upstream_time_ = exchange_.now().time - called_;
-  respond_error(reply_to_failure(kind));
+  respond_error(reply_to(kind));
 }
 
 // --- the response ---
@@ -485,11 +470,13 @@ void Relay::head(const ResponseHead& head, http::BodyPart first) {
   stage_ = Stage::responding;
   status_ = head.status;
   kept_.clear();
+  response_connection_options_ = connection_options(head.headers.all());
   std::string lines;
   write_response_fields(head, checked_, lines);
   lines += rate_lines_;
   write_field("X-Request-Id", request_id_, lines);
-  http::Response response{head.status, {}, {lines, {}}, head.content_length};
+  const bool has_date = head.headers.find("date") != nullptr;
+  http::Response response{head.status, {}, {lines, {}}, head.content_length, head.reason, has_date};
   if (head.status == 101) {
     const HttpHeader* const upgrade = head.headers.find("upgrade");
     const HttpHeader protocol{"Upgrade", upgrade != nullptr ? upgrade->value : std::string_view(upgrade_)};
@@ -503,6 +490,8 @@ void Relay::head(const ResponseHead& head, http::BodyPart first) {
   bytes_out_ += first.bytes.size();
   loop_.metrics.bytes_out.add(first.bytes.size());
   unconsumed_ += first.bytes.size();
+  const std::vector<HttpHeader> trailers = keep_trailers(first.trailers, response_connection_options_, checked_);
+  first.trailers = trailers;
   exchange_.respond(response, first);
   if (first.last) finish_request();
 }
@@ -515,6 +504,8 @@ void Relay::write(http::BodyPart part) {
   bytes_out_ += part.bytes.size();
   loop_.metrics.bytes_out.add(part.bytes.size());
   unconsumed_ += part.bytes.size();
+  const std::vector<HttpHeader> trailers = keep_trailers(part.trailers, response_connection_options_, checked_);
+  part.trailers = trailers;
   exchange_.write(part);
   if (!part.last) return;
   if (!tunnel_) return finish_request();
@@ -551,7 +542,14 @@ void Relay::respond_error(const Reply& reply) {
   stage_ = Stage::over;
   if (decision_ == kUndecided) decision_ = "refused";
   status_ = form_.grpc ? 200 : reply.status;
-  respond(exchange_, reply, form_, own_lines());
+  count_own(respond(exchange_, reply, form_, own_lines()));
+}
+
+// Content of a response that Weir makes itself.
+void Relay::count_own(std::size_t bytes) {
+  if (method_ == "HEAD") return;
+  bytes_out_ += bytes;
+  loop_.metrics.bytes_out.add(bytes);
 }
 
 // --- the end ---

@@ -79,6 +79,7 @@ class Relay final : public http::Receiver, private http::Call::Owner {
   bool retry(const http::CallFailure& failure);
   void report(UpstreamOutcome outcome, std::string_view why = {});
   void respond_error(const Reply& reply);
+  void count_own(std::size_t bytes);
   std::string own_lines() const;
   void write(http::BodyPart part);
   void finish_request();
@@ -102,6 +103,7 @@ class Relay final : public http::Receiver, private http::Call::Owner {
   bool degraded_ = false;
   bool choosing_ = false;  // choice_ is to be reported
   bool expects_continue_ = false;
+  bool accepts_trailers_ = false;
   bool body_complete_ = false;  // of the request
   bool anything_sent_ = false;  // to the backend: the body is not kept any more
   bool form_body_ = false;      // the body is a form that can be read
@@ -126,7 +128,9 @@ class Relay final : public http::Receiver, private http::Call::Owner {
   std::optional<std::uint64_t> length_;
   std::string kept_;  // body bytes that may have to be sent again, or that wait for the answer
   std::vector<std::pair<std::string, std::string>> trailers_;
-  std::size_t returned_early_ = 0;  // body bytes whose credit was returned before they left
+  std::string connection_options_;           // of the request
+  std::string response_connection_options_;  // of the response
+  std::size_t returned_early_ = 0;           // body bytes whose credit was returned before they left
 
   std::string rate_lines_;
   std::string_view decision_ = kUndecided;

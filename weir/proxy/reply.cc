@@ -15,9 +15,6 @@ namespace {
 
 constexpr std::string_view kProblemJson = "application/problem+json";
 constexpr std::string_view kGrpc = "application/grpc";
-constexpr std::string_view kTooMany = "Too many requests. Please try again later.";
-constexpr std::string_view kNeverPasses = "This request can never pass the limit.";
-constexpr std::string_view kNoAccess = "Access is denied to this client.";
 
 // Trailers-only: the status is in the head, and nothing follows.
 void respond_grpc(http::Exchange& exchange, int status, std::string_view message, Duration wait, bool pushback,
@@ -50,7 +47,7 @@ void write_denial(const Answer& answer, std::string& out) {
   json.begin_object().key("error").string(no_access ? "access denied" : "rate limit exceeded");
   const bool speaks = !verdict.all.empty();
   const bool never = speaks && verdict.speaker().retry_after == kNever;
-  json.key("message").string(no_access ? kNoAccess : never ? kNeverPasses : kTooMany);
+  json.key("message").string(denial_message(answer));
   if (speaks) {
     const Label& label = answer.labels[verdict.strictest];
     json.key("identifier").string(identifier_of(label));
@@ -89,6 +86,26 @@ Reply reply_to(const HttpProblem& problem) {
   return {problem.status, http::code_of(problem.status), sentence + ".", problem.status == 503};
 }
 
+Reply reply_to(UpstreamError kind) {
+  switch (kind) {
+    case UpstreamError::overloaded:
+      return {503, "overloaded", "No connection to the backend became free in time.", true};
+    case UpstreamError::none_left:
+      return {503, "no_backend_left", "No backend answers at the moment.", true};
+    case UpstreamError::connect:
+      return {502, "backend_unreachable", "The backend cannot be reached."};
+    case UpstreamError::timeout:
+      return {504, "backend_timeout", "The backend did not respond in time."};
+    case UpstreamError::refused:
+      return {502, "backend_refused", "The backend of this request is not allowed."};
+    case UpstreamError::reset:
+      return {502, "bad_backend_answer", "The backend closed the connection without a response."};
+    case UpstreamError::bad_answer:
+      break;
+  }
+  return {502, "bad_backend_answer", "The backend's response is not valid HTTP."};
+}
+
 int grpc_status_of(int status) noexcept {
   switch (status) {
     case 400:
@@ -111,11 +128,12 @@ int grpc_status_of(int status) noexcept {
   }
 }
 
-void respond(http::Exchange& exchange, const Reply& reply, ReplyForm form, std::string_view lines) {
+std::size_t respond(http::Exchange& exchange, const Reply& reply, ReplyForm form, std::string_view lines) {
   if (form.grpc) {
     const bool closed = reply.error == "store_unavailable";  // failClosed looks like a denial
-    return respond_grpc(exchange, closed ? 8 : grpc_status_of(reply.status), reply.message, std::chrono::seconds{1},
-                        closed || reply.retry_soon, lines);
+    respond_grpc(exchange, closed ? 8 : grpc_status_of(reply.status), reply.message, std::chrono::seconds{1},
+                 closed || reply.retry_soon, lines);
+    return 0;
   }
   std::string all(lines);
   if (reply.retry_soon) all += "Retry-After: 1\r\n";
@@ -127,13 +145,15 @@ void respond(http::Exchange& exchange, const Reply& reply, ReplyForm form, std::
     http::write_error(reply.error, reply.message, content);
   }
   exchange.respond({reply.status, form.problem ? kProblemJson : http::kJson, {all, {}}, {}}, {content, true});
+  return content.size();
 }
 
-void respond_denied(http::Exchange& exchange, const Answer& answer, ReplyForm form, std::string_view lines) {
+std::size_t respond_denied(http::Exchange& exchange, const Answer& answer, ReplyForm form, std::string_view lines) {
   const bool no_access = answer.access == Access::deny_listed;
   if (form.grpc) {
     const Duration wait = answer.verdict.all.empty() ? kNever : answer.verdict.speaker().retry_after;
-    return respond_grpc(exchange, no_access ? 7 : 8, no_access ? kNoAccess : kTooMany, wait, !no_access, lines);
+    respond_grpc(exchange, no_access ? 7 : 8, denial_message(answer), wait, !no_access, lines);
+    return 0;
   }
   std::string content;
   if (form.problem) {
@@ -143,6 +163,7 @@ void respond_denied(http::Exchange& exchange, const Answer& answer, ReplyForm fo
   }
   exchange.respond({no_access ? 403 : 429, form.problem ? kProblemJson : http::kJson, {lines, {}}, {}},
                    {content, true});
+  return content.size();
 }
 
 }  // namespace weir::proxy

@@ -2,12 +2,14 @@
 // that, or a gRPC status for a gRPC request.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 #include "weir/base/result.h"
 #include "weir/core/answer.h"
 #include "weir/http/exchange.h"
+#include "weir/observe/proxy_metrics.h"
 #include "weir/wire/http.h"
 
 namespace weir::proxy {
@@ -31,12 +33,16 @@ Reply reply_to(const Error& error, int failure_code);
 // What is wrong with a request that cannot be read.
 Reply reply_to(const HttpProblem& problem);
 
+// Why no backend responded.
+Reply reply_to(UpstreamError kind);
+
 // The gRPC status that stands for an HTTP status.
 int grpc_status_of(int status) noexcept;
 
-// Responds with it. `lines`: more fields (rate headers, error headers, the request's id).
-void respond(http::Exchange& exchange, const Reply& reply, ReplyForm form, std::string_view lines);
+// Responds with it. `lines`: more fields (rate headers, error headers, the request's id). Returns how many bytes of
+// content there are.
+std::size_t respond(http::Exchange& exchange, const Reply& reply, ReplyForm form, std::string_view lines);
 // Responds to a request that a list or a limit denied: 403 or 429. `lines` has Retry-After where one helps.
-void respond_denied(http::Exchange& exchange, const Answer& answer, ReplyForm form, std::string_view lines);
+std::size_t respond_denied(http::Exchange& exchange, const Answer& answer, ReplyForm form, std::string_view lines);
 
 }  // namespace weir::proxy

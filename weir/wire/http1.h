@@ -49,11 +49,12 @@ struct HttpResponseHead {
   int status = 200;
   std::string_view content_type;  // empty: none
   HttpFields fields;
-  std::string_view date;                    // with its CRLF; left out if the list has one
+  std::string_view date;                    // with its CRLF; empty: none, or the fields have one
   HttpContent content = HttpContent::none;  // of the message: `none` writes no framing field
   std::uint64_t length = 0;                 // for HttpContent::length
   bool keep_alive = true;
-  bool http11 = true;  // the peer's version
+  bool http11 = true;            // the peer's version
+  std::string_view reason = {};  // empty: the usual one of the status
 };
 void write_response_head(const HttpResponseHead& head, std::string& out);
 // 101, with the Upgrade field of the list.

@@ -9,101 +9,80 @@
 namespace weir {
 namespace {
 
-// Below 400.
-std::string_view reason_of_success(int status) noexcept {
-  switch (status) {
-    case 101:
-      return "Switching Protocols";
-    case 102:
-      return "Processing";
-    case 103:
-      return "Early Hints";
-    case 200:
-      return "OK";
-    case 201:
-      return "Created";
-    case 202:
-      return "Accepted";
-    case 204:
-      return "No Content";
-    case 206:
-      return "Partial Content";
-    case 301:
-      return "Moved Permanently";
-    case 302:
-      return "Found";
-    case 303:
-      return "See Other";
-    case 304:
-      return "Not Modified";
-    case 307:
-      return "Temporary Redirect";
-    case 308:
-      return "Permanent Redirect";
-    default:
-      return "Done";
-  }
-}
+struct Reason {
+  int status;
+  std::string_view text;
+};
 
-std::string_view reason_of_error(int status) noexcept {
-  switch (status) {
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 408:
-      return "Request Timeout";
-    case 409:
-      return "Conflict";
-    case 410:
-      return "Gone";
-    case 412:
-      return "Precondition Failed";
-    case 413:
-      return "Content Too Large";
-    case 414:
-      return "URI Too Long";
-    case 415:
-      return "Unsupported Media Type";
-    case 416:
-      return "Range Not Satisfiable";
-    case 417:
-      return "Expectation Failed";
-    case 422:
-      return "Unprocessable Content";
-    case 428:
-      return "Precondition Required";
-    case 429:
-      return "Too Many Requests";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 500:
-      return "Internal Server Error";
-    case 501:
-      return "Not Implemented";
-    case 502:
-      return "Bad Gateway";
-    case 503:
-      return "Service Unavailable";
-    case 504:
-      return "Gateway Timeout";
-    case 505:
-      return "HTTP Version Not Supported";
-    default:
-      return "Error";
-  }
-}
+// In the order of the status.
+constexpr std::array kReasons = {
+    Reason{101, "Switching Protocols"},
+    Reason{102, "Processing"},
+    Reason{103, "Early Hints"},
+    Reason{200, "OK"},
+    Reason{201, "Created"},
+    Reason{202, "Accepted"},
+    Reason{203, "Non-Authoritative Information"},
+    Reason{204, "No Content"},
+    Reason{205, "Reset Content"},
+    Reason{206, "Partial Content"},
+    Reason{207, "Multi-Status"},
+    Reason{208, "Already Reported"},
+    Reason{226, "IM Used"},
+    Reason{300, "Multiple Choices"},
+    Reason{301, "Moved Permanently"},
+    Reason{302, "Found"},
+    Reason{303, "See Other"},
+    Reason{304, "Not Modified"},
+    Reason{305, "Use Proxy"},
+    Reason{307, "Temporary Redirect"},
+    Reason{308, "Permanent Redirect"},
+    Reason{400, "Bad Request"},
+    Reason{401, "Unauthorized"},
+    Reason{402, "Payment Required"},
+    Reason{403, "Forbidden"},
+    Reason{404, "Not Found"},
+    Reason{405, "Method Not Allowed"},
+    Reason{406, "Not Acceptable"},
+    Reason{407, "Proxy Authentication Required"},
+    Reason{408, "Request Timeout"},
+    Reason{409, "Conflict"},
+    Reason{410, "Gone"},
+    Reason{411, "Length Required"},
+    Reason{412, "Precondition Failed"},
+    Reason{413, "Content Too Large"},
+    Reason{414, "URI Too Long"},
+    Reason{415, "Unsupported Media Type"},
+    Reason{416, "Range Not Satisfiable"},
+    Reason{417, "Expectation Failed"},
+    Reason{421, "Misdirected Request"},
+    Reason{422, "Unprocessable Content"},
+    Reason{423, "Locked"},
+    Reason{424, "Failed Dependency"},
+    Reason{425, "Too Early"},
+    Reason{426, "Upgrade Required"},
+    Reason{428, "Precondition Required"},
+    Reason{429, "Too Many Requests"},
+    Reason{431, "Request Header Fields Too Large"},
+    Reason{451, "Unavailable For Legal Reasons"},
+    Reason{500, "Internal Server Error"},
+    Reason{501, "Not Implemented"},
+    Reason{502, "Bad Gateway"},
+    Reason{503, "Service Unavailable"},
+    Reason{504, "Gateway Timeout"},
+    Reason{505, "HTTP Version Not Supported"},
+    Reason{506, "Variant Also Negotiates"},
+    Reason{507, "Insufficient Storage"},
+    Reason{508, "Loop Detected"},
+    Reason{511, "Network Authentication Required"},
+};
 
 }  // namespace
 
 std::string_view reason_of(int status) noexcept {
-  return status < 400 ? reason_of_success(status) : reason_of_error(status);
+  const auto found = std::ranges::lower_bound(kReasons, status, {}, &Reason::status);
+  if (found != kReasons.end() && found->status == status) return found->text;
+  return status < 400 ? "Done" : "Error";
 }
 
 void write_field(std::string_view name, std::string_view value, std::string& out) {
@@ -178,8 +157,9 @@ void write_date_field(std::chrono::sys_seconds when, std::string& out) {
 
 namespace {
 
-void write_status(int status, TextWriter& writer) {
-  writer.text("HTTP/1.1 ").integer(status).character(' ').text(reason_of(status)).text("\r\n");
+void write_status(int status, std::string_view reason, TextWriter& writer) {
+  if (reason.empty()) reason = reason_of(status);
+  writer.text("HTTP/1.1 ").integer(status).character(' ').text(reason).text("\r\n");
 }
 
 void write_list(std::span<const HttpHeader> list, TextWriter& writer) {
@@ -194,7 +174,7 @@ void write_list(std::span<const HttpHeader> list, TextWriter& writer) {
 void write_response_head(const HttpResponseHead& head, std::string& out) {
   TextWriter writer(out);
   writer.expect(head.fields.lines.size() + head.date.size());
-  write_status(head.status, writer);
+  write_status(head.status, head.reason, writer);
   if (!head.content_type.empty()) writer.text("Content-Type: ").text(head.content_type).text("\r\n");
   if (head.content == HttpContent::length) {
     writer.text("Content-Length: ").integer(static_cast<std::int64_t>(head.length)).text("\r\n");
@@ -203,8 +183,7 @@ void write_response_head(const HttpResponseHead& head, std::string& out) {
   }
   writer.text(head.fields.lines);
   write_list(head.fields.list, writer);
-  const auto is_date = [](const HttpHeader& field) { return same_word(field.name, "date"); };
-  if (std::none_of(head.fields.list.begin(), head.fields.list.end(), is_date)) writer.text(head.date);
+  writer.text(head.date);
   if (!head.keep_alive) {
     writer.text("Connection: close\r\n");
   } else if (!head.http11) {
@@ -215,7 +194,7 @@ void write_response_head(const HttpResponseHead& head, std::string& out) {
 
 void write_upgrade_head(const HttpFields& fields, std::string& out) {
   TextWriter writer(out);
-  write_status(101, writer);
+  write_status(101, {}, writer);
   writer.text("Connection: Upgrade\r\n").text(fields.lines);
   for (const HttpHeader& field : fields.list) {
     if (same_word(field.name, "upgrade")) writer.text("Upgrade: ").text(field.value).text("\r\n");
@@ -226,7 +205,7 @@ void write_upgrade_head(const HttpFields& fields, std::string& out) {
 
 void write_interim_head(int status, const HttpFields& fields, std::string& out) {
   TextWriter writer(out);
-  write_status(status, writer);
+  write_status(status, {}, writer);
   writer.text(fields.lines);
   write_list(fields.list, writer);
   writer.text("\r\n");

@@ -12,13 +12,8 @@ namespace {
 
 constexpr std::string_view kTooMany = "Too many requests. Please try again later.";
 constexpr std::string_view kBlocked = "This client is blocked.";
+constexpr std::string_view kNeverPasses = "This request can never pass the limit.";
 constexpr std::string_view kNoAccess = "Access is denied to this client.";
-
-std::string_view message_of(const Answer& answer) noexcept {
-  if (answer.access == Access::deny_listed) return kNoAccess;
-  const Verdict& verdict = answer.verdict;
-  return !verdict.all.empty() && verdict.speaker().retry_after == kNever ? kBlocked : kTooMany;
-}
 
 // Most of what this server writes: the punctuation is spelt out, only values are computed.
 void write_text(std::string_view name, std::string_view value, TextWriter& out) {
@@ -153,10 +148,17 @@ void write_answer(const Answer& answer, bool explain, Denial denial, std::string
   if (denial == Denial::explained) {
     const bool no_access = answer.access == Access::deny_listed;
     write_text(",\"error\":", no_access ? "access denied" : "rate limit exceeded", out);
-    write_text(",\"message\":", message_of(answer), out);
+    write_text(",\"message\":", denial_message(answer), out);
     if (!verdict.all.empty()) write_text(",\"identifier\":", identifier_of(answer.labels[verdict.strictest]), out);
   }
   out.character('}');
+}
+
+std::string_view denial_message(const Answer& answer) noexcept {
+  if (answer.access == Access::deny_listed) return kNoAccess;
+  const Verdict& verdict = answer.verdict;
+  if (verdict.all.empty() || verdict.speaker().retry_after != kNever) return kTooMany;
+  return verdict.speaker().burst == 0 ? kBlocked : kNeverPasses;
 }
 
 void write_denial_problem(const Answer& answer, std::string& out) {
@@ -165,13 +167,13 @@ void write_denial_problem(const Answer& answer, std::string& out) {
   json.begin_object();
   if (answer.access == Access::deny_listed) {
     json.key("type").string("about:blank").key("title").string("Forbidden").key("status").number(std::int64_t{403});
-    json.key("detail").string(message_of(answer)).end_object();
+    json.key("detail").string(denial_message(answer)).end_object();
     return;
   }
   json.key("type").string("https://iana.org/assignments/http-problem-types#quota-exceeded");
   json.key("title").string("Request cannot be satisfied as assigned quota has been exceeded");
   json.key("status").number(std::int64_t{429});
-  json.key("detail").string(message_of(answer));
+  json.key("detail").string(denial_message(answer));
   json.key("violated-policies").begin_array();
   for (std::size_t i = 0; i < verdict.all.size(); ++i) {
     if (answer.labels[i].shadow) continue;

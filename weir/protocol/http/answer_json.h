@@ -19,6 +19,9 @@ enum class Denial : unsigned char {
 // Seconds are exact; a wait that never ends is -1.
 void write_answer(const Answer& answer, bool explain, Denial denial, std::string& out);
 
+// What a denied client reads: that it is denied for now, that it is blocked, or that the request can never pass.
+std::string_view denial_message(const Answer& answer) noexcept;
+
 // A denial as RFC 9457 has it.
 void write_denial_problem(const Answer& answer, std::string& out);
 

@@ -67,7 +67,8 @@ const body = (stream) =>
 
 test('HTTP/1.1 and HTTP/2 clients reach an HTTP/2 backend over TLS', async (t) => {
   const { url } = await backend(t, (request, response) => {
-    response.setHeader('x-seen', `${request.httpVersion} ${request.headers['x-forwarded-proto']} ${request.url}`);
+    const { te, 'x-forwarded-proto': scheme } = request.headers;
+    response.setHeader('x-seen', `${request.httpVersion} ${scheme} ${request.url} ${te ?? 'no te'}`);
     request.pipe(response);
   });
   const weir = await proxy(t, `limits: {ip: {key: ip, rate: 1000/hour}}\nbackend: ${url}\n`);
@@ -80,13 +81,13 @@ test('HTTP/1.1 and HTTP/2 clients reach an HTTP/2 backend over TLS', async (t) =
     request.on('error', reject);
     request.end(large);
   });
-  assert.equal(one.head['x-seen'], '2.0 https /one');
+  assert.equal(one.head['x-seen'], '2.0 https /one no te');
   assert.equal(one.head['x-ratelimit-remaining'], '999');
   assert.equal(one.text, large);
   const session = http2.connect(`https://localhost:${weir.ports.proxy}`, { ca: front.cert });
   t.after(() => session.close());
   const two = async (number) => {
-    const stream = session.request({ ':method': 'POST', ':path': `/${number}` });
+    const stream = session.request({ ':method': 'POST', ':path': `/${number}`, te: 'trailers' });
     const head = new Promise((resolve) => stream.once('response', resolve));
     stream.end(large.slice(0, number * 1000));
     const text = await body(stream);
@@ -95,7 +96,7 @@ test('HTTP/1.1 and HTTP/2 clients reach an HTTP/2 backend over TLS', async (t) =
   const answers = await Promise.all(Array.from({ length: 50 }, (_, number) => two(number)));
   assert.deepEqual(
     answers,
-    Array.from({ length: 50 }, (_, number) => [`2.0 https /${number}`, number * 1000]),
+    Array.from({ length: 50 }, (_, number) => [`2.0 https /${number} trailers`, number * 1000]),
   );
 });
 

@@ -193,6 +193,26 @@ class Returns(unittest.TestCase):
         self.assertEqual(seen[-4:], [(200, "ok")] * 4, seen)
         self.assertGreaterEqual(len(backend.requests), 4)
 
+    def test_while_all_are_out_one_request_tries_and_the_others_get_503(self):
+        gone = [Closed(self), Closed(self)]
+        proxy = Proxy(self, f'limits: {{}}\nbackend: ["{gone[0].url}", "{gone[1].url}"]\n')
+        for _ in range(3):
+            self.assertEqual(ask(proxy), UNREACHABLE)  # each asks both
+        release = threading.Event()
+        self.addCleanup(release.set)
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        back = [RawBackend(self, lambda request: (release.wait(20), answer)[1], port=one.port) for one in gone]
+        with socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as first, first.makefile("rb") as reader:
+            first.sendall(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+            while not back[0].requests + back[1].requests:
+                time.sleep(0.01)
+            other = proxy.get("/")
+            self.assertEqual((other.status, json.loads(other.body)["error"], other.headers["retry-after"]), (503, "no_backend_left", "1"))
+            release.set()
+            self.assertEqual(Response(reader).status, 200)
+        self.assertEqual(ask(proxy), (200, "ok"))
+        self.assertIn('weir_proxy_upstream_errors_total{route="",kind="none_left"} 1\n', proxy.metrics())
+
     def test_a_connection_that_the_backend_closed_meanwhile_costs_no_request(self):
         backend = RawBackend(self)
         proxy = Proxy(self, OPEN.format(url=backend.url))

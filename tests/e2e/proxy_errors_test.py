@@ -7,6 +7,7 @@ import time
 import unittest
 
 from proxying import OPEN, Proxy, RawBackend, Response, exchange
+from redis_servers import until
 
 ERRORS = """
 error_headers: {access-control-allow-origin: "*", x-all: "1"}
@@ -30,6 +31,11 @@ def access_log(proxy, count):
         if len(lines) >= count:
             return lines
         time.sleep(0.01)
+
+
+def open_text(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 class Unreadable(unittest.TestCase):
@@ -99,9 +105,9 @@ class Unreadable(unittest.TestCase):
 
 
 class Log(unittest.TestCase):
-    def proxy(self, more):
+    def proxy(self, more, form="json"):
         backend = RawBackend(self)
-        return Proxy(self, f"backend: {backend.url}\nlog: {{access: json, access_file: access.log}}\n{more}")
+        return Proxy(self, f"backend: {backend.url}\nlog: {{access: {form}, access_file: access.log}}\n{more}")
 
     def test_limits_have_their_cost_and_their_tier(self):
         proxy = self.proxy("""
@@ -118,6 +124,37 @@ access: {trusted_proxies: [127.0.0.1]}
         tenant = {"limit": "tenant", "id": "a", "allowed": True}
         self.assertEqual([line["limits"] for line in access_log(proxy, 3)], [
             [tenant, own], [tenant | {"cost": 3, "tier": "pro"}, own | {"cost": 3}], [tenant, own]])
+
+    def test_common_lines_have_the_bytes_that_were_sent(self):
+        proxy = self.proxy("limits: {per-ip: {key: ip, rate: 2/hour}}\n", "common")
+        proxy.get("/a?secret=1")
+        proxy.get("/", method="HEAD")
+        denied = len(proxy.get("/b").body)
+        exchange(proxy.port, b"GET / HTTP/3.0\r\n\r\n")
+        path = os.path.join(proxy.directory, "access.log")
+        until("every request is logged", lambda: open_text(path).count("\n") == 4)
+        stamp = r"127\.0\.0\.1 - - \[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d \+0000\] "
+        self.assertRegex(open_text(path), f'^{stamp}"GET /a HTTP/1.1" 200 2\n{stamp}"HEAD / HTTP/1.1" 200 0\n'
+                                          f'{stamp}"GET /b HTTP/1.1" 429 {denied}\n{stamp}"-" 505 [1-9][0-9]*\n$')
+
+    def test_metrics_have_their_names_and_count_bytes(self):
+        proxy = self.proxy("""
+limits: {}
+routes: [{name: up, match: {path: /up}, limits: none}]
+""")
+        proxy.get("/up", method="POST", body=b"hello")
+        proxy.wait_for_metric('weir_connections{speak="proxy"} 0\n')
+        metrics = proxy.metrics()
+        for line in ('weir_proxy_requests_total{route="up",status_class="2xx"} 1', 'weir_proxy_bytes_total{direction="in"} 5',
+                     'weir_proxy_bytes_total{direction="out"} 2', 'weir_proxy_upstream_seconds_count{route="up"} 1',
+                     'weir_proxy_retries_total 0', 'weir_proxy_active 0', 'weir_proxy_header_refused_total 0'):
+            self.assertIn(f"\n{line}\n", metrics)
+        for kind in ("connect", "reset", "timeout", "bad_answer", "overloaded", "refused", "none_left"):
+            self.assertIn(f'\nweir_proxy_upstream_errors_total{{route="up",kind="{kind}"}} 0\n', metrics)
+        self.assertRegex(metrics, r'\nweir_proxy_upstream_seconds_bucket\{route="up",le="\+Inf"\} 1\n')
+        self.assertRegex(metrics, r'\nweir_backend_up\{backend="http://127\.0\.0\.1:\d+"\} 1\n')
+        missing = len(proxy.get("/up%00").body)
+        proxy.wait_for_metric(f'weir_proxy_bytes_total{{direction="out"}} {2 + missing}\n')
 
     def test_a_tier_in_a_header_of_an_untrusted_client_counts_for_nothing(self):
         proxy = self.proxy("limits: {a: {key: ip, rate: 10/hour, tier: header:x-plan, tiers: {pro: {rate: 20/hour}}}}\n")

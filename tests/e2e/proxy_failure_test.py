@@ -16,6 +16,11 @@ def text_of(path):
         return file.read()
 
 
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+TUNNEL = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
+UPGRADE = b"GET /up HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
+
+
 class Bounds(unittest.TestCase):
     def test_body_max_is_413_by_length_and_while_streaming(self):
         backend = RawBackend(self)
@@ -41,14 +46,41 @@ class Bounds(unittest.TestCase):
             self.assertEqual(Response(reader).status, 200)
         self.assertEqual(proxy.get("/").status, 200)
 
+    def test_tunnels_count_and_end_when_they_are_idle(self):
+        backend = RawBackend(self, lambda request: TUNNEL)
+        config = OPEN.format(url=backend.url) + "proxy: {max_concurrent_requests: 1, stream_idle_timeout: 3s}\n"
+        proxy = Proxy(self, config)
+        with socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as tunnel, tunnel.makefile("rb") as reader:
+            tunnel.sendall(UPGRADE)
+            self.assertEqual(Response(reader).status, 101)
+            answer = proxy.get("/")
+            self.assertEqual((answer.status, json.loads(answer.body)["error"]), (503, "overloaded"))
+            self.assertEqual(reader.read(), b"", "closed by the proxy")
+        proxy.wait_for_metric("weir_proxy_active 0\n")
+        self.assertNotRegex(proxy.metrics(), r"weir_proxy_upstream_errors_total\{.*\} [1-9]", "nobody failed")
+
+    def test_a_connection_without_a_request_is_closed(self):
+        backend = RawBackend(self)
+        proxy = Proxy(self, OPEN.format(url=backend.url) + "proxy: {idle_timeout: 1s}\n")
+        requests = (b"", b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+        connections = [socket.create_connection(("127.0.0.1", proxy.port), timeout=20) for _ in requests]
+        for connection, request in zip(connections, requests):
+            connection.sendall(request)
+        for connection, request in zip(connections, requests):
+            with connection, connection.makefile("rb") as reader:
+                self.assertEqual(b" 200 OK" in reader.read(), b"GET" in request, "until the proxy closes")
+
     def test_long_heads_and_lines(self):
         backend = RawBackend(self)
         proxy = Proxy(self, OPEN.format(url=backend.url) + "proxy: {header_max: 2KiB, request_line_max: 1KiB}\n")
-        for target, headers, error in (("/" + "a" * 1100, [], (414, "uri_too_long")),
-                                       ("/", [("X-A", "b" * 2100)], (431, "header_too_large"))):
+        line = 1024 - len("GET / HTTP/1.1")
+        head = 2048 - len("GET / HTTP/1.1\r\nHost: h\r\nX-A: \r\n\r\n")
+        for target, headers, error in (("/" + "a" * line, [], 200), ("/" + "a" * (line + 1), [], "uri_too_long"),
+                                       ("/", [("X-A", "b" * head)], 200), ("/", [("X-A", "b" * (head + 1))], "header_too_large"),
+                                       ("/", [("X-A", "b")] * 99, 200), ("/", [("X-A", "b")] * 100, "header_too_large")):
             answer = proxy.get(target, headers)
-            self.assertEqual((answer.status, json.loads(answer.body)["error"]), error)
-        self.assertEqual(proxy.get("/" + "a" * 900, [("X-A", "b" * 900)]).status, 200)
+            got = 200 if answer.status == 200 else json.loads(answer.body)["error"]
+            self.assertEqual((got, answer.status in (200, 414, 431)), (error, True), (len(target), len(headers)))
 
     def test_a_slow_head_is_408(self):
         backend = RawBackend(self)
@@ -76,8 +108,8 @@ class Failures(unittest.TestCase):
 
     def test_a_backend_that_hangs_after_accepting(self):
         release = threading.Event()
-        self.addCleanup(release.set)
         backend = RawBackend(self, lambda request: (release.wait(20), None)[1])
+        self.addCleanup(release.set)  # before the backend ends
         proxy = Proxy(self, OPEN.format(url=backend.url) + "proxy: {response_timeout: 200ms}\n")
         self.assertEqual(self.error(proxy.get("/")), (504, "backend_timeout"))
         self.assertEqual(len(backend.requests), 1, "not sent again")
@@ -296,6 +328,20 @@ class Operation(unittest.TestCase):
             release.set()
             answer = Response(reader)
             self.assertEqual((answer.status, answer.body), (200, b"ok"))
+        self.assertEqual(proxy.end()[0], 0)
+
+    def test_it_serves_during_the_drain_delay_and_tunnels_end_with_the_drain_timeout(self):
+        backend = RawBackend(self, lambda request: TUNNEL if b"GET /up" in request else OK)
+        proxy = Proxy(self, OPEN.format(url=backend.url) + "drain_delay: 3s\ndrain_timeout: 1s\n")
+        with socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as tunnel, tunnel.makefile("rb") as reader:
+            tunnel.sendall(UPGRADE)
+            self.assertEqual(Response(reader).status, 101)
+            self.assertEqual(proxy.ready(), 200)
+            proxy.process.send_signal(signal.SIGTERM)
+            while proxy.ready() != 503:
+                time.sleep(0.01)
+            self.assertEqual(proxy.get("/").status, 200, "still accepts")
+            self.assertEqual(reader.read(), b"", "the tunnel ends")
         self.assertEqual(proxy.end()[0], 0)
 
     def test_the_proxy_protocol_names_the_client(self):

@@ -9,7 +9,7 @@ import time
 import unittest
 
 from proxying import Proxy, RawBackend
-from redis_servers import free_port
+from redis_servers import Redis, free_port, until
 
 SECRET = "a secret of thirty-two characters"
 
@@ -93,6 +93,48 @@ redis: {{endpoints: ["127.0.0.1:{free_port()}"], timeout: 100ms}}
         answer = proxy.get("/")
         self.assertEqual((answer.status, answer.headers["x-ratelimit-degraded"]), (200, "true"))
         self.assertEqual(proxy.get("/").status, 429)
+
+
+class RedisStops(unittest.TestCase):
+    """Redis works, stops while requests come, and returns."""
+
+    def while_redis_is_away(self, policy):
+        """The response, and whether the backend got the request."""
+        redis = Redis(self)
+        backend = RawBackend(self)
+        proxy = Proxy(self, f"""
+limits: {{per-ip: {{key: ip, burst: 1000, count: 1000, period: 1h}}}}
+backend: {backend.url}
+store: redis
+redis: {{endpoints: ["{redis.address}"], timeout: 1s}}
+{policy}
+""")
+
+        def is_decided_by_redis():
+            answer = proxy.get("/")
+            return answer.status == 200 and "x-ratelimit-degraded" not in answer.headers
+        until("Redis decides", is_decided_by_redis)
+        redis.kill()
+        before = len(backend.requests)
+        answer = proxy.get("/")
+        forwarded = len(backend.requests) - before
+        proxy.wait_for_metric("weir_store_up 0\n")
+        redis.start()
+        until("Redis decides again", is_decided_by_redis)
+        return answer, forwarded
+
+    def test_pass_through(self):
+        answer, forwarded = self.while_redis_is_away("failure_policy: passThrough")
+        self.assertEqual((answer.status, answer.headers["x-ratelimit-degraded"], forwarded), (200, "true", 1))
+
+    def test_fail_closed(self):
+        answer, forwarded = self.while_redis_is_away("failure_policy: failClosed\nfailure_code: 503")
+        self.assertEqual((answer.status, json.loads(answer.body)["error"], forwarded), (503, "store_unavailable", 0))
+
+    def test_in_memory_fallback(self):
+        answer, forwarded = self.while_redis_is_away("failure_policy: inMemoryFallback")
+        self.assertEqual((answer.status, answer.headers["x-ratelimit-degraded"], forwarded), (200, "true", 1))
+        self.assertEqual(answer.headers["x-ratelimit-limit"], "1000")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,5 @@
 """Requests that two servers could read differently: each has one correct answer, and none reaches the backend in another
-form. The same bytes go to nginx, and where it answers otherwise the row says why.
-
-A row: the clause, the bytes, and the status. 200: forwarded; then what the backend must get is the fourth item (a line
-that must be in its head, or bytes at its end). nginx's status is given where it differs, with the reason."""
+form. The same bytes go to nginx, and where it answers otherwise the row says why. Those of HTTP/2 are in proxy_http2_test.py."""
 
 import re
 import shutil
@@ -27,12 +24,25 @@ def chunked(body):
     return post(b"Transfer-Encoding: chunked\r\n", body)
 
 
+def gets(line=b"GET / HTTP/1.1", host=b"h", fields=b""):
+    """What the backend gets, byte for byte, but for X-Request-Id, whose value is random."""
+    return (line + b"\r\nHost: " + host + b"\r\n" + fields + b"X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\n"
+            b"X-Forwarded-Host: " + host + b"\r\n\r\n")
+
+
+def with_body(content):
+    """By length if the proxy had all of it when it called the backend, else in a chunk."""
+    head = gets(b"POST / HTTP/1.1")[:-2]
+    return (head + b"Content-Length: %d\r\n\r\n" % len(content) + content,
+            head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(content), content))
+
+
 END = b"0\r\n\r\n"
 
-# class -> rows (clause, bytes, status[, nginx status, reason])
+# class -> rows (clause, bytes, status[, gets if it is 200][, nginx status, reason])
 ROWS = {
     "Content-Length": [
-        ("RFC 9112 6.3: a length", post(b"Content-Length: 2\r\n", b"ab"), 200),
+        ("RFC 9112 6.3: a length", post(b"Content-Length: 2\r\n", b"ab"), 200, with_body(b"ab")),
         ("RFC 9112 6.3(5): two lengths that differ", post(b"Content-Length: 2\r\nContent-Length: 3\r\n", b"abc"), 400),
         ("RFC 9112 6.3(5): two equal lengths are refused too", post(b"Content-Length: 2\r\nContent-Length: 2\r\n", b"ab"), 400),
         ("RFC 9110 8.6: a list", post(b"Content-Length: 2, 2\r\n", b"ab"), 400),
@@ -46,15 +56,17 @@ ROWS = {
         ("RFC 9112 6.1: chunked with a length behind it", post(b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n", END), 400),
     ],
     "Transfer-Encoding": [
-        ("RFC 9112 7.1: chunked", chunked(b"2\r\nab\r\n" + END), 200),
-        ("RFC 9112 6.1: names have any case", post(b"transfer-encoding: CHUNKED\r\n", b"2\r\nab\r\n" + END), 200),
+        ("RFC 9112 7.1: chunked", chunked(b"2\r\nab\r\n" + END), 200, with_body(b"ab")),
+        ("RFC 9112 6.1: names have any case", post(b"transfer-encoding: CHUNKED\r\n", b"2\r\nab\r\n" + END), 200,
+         with_body(b"ab")),
         ("RFC 9112 6.1: gzip", post(b"Transfer-Encoding: gzip\r\n", END), 501),
         ("RFC 9112 6.1: gzip, chunked", post(b"Transfer-Encoding: gzip, chunked\r\n", END), 501),
         ("RFC 9112 6.1: chunked, chunked", post(b"Transfer-Encoding: chunked, chunked\r\n", END), 501),
         ("RFC 9112 6.1: two fields", post(b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", END), 400),
         ("RFC 9112 6.1: identity", post(b"Transfer-Encoding: identity\r\n", END), 501),
         ("RFC 9112 6.1: xchunked", post(b"Transfer-Encoding: xchunked\r\n", END), 501),
-        ("RFC 9112 6.1: a tab before", post(b"Transfer-Encoding:\tchunked\r\n", END), 200, 501,
+        ("RFC 9112 6.1: a tab before", post(b"Transfer-Encoding:\tchunked\r\n", b"2\r\nab\r\n" + END), 200,
+         with_body(b"ab"), 501,
          "nginx does not skip a tab (RFC 9110 5.5 allows it)"),
         ("RFC 9110 5.6.3: vertical tab", post(b"Transfer-Encoding: \x0bchunked\r\n", END), 400),
         ("RFC 9112 6.1: quoted", post(b"Transfer-Encoding: \"chunked\"\r\n", END), 501),
@@ -62,9 +74,9 @@ ROWS = {
         ("RFC 9112 6.1: a space in the name", post(b"Transfer-Encoding : chunked\r\n", END), 400),
     ],
     "chunk syntax": [
-        ("RFC 9112 7.1: extensions are ignored", chunked(b"2;a=b\r\nab\r\n" + END), 200),
-        ("RFC 9112 7.1: upper-case digits", chunked(b"A\r\n0123456789\r\n" + END), 200),
-        ("RFC 9112 7.1: leading zeros", chunked(b"0002\r\nab\r\n" + END), 200),
+        ("RFC 9112 7.1: extensions are ignored", chunked(b"2;a=b\r\nab\r\n" + END), 200, with_body(b"ab")),
+        ("RFC 9112 7.1: upper-case digits", chunked(b"A\r\n0123456789\r\n" + END), 200, with_body(b"0123456789")),
+        ("RFC 9112 7.1: leading zeros", chunked(b"0002\r\nab\r\n" + END), 200, with_body(b"ab")),
         ("RFC 9112 7.1: no digits", chunked(b"\r\nab\r\n" + END), 400),
         ("RFC 9112 7.1: a sign", chunked(b"+2\r\nab\r\n" + END), 400),
         ("RFC 9112 7.1: 0x", chunked(b"0x2\r\nab\r\n" + END), 400),
@@ -78,7 +90,7 @@ ROWS = {
         ("RFC 9112 7.1.2: a bad trailer", chunked(b"0\r\nX T: v\r\n\r\n"), 400, 200, "nginx skips trailers unread"),
     ],
     "line ends": [
-        ("RFC 9112 2.2: an empty line before the request", b"\r\n" + get(), 200),
+        ("RFC 9112 2.2: an empty line before the request", b"\r\n" + get(), 200, gets()),
         ("RFC 9112 2.2: LF ends the request line", b"GET / HTTP/1.1\nHost: h\r\n\r\n", 400, 200, "nginx takes LF for CRLF"),
         ("RFC 9112 2.2: LF ends a field", b"GET / HTTP/1.1\r\nHost: h\nX: y\r\n\r\n", 400, 200, "nginx takes LF for CRLF"),
         ("RFC 9112 2.2: LF ends the head", b"GET / HTTP/1.1\r\nHost: h\r\n\n", 400, 200, "nginx takes LF for CRLF"),
@@ -106,7 +118,21 @@ ROWS = {
         ("RFC 9112 3.2: a space", get(host=b"Host: h evil\r\n"), 400),
         ("RFC 9112 3.2: user info", get(host=b"Host: u@h\r\n"), 400, 200, "nginx passes user info in Host on"),
         ("RFC 9112 3.2: a slash", get(host=b"Host: h/evil\r\n"), 400),
-        ("RFC 9112 3.2.2: an absolute target wins", get(line=b"GET http://other/ HTTP/1.1\r\n"), 200),
+        ("RFC 9112 3.2.2: an absolute target wins", get(line=b"GET http://other/ HTTP/1.1\r\n"), 200, gets(host=b"other")),
+        ("RFC 9112 3.2.2: with its port", get(line=b"GET HTTP://other:8080/x HTTP/1.1\r\n"), 200,
+         gets(b"GET /x HTTP/1.1", b"other:8080")),
+        ("RFC 9112 3.2.2: over an empty Host", get(line=b"GET http://other/ HTTP/1.1\r\n", host=b"Host:\r\n"), 200,
+         gets(host=b"other"), 400, "nginx refuses an empty Host"),
+        ("RFC 9112 3.2.2: without a path", get(line=b"GET http://other HTTP/1.1\r\n"), 200, gets(host=b"other")),
+        ("RFC 9112 3.2.2: a query without a path", get(line=b"GET http://other?x=/y HTTP/1.1\r\n"), 200,
+         gets(b"GET /?x=/y HTTP/1.1", b"other")),
+        ("RFC 9112 3.2.4: OPTIONS without a path", get(line=b"OPTIONS http://other HTTP/1.1\r\n"), 200,
+         gets(b"OPTIONS * HTTP/1.1", b"other")),
+        ("RFC 9112 3.2: Host is needed beside an absolute target", get(line=b"GET http://other/ HTTP/1.1\r\n", host=b""), 400),
+        ("RFC 9112 3.2: two Hosts beside an absolute target", get(b"Host: h\r\n", b"GET http://other/ HTTP/1.1\r\n"), 400),
+        ("RFC 9112 3.2: a bad Host beside an absolute target",
+         get(line=b"GET http://other/ HTTP/1.1\r\n", host=b"Host: h/x\r\n"), 400),
+        ("RFC 9110 4.2.1: no host in an absolute target", get(line=b"GET http:///x HTTP/1.1\r\n"), 400),
         ("RFC 9112 3.2.2: user info in it", get(line=b"GET http://u@other/ HTTP/1.1\r\n"), 400),
         ("RFC 9112 3.2: another scheme", get(line=b"GET ftp://other/ HTTP/1.1\r\n"), 400, 200, "nginx accepts any scheme"),
         ("RFC 9112 3.2.1: no slash", get(line=b"GET index HTTP/1.1\r\n"), 400),
@@ -119,7 +145,8 @@ ROWS = {
         ("RFC 9110 9.3.8: TRACE", get(line=b"TRACE / HTTP/1.1\r\n"), 405),
     ],
     "header names": [
-        ("RFC 9110 5.1: any token", get(b"X_y.z~!#$%&'*+^`|: v\r\n"), 200),
+        ("RFC 9110 5.1: any token", get(b"X_y.z~!#$%&'*+^`|: v\r\n"), 200,
+         gets(fields=b"X_y.z~!#$%&'*+^`|: v\r\n")),
         ("RFC 9112 5.1: a space before the colon", get(b"X : v\r\n"), 400),
         ("RFC 9112 5.1: a tab before the colon", get(b"X\t: v\r\n"), 400),
         ("RFC 9110 5.1: empty", get(b": v\r\n"), 400),
@@ -131,16 +158,16 @@ ROWS = {
         ("RFC 9113 8.3: a pseudo-field in HTTP/1", get(b":path: /evil\r\n"), 400),
     ],
     "Connection-named fields": [
-        ("RFC 9110 7.6.1: a field of one's own", get(b"Connection: x-a\r\nX-A: evil\r\n"), 200),
-        ("RFC 9110 7.6.1: in another case", get(b"Connection: X-a\r\nx-A: evil\r\n"), 200),
-        ("RFC 9110 7.6.1: several in a list", get(b"Connection: close , x-a,, x-b\r\nX-A: evil\r\nX-B: evil\r\n"), 200),
-        ("RFC 9110 7.6.1: in a second line", get(b"Connection: close\r\nX-A: evil\r\nConnection: x-a\r\n"), 200),
-        ("RFC 9110 7.6.1: an API key", get(b"Connection: x-api-key\r\nX-API-Key: evil\r\n"), 200),
-        ("RFC 9110 7.6.1: Keep-Alive", get(b"Connection: keep-alive\r\nKeep-Alive: evil\r\n"), 200),
-        ("RFC 9110 7.6.1: Proxy-Connection", get(b"Proxy-Connection: evil\r\n"), 200),
-        ("RFC 9110 7.6.1: the forwarded address", get(b"Connection: x-forwarded-for\r\nX-Forwarded-For: evil\r\n"), 200),
-        ("RFC 9110 10.1.4: TE", get(b"Connection: te\r\nTE: evil\r\n"), 200),
-        ("RFC 9113 3.1: h2c", get(b"Connection: upgrade, http2-settings\r\nUpgrade: h2c\r\nHTTP2-Settings: evil\r\n"), 200),
+        ("RFC 9110 7.6.1: a field of one's own", get(b"Connection: x-a\r\nX-A: evil\r\n"), 200, gets()),
+        ("RFC 9110 7.6.1: in another case", get(b"Connection: X-a\r\nx-A: evil\r\n"), 200, gets()),
+        ("RFC 9110 7.6.1: several in a list", get(b"Connection: close , x-a,, x-b\r\nX-A: evil\r\nX-B: evil\r\n"), 200, gets()),
+        ("RFC 9110 7.6.1: in a second line", get(b"Connection: close\r\nX-A: evil\r\nConnection: x-a\r\n"), 200, gets()),
+        ("RFC 9110 7.6.1: an API key", get(b"Connection: x-api-key\r\nX-API-Key: evil\r\n"), 200, gets()),
+        ("RFC 9110 7.6.1: Keep-Alive", get(b"Connection: keep-alive\r\nKeep-Alive: evil\r\n"), 200, gets()),
+        ("RFC 9110 7.6.1: Proxy-Connection", get(b"Proxy-Connection: evil\r\n"), 200, gets()),
+        ("RFC 9110 7.6.1: the forwarded address", get(b"Connection: x-forwarded-for\r\nX-Forwarded-For: evil\r\n"), 200, gets()),
+        ("RFC 9110 10.1.4: TE", get(b"Connection: te\r\nTE: evil\r\n"), 200, gets()),
+        ("RFC 9113 3.1: h2c", get(b"Connection: upgrade, http2-settings\r\nUpgrade: h2c\r\nHTTP2-Settings: evil\r\n"), 200, gets()),
     ],
 }
 
@@ -168,42 +195,35 @@ class Smuggling(unittest.TestCase):
     def test_every_row_has_its_one_answer(self):
         proxy = Proxy(self, f"limits: {{}}\nbackend: {self.backend.url}\n")
         for name, rows in ROWS.items():
-            for clause, request, status, *_ in rows:
+            for clause, request, status, *more in rows:
                 with self.subTest(name, clause=clause):
                     self.backend.requests.clear()
                     # A smuggled request would be answered, too.
                     answer = all_bytes(proxy.port, request + b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n")
                     self.assertEqual(int(answer.split(b" ")[1]), status, answer)
                     if status == 200:
-                        self.assert_forwarded(request)
+                        self.assert_forwarded(more[0])
                         continue
-                    if status != 405:
-                        self.assertEqual(len(re.findall(rb"HTTP/1.1 \d\d\d ", answer)), 1, "nothing is answered behind a bad request")
-                        self.assertIn(b"\r\nConnection: close\r\n", answer)
                     self.assertIn(b'"error":', answer)
-                    smuggled = [r for r in self.backend.requests if not r.startswith((b"POST / ", b"GET /next "))]
-                    self.assertEqual(smuggled, [], "never forwarded as a request of its own")
+                    if status == 405:
+                        continue  # it was understood: the next one is answered
+                    self.assertEqual(len(re.findall(rb"HTTP/1.1 \d\d\d ", answer)), 1, "nothing is answered behind a bad request")
+                    self.assertIn(b"\r\nConnection: close\r\n", answer)
+                    # With a bad body the head may be on its way, but a backend never gets a whole request.
+                    self.assertEqual(self.backend.requests, [], "never forwarded")
 
-    def assert_forwarded(self, request):
-        requests = self.backend.wait_for(1)
-        head = requests[0].split(b"\r\n\r\n")[0]
-        self.assertNotIn(b"evil", requests[0])
-        self.assertLessEqual(head.lower().count(b"\r\ncontent-length:") + head.lower().count(b"\r\ntransfer-encoding:"), 1)
-        self.assertEqual(head.lower().count(b"\r\nhost:"), 1)
-        self.assertNotIn(b"\r\n ", head)
-        self.assertTrue(all(b"\r" not in line and b"\n" not in line for line in head.split(b"\r\n")))
-        for name in (b"connection", b"keep-alive", b"proxy-connection", b"upgrade", b"http2-settings", b"te"):
-            self.assertNotIn(b"\r\n" + name + b":", head.lower())
-        if b"GET http://other/" in request:
-            self.assertIn(b"\r\nHost: other\r\n", requests[0])
+    def assert_forwarded(self, expected):
+        got = re.sub(rb"X-Request-Id: [0-9a-f]{32}\r\n", b"", self.backend.wait_for(1)[0])
+        self.assertIn(got, (expected,) if isinstance(expected, bytes) else expected)
 
     @unittest.skipUnless(shutil.which("nginx"), "nginx is not installed")
     def test_nginx_answers_the_same_except_where_a_row_says_why(self):
         forward = f"proxy_pass {self.backend.url}; proxy_http_version 1.1; proxy_set_header Host $http_host;"
         port = Nginx(self, f"location / {{ {forward} }}").port
         for name, rows in ROWS.items():
-            for clause, request, status, *differs in rows:
+            for clause, request, status, *more in rows:
                 with self.subTest(name, clause=clause):
+                    differs = more[1:] if status == 200 else more
                     got = status_of(port, request)
                     expected = differs[0] if differs else status
                     # It has no 505 for versions it does not know and 501 where we have 400; both refuse.

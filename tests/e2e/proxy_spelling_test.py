@@ -6,7 +6,7 @@ import json
 import unittest
 
 from nginx import Nginx
-from proxying import Proxy
+from proxying import Proxy, RawBackend
 
 # The handler, in every spelling that a backend may route to it: nginx decodes and normalizes the path before.
 SIGNIN = """
@@ -83,6 +83,13 @@ routes:
                                 ("/signin", [("X-API-Key", "a"), ("x-api-KEY", "b")]), ("/signin?k=a&%6b=b", [])):
             self.assertEqual(self.error(self.proxy.get(target, headers)), (400, "bad_request"), (target, headers))
         self.assertEqual(self.charged(), set(), "nothing was charged, and nothing reached the backend")
+
+    def test_a_backend_that_takes_underscores_for_dashes_sees_no_key_that_was_not_charged(self):
+        backend = RawBackend(self)
+        proxy = Proxy(self, f"limits: {{tenant: {{key: header:x-tenant, rate: 9/hour}}}}\nbackend: {backend.url}\n")
+        proxy.get("/", [("X_Tenant", "hidden"), ("X_API_Key", "hidden"), ("X_Request_Id", "hidden"), ("X_Other", "kept")])
+        self.assertNotIn(b"hidden", backend.requests[0])
+        self.assertIn(b"\r\nX_Other: kept\r\n", backend.requests[0])
 
     def test_the_backend_sees_the_key_that_was_charged_and_no_other(self):
         for target, headers, seen in (

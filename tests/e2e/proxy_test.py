@@ -3,9 +3,16 @@
 import json
 import re
 import socket
+import subprocess
 import unittest
 
 from proxying import ONE_AN_HOUR, OPEN, Proxy, RawBackend, Response, all_bytes, exchange, head_of
+
+
+def open_text(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
 
 class Forwarding(unittest.TestCase):
     def setUp(self):
@@ -30,7 +37,7 @@ class Forwarding(unittest.TestCase):
         self.proxy.get("/", [("Connection", "x-api-key, keep-alive"), ("X-API-Key", "k"), ("Keep-Alive", "5"), ("TE", "trailers"),
                              ("Proxy-Connection", "close")])
         head = "\n".join(head_of(self.backend.requests[0])).lower()
-        for name in ("x-api-key", "keep-alive", "proxy-connection", "connection"):
+        for name in ("x-api-key", "keep-alive", "proxy-connection", "connection", "te"):
             self.assertNotIn(f"\n{name}:", head)
 
     def test_an_untrusted_peer_says_nothing_about_its_client(self):
@@ -60,6 +67,48 @@ class Forwarding(unittest.TestCase):
         self.backend.respond = lambda request: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-T: v\r\n\r\n"
         answer = self.proxy.get("/")
         self.assertEqual((answer.body, answer.trailers), (b"ok", {"x-t": "v"}))
+
+    def test_trailers_do_not_say_who_the_client_is_and_frame_nothing(self):
+        forged = (b"X-Forwarded-For: 1.2.3.4\r\nX_Real_IP: 1.2.3.4\r\nX-Request-Id: x\r\nHost: evil\r\nContent-Length: 9\r\n"
+                  b"Connection: close\r\nX-Named: 1\r\n")
+        self.backend.respond = lambda request: (b"HTTP/1.1 200 OK\r\nConnection: x-named\r\nTransfer-Encoding: chunked\r\n\r\n"
+                                                b"2\r\nok\r\n0\r\n" + forged + b"X-T: v\r\n\r\n")
+        answer = exchange(self.proxy.port, b"POST / HTTP/1.1\r\nHost: h\r\nConnection: x-named\r\nTransfer-Encoding: chunked\r\n\r\n"
+                          b"2\r\nab\r\n0\r\n" + forged + b"X-T: v\r\n\r\n")
+        self.assertEqual((answer.body, answer.trailers), (b"ok", {"x-t": "v"}))
+        self.assertTrue(self.backend.requests[0].endswith(b"\r\n0\r\nX-T: v\r\n\r\n"), self.backend.requests[0])
+
+    def test_a_response_keeps_its_date_and_its_reason(self):
+        date = "Mon, 01 Jan 2024 00:00:00 GMT"
+        for line, expected in ((f"date: {date}\r\n", date), ("", "GMT")):
+            answer = f"HTTP/1.1 418 I'm a teapot\r\n{line}Content-Length: 0\r\n\r\n".encode()
+            self.backend.respond = lambda request, answer=answer: answer
+            got = self.proxy.get("/")
+            self.assertTrue(got.raw_head.startswith(b"HTTP/1.1 418 I'm a teapot\r\n"), got.raw_head)
+            http2 = subprocess.run(["curl", "-sS", "--http2-prior-knowledge", "-i", f"http://127.0.0.1:{self.proxy.port}/"],
+                                   capture_output=True, timeout=60, check=True, text=True)
+            self.assertTrue(http2.stdout.startswith("HTTP/2 418"), http2.stdout)
+            for dates in ([value for name, value in got.lines if name == "date"], re.findall(r"(?i)^date: (.*)$", http2.stdout, re.M)):
+                self.assertEqual(len(dates), 1, "one, whoever wrote it")
+                self.assertTrue(dates[0].strip().endswith(expected), dates)
+
+    def test_a_query_may_have_what_browsers_send_in_it(self):
+        target = "/a?b=\\&c[]=|^`{}'"
+        self.assertEqual(self.proxy.get(target).status, 200)
+        self.assertEqual(head_of(self.backend.requests[0])[0], f"GET {target} HTTP/1.1")
+        self.assertEqual(self.proxy.get("/a\\b").status, 400)
+
+    def test_a_route_may_send_the_hosts_of_its_backend(self):
+        proxy = Proxy(self, f"""
+limits: {{}}
+routes:
+  - {{name: theirs, match: {{path: /theirs}}, limits: none, backend: "{self.backend.url}", host: backend}}
+  - {{name: ours, match: {{path: "/**"}}, limits: none, backend: "{self.backend.url}", host: keep}}
+""")
+        for path, host in (("/theirs", f"127.0.0.1:{self.backend.port}"), ("/ours", "a.example")):
+            proxy.get(path, host="a.example")
+            head = head_of(self.backend.requests[-1])
+            self.assertEqual((head[1], "X-Forwarded-Host: a.example" in head), (f"Host: {host}", True))
 
     def test_head_204_and_304_have_no_body(self):
         for status, method in ((200, "HEAD"), (204, "GET"), (304, "GET")):
@@ -213,6 +262,36 @@ backend: {backend.url}
         self.assertNotIn("apikey", str(proxy.get("/", [("Connection", "x-api-key"), ("X-API-Key", "z")]).headers))
         self.assertEqual(len(backend.requests), 2)
 
+    def test_every_line_of_forwarded_for_counts_and_else_the_real_ip(self):
+        backend = RawBackend(self)
+        proxy = Proxy(self, ONE_AN_HOUR.format(url=backend.url, burst=1) + "access: {trusted_proxies: [127.0.0.1, 10.0.0.0/8]}\n")
+        for headers, client in (([("X-Forwarded-For", "9.9.9.9, 198.51.100.1"), ("X-Forwarded-For", "10.1.1.1")], "198.51.100.1"),
+                                ([("X-Real-IP", "198.51.100.2")], "198.51.100.2"),
+                                ([("X-Forwarded-For", "198.51.100.3"), ("X-Real-IP", "9.9.9.9")], "198.51.100.3"),
+                                ([("X-Real-IP", "198.51.100.4"), ("X-Real-IP", "9.9.9.9")], "127.0.0.1")):
+            self.assertEqual(proxy.get("/", headers).status, 200, headers)
+            self.assertEqual(json.loads(proxy.get("/", headers).body)["identifier"], f"ip:{client}")
+
+    def test_on_a_unix_socket_the_proxy_in_front_names_the_client(self):
+        backend = RawBackend(self)
+        proxy = Proxy(self, f"""
+listen:
+  - {{address: "127.0.0.1:0", speak: admin}}
+  - {{address: "unix:proxy.sock", speak: proxy}}
+limits: {{per-ip: {{key: ip, rate: 1/hour}}}}
+access: {{trusted_proxies: [unix]}}
+backend: {backend.url}
+""", start=False)
+        path = f"{proxy.directory}/proxy.sock"
+        proxy.write(open_text(proxy.config).replace("unix:proxy.sock", f"unix:{path}"))
+        proxy.start()
+        for client, status in (("1.1.1.1", 200), ("1.1.1.1", 429), ("2.2.2.2", 200)):
+            with socket.socket(socket.AF_UNIX) as connection, connection.makefile("rb") as reader:
+                connection.connect(path)
+                connection.sendall(f"GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: {client}\r\n\r\n".encode())
+                self.assertEqual(Response(reader).status, status, client)
+        self.assertIn("X-Forwarded-For: 2.2.2.2", head_of(backend.requests[1]))
+
     def test_a_forged_forwarded_for_changes_nothing_and_a_trusted_one_names_the_client(self):
         backend = RawBackend(self)
         config = ONE_AN_HOUR.format(url=backend.url, burst=1)
@@ -278,6 +357,21 @@ access: {{deny: [{{apikey: bad}}], allow: [{{apikey: good}}]}}
         self.assertEqual(proxy.get("/").status, 200)
         answer = proxy.get("/")
         self.assertEqual((answer.status, answer.headers["access-control-allow-origin"]), (429, "*"))
+
+    def test_a_request_that_can_never_pass_is_told_so_in_every_form(self):
+        backend = RawBackend(self)
+        proxy = Proxy(self, f"""
+limits: {{tenant: {{key: header:x-tenant, burst: 5, count: 5, period: 1h}}}}
+overrides: {{"tenant:bad": {{blocked: true}}}}
+routes: [{{name: all, match: {{path: "/**"}}, limits: [tenant], cost: "header:x-cost", backend: "{backend.url}"}}]
+""")
+        for headers, message in (([("X-Tenant", "a"), ("X-Cost", "6")], "This request can never pass the limit."),
+                                 ([("X-Tenant", "bad")], "This client is blocked.")):
+            self.assertEqual(json.loads(proxy.get("/", headers).body)["message"], message)
+            problem = proxy.get("/", headers + [("Accept", "application/problem+json")])
+            self.assertEqual((problem.status, json.loads(problem.body)["detail"]), (429, message))
+            grpc = proxy.get("/", headers + [("Content-Type", "application/grpc")], "POST")
+            self.assertEqual((grpc.headers["grpc-status"], grpc.headers["grpc-message"]), ("8", message))
 
     def test_costs_and_missing_keys(self):
         backend = RawBackend(self)

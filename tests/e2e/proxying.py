@@ -10,8 +10,8 @@ from serving import Server
 
 
 class RawBackend:
-    """Records each request as bytes and answers with `respond(request)`: bytes, or None to close without a response. `tls`: the
-    context of a server; then `agreed` has the protocol of each connection, by ALPN."""
+    """Records each request as bytes and answers with `respond(request)`: bytes, [bytes] to close behind them, or None to close
+    without a response. `tls`: the context of a server; then `agreed` has the protocol of each connection, by ALPN."""
 
     def __init__(self, test, respond=None, tls=None, port=0):
         self.tls = tls
@@ -60,7 +60,9 @@ class RawBackend:
                 answer = self.respond(request)
                 if answer is None:
                     break
-                connection.sendall(answer)
+                connection.sendall(answer[0] if isinstance(answer, list) else answer)
+                if isinstance(answer, list):
+                    break
         except OSError:
             pass
         finally:
@@ -237,3 +239,7 @@ class Proxy(Server):
 
     def metrics(self):
         return super().get("admin", "/metrics")
+
+    def ready(self):
+        """The status of /readyz."""
+        return exchange(self.ports["admin"], b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n").status

@@ -67,14 +67,22 @@ class EnvoyReader {
     std::string name;  // "domain.key_value.key"
     EnvoyAlgorithm algorithm;
   };
+  // What a descriptor says beside its rate_limit.
+  struct Traits {
+    bool shares = false;  // one bucket for all values of a pattern
+    bool shadow = false;
+    bool alternative = false;
+    std::string metadata;  // a JSON object; empty: none
+  };
 
   void read_one(const std::string& path, EnvoyAlgorithm algorithm, NodeId entry);
   void read_root(NodeId root, EnvoyAlgorithm algorithm);
   void read_list(NodeId map, DescriptorNode& parent, const Place& place);
   void read_descriptor(NodeId item, DescriptorNode& parent, const Place& place);
+  Traits read_traits(NodeId item, std::string_view value);
   DescriptorNode* add_node(NodeId item, const std::string& key, const std::string& value, bool shared,
                            DescriptorNode& parent);
-  void add_rule(NodeId item, NodeId rate_limit, const Place& place, DescriptorNode& node);
+  void add_rule(NodeId rate_limit, const Traits& traits, const Place& place, DescriptorNode& node);
   void set_numbers(const EnvoyRule& rule, const Place& place, NodeId at, NamedLimit& limit, Written& written);
   std::size_t add_limit(const std::string& name, NodeId at);
 
@@ -160,19 +168,31 @@ void EnvoyReader::read_descriptor(NodeId item, DescriptorNode& parent, const Pla
   const std::string key(document_.text(item, "key"));
   if (key.empty()) return complaints_.add(item, "a descriptor must have a key");
   const std::string value(document_.text(item, "value"));
-  const bool shared = read_envoy_flag(document_, item, "share_threshold", complaints_);
-  if (shared && value.find('*') == value.npos) {
-    loaded_.warnings.push_back(document_.where(document_.mark(document_.find(item, "share_threshold"))) +
-                               ": share_threshold means nothing for a value without *");
-  }
-  (void)read_envoy_flag(document_, item, "detailed_metric", complaints_);
-  (void)read_envoy_flag(document_, item, "value_to_metric", complaints_);
-  DescriptorNode* const node = add_node(item, key, value, shared, parent);
+  const Traits traits = read_traits(item, value);
+  DescriptorNode* const node = add_node(item, key, value, traits.shares, parent);
   if (node == nullptr) return;
   const Place inner{place.name + "." + key + (value.empty() ? "" : "_" + value), place.algorithm};
   const NodeId rate_limit = document_.find(item, "rate_limit");
-  if (rate_limit != kNoNode && !document_.is(rate_limit, NodeKind::null)) add_rule(item, rate_limit, inner, *node);
+  if (rate_limit != kNoNode && !document_.is(rate_limit, NodeKind::null)) add_rule(rate_limit, traits, inner, *node);
   read_list(item, *node, inner);
+}
+
+// Checks all of them, also where there is no rate_limit that they could be about.
+EnvoyReader::Traits EnvoyReader::read_traits(NodeId item, std::string_view value) {
+  const auto flag = [&](std::string_view name) { return read_envoy_flag(document_, item, name, complaints_); };
+  (void)flag("detailed_metric");
+  (void)flag("value_to_metric");
+  Traits traits{flag("share_threshold"), flag("shadow_mode"), flag("quota_mode"), {}};
+  if (traits.shares && value.find('*') == value.npos) {
+    complaints_.add(document_.find(item, "share_threshold"), "share_threshold needs a value with *");
+  }
+  const NodeId metadata = document_.find(item, "metadata");
+  if (document_.is(metadata, NodeKind::map)) {
+    traits.metadata = to_json(document_, metadata);
+  } else if (metadata != kNoNode && !document_.is(metadata, NodeKind::null)) {
+    complaints_.add(metadata, "metadata must be a map");
+  }
+  return traits;
 }
 
 // Null after a complaint.
@@ -199,10 +219,8 @@ DescriptorNode* EnvoyReader::add_node(NodeId item, const std::string& key, const
   return place->get();
 }
 
-void EnvoyReader::add_rule(NodeId item, NodeId rate_limit, const Place& place, DescriptorNode& node) {
+void EnvoyReader::add_rule(NodeId rate_limit, const Traits& traits, const Place& place, DescriptorNode& node) {
   const std::optional<EnvoyRule> read = read_envoy_rule(document_, rate_limit, complaints_);
-  const bool shadow = read_envoy_flag(document_, item, "shadow_mode", complaints_);
-  const bool alternative = read_envoy_flag(document_, item, "quota_mode", complaints_);
   if (!read) return;
   DescriptorRule& rule = node.rule.emplace();
   rule.name = read->name;
@@ -210,11 +228,7 @@ void EnvoyReader::add_rule(NodeId item, NodeId rate_limit, const Place& place, D
   rule.count = read->count;
   rule.unit = read->unit;
   rule.multiplier = read->multiplier;
-  const NodeId metadata = document_.find(item, "metadata");
-  if (document_.is(metadata, NodeKind::map)) rule.metadata = to_json(document_, metadata);
-  if (metadata != kNoNode && !document_.is(metadata, NodeKind::map) && !document_.is(metadata, NodeKind::null)) {
-    complaints_.add(metadata, "metadata must be a map");
-  }
+  rule.metadata = traits.metadata;
   if (read->unlimited) return;
   // Faster than one in a nanosecond no bucket counts.
   if (read->count > read->period().count()) {
@@ -225,8 +239,8 @@ void EnvoyReader::add_rule(NodeId item, NodeId rate_limit, const Place& place, D
   const std::size_t index = add_limit(read->name.empty() ? place.name : read->name, rate_limit);
   rule.limit = static_cast<std::uint32_t>(index);
   NamedLimit& limit = limits_.made[index];
-  limit.mode = shadow ? Enforcement::shadow : Enforcement::enforce;
-  limit.alternative = alternative && !shadow;
+  limit.mode = traits.shadow ? Enforcement::shadow : Enforcement::enforce;
+  limit.alternative = traits.alternative && !traits.shadow;
   set_numbers(*read, place, rate_limit, limit, limits_.written[index]);
 }
 

@@ -269,6 +269,19 @@ TEST_F(Envoy, RefusesWhatTheServiceRefusesWithFileAndLine) {
             "rules.yaml:4:27: key \"unit\" is written twice; the first is at rules.yaml:4:16\n");
 }
 
+TEST_F(Envoy, RefusesTraitsThatCannotBeAlsoWithoutARateLimit) {
+  const auto with = [this](const std::string& text) {
+    return problems_of("domain: d\ndescriptors:\n- key: a\n  value: b\n  " + text + "\n");
+  };
+  EXPECT_EQ(with("share_threshold: true"), "rules.yaml:5:20: share_threshold needs a value with *\n");
+  EXPECT_EQ(with("share_threshold: false"), "");
+  EXPECT_EQ(with("shadow_mode: maybe"), "rules.yaml:5:16: shadow_mode \"maybe\" must be true or false\n");
+  EXPECT_EQ(with("quota_mode: 1"), "rules.yaml:5:15: quota_mode \"1\" must be true or false\n");
+  EXPECT_EQ(with("detailed_metric: \"true\""), "rules.yaml:5:20: detailed_metric \"true\" must be true or false\n");
+  EXPECT_EQ(with("value_to_metric: []"), "rules.yaml:5:20: value_to_metric \"\" must be true or false\n");
+  EXPECT_EQ(with("metadata: [a]"), "rules.yaml:5:13: metadata must be a map\n");
+}
+
 TEST_F(Envoy, LongNamesAreCutAndStayApart) {
   const std::string key(100, 'k');
   use("domain: d\ndescriptors:\n- {key: " + key + ", rate_limit: {unit: second, requests_per_unit: 1}}\n- {key: " +

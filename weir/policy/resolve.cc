@@ -422,7 +422,10 @@ Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolv
   const Numbers numbers =
       choose(limit, wanted.identity.found, part.answer.get(), adjustment, reset ? nullptr : tier, wall);
   const bool stopped = out.blocked_ != kNoCharge;  // after a blocked limit, nothing is charged
-  const bool denies = asking.decides() && numbers.standing == Standing::blocked && wanted.mode == Enforcement::enforce;
+  // Of a descriptor's alternatives, one alone denies nothing: resolve_descriptors() looks at all of them.
+  const bool alternative = limit.alternative && out.descriptors_size_ > 0;
+  const bool denies =
+      asking.decides() && numbers.standing == Standing::blocked && wanted.mode == Enforcement::enforce && !alternative;
   if (denies && !stopped) out.blocked_ = out.parts_size_ - 1;
   part.standing = numbers.standing;
   part.source = numbers.source;

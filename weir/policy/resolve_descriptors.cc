@@ -1,6 +1,8 @@
 // Policy::resolve() for descriptors: which rule applies to each, and which other limits count their entries.
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -31,6 +33,18 @@ void set_own_numbers(const OwnNumbers& numbers, std::string_view key, Wall wall,
   }
 }
 
+// The alternative that denies the query because it always denies and there is no other; kNoCharge: none does. If others
+// are charged, they decide.
+std::size_t find_blocked_alternative(std::span<const Part> parts) noexcept {
+  std::size_t found = kNoCharge;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!parts[i].limit->alternative) continue;
+    if (parts[i].standing == Standing::charged || parts[i].standing == Standing::unlimited) return kNoCharge;
+    if (parts[i].standing == Standing::blocked && found == kNoCharge) found = i;
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<void> Policy::resolve_descriptors(const Descriptors& descriptors, const Asking& asking, Resolved& out) const {
@@ -47,6 +61,7 @@ Result<void> Policy::resolve_descriptors(const Descriptors& descriptors, const A
   if (!joined_.empty()) {
     if (Result<void> joined = join_limits(descriptors, asking, out); !joined) return joined;
   }
+  if (out.blocked_ == kNoCharge) out.blocked_ = find_blocked_alternative(out.parts());
   if (out.deny_listed_) {
     out.allow_listed_ = false;
     out.blocked_ = kNoCharge;

@@ -66,7 +66,17 @@ TEST_F(GrpcHandlerTest, ShadowNeverDeniesAndQuotaModeOnlyIfAllAreOut) {
   const std::string both = descriptors(entry("q1") + "," + entry("q2"));
   EXPECT_EQ(ask(both), "OK: OK 0/1 MINUTE 60s OK 1/2 MINUTE 30s");
   EXPECT_EQ(ask(both), "OK: OVER 0/1 MINUTE 60s OK 0/2 MINUTE 60s");
-  EXPECT_EQ(ask(both).substr(0, 5), "OVER:");
+  EXPECT_EQ(ask(both), "OVER: OVER 0/1 MINUTE 60s OVER 0/2 MINUTE 30s; Retry-After 30") << "one of them is enough";
+}
+
+TEST_F(GrpcHandlerTest, AQuotaModeRuleOfNothingLeavesTheDecisionToTheOthers) {
+  use("domain: d\ndescriptors:\n"
+      "  - {key: none, quota_mode: true, rate_limit: {unit: hour, requests_per_unit: 0}}\n"
+      "  - {key: one, quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}}\n");
+  const std::string both = descriptors(entry("none") + "," + entry("one"));
+  EXPECT_EQ(ask(both), "OK: OVER 0/0 HOUR 0s OK 0/1 MINUTE 60s");
+  EXPECT_EQ(ask(both), "OVER: OVER 0/0 HOUR 0s OVER 0/1 MINUTE 60s; Retry-After 60");
+  EXPECT_EQ(ask(descriptors(entry("none"))), "OVER: OVER 0/0 HOUR 0s");
 }
 
 TEST_F(GrpcHandlerTest, NothingPerUnitDeniesAlways) {

@@ -43,6 +43,12 @@ const Decision* decision_at(const Answer& answer, std::size_t index) noexcept {
   return index < answer.verdict.all.size() ? &answer.verdict.all[index].strictest() : nullptr;
 }
 
+bool is_alternative(const Answer& answer, std::size_t index) noexcept {
+  return std::ranges::any_of(answer.descriptors, [index](const DescriptorAnswer& descriptor) {
+    return descriptor.alternative && descriptor.standing == Standing::decided && descriptor.decision == index;
+  });
+}
+
 }  // namespace
 
 Status status_of(const Answer& answer, std::size_t i) noexcept {
@@ -90,8 +96,25 @@ Status status_of(const Answer& answer, std::size_t i) noexcept {
 
 std::optional<std::int64_t> retry_seconds(const Answer& answer) noexcept {
   const Verdict& verdict = answer.verdict;
-  if (verdict.allowed || verdict.all.empty() || verdict.speaker().retry_after == kNever) return {};
-  return std::max<std::int64_t>(ceil_seconds(verdict.speaker().retry_after), 1);
+  if (verdict.allowed) return {};
+  Duration wait = Duration::zero();
+  Duration soonest = kNever;  // until one of the alternatives has room
+  bool alternatives_deny = false;
+  bool alternative_allows = false;
+  for (std::size_t i = 0; i < verdict.all.size(); ++i) {
+    const Decision& decision = verdict.all[i].strictest();
+    if (answer.labels[i].shadow) continue;
+    if (is_alternative(answer, i)) {
+      alternatives_deny |= !decision.allowed;
+      alternative_allows |= decision.allowed;
+      soonest = std::min(soonest, decision.retry_after);
+    } else if (!decision.allowed) {
+      wait = std::max(wait, decision.retry_after);
+    }
+  }
+  if (alternatives_deny && !alternative_allows) wait = std::max(wait, soonest);
+  if (wait == kNever) return {};
+  return std::max<std::int64_t>(ceil_seconds(wait), 1);
 }
 
 }  // namespace weir::rls

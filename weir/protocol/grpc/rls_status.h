@@ -33,7 +33,8 @@ inline constexpr std::uint32_t kUnlimited = 0xffff'ffff;
 // Of the i-th descriptor. REQUIRES: i < answer.descriptors.size().
 Status status_of(const Answer& answer, std::size_t i) noexcept;
 
-// How long to wait before the same request may pass, rounded up, at least 1; nothing: no wait helps, or nothing denied.
+// How long to wait before the same request may pass, rounded up, at least 1: all limits that enforce must have room,
+// and one of the alternatives. Nothing: no wait helps, or nothing denied.
 std::optional<std::int64_t> retry_seconds(const Answer& answer) noexcept;
 
 }  // namespace weir::rls

@@ -110,15 +110,24 @@ TEST_F(GrpcHandlerTest, HeadersAreThoseOfTheDescriptorNearestToItsLimit) {
 }
 
 TEST_F(GrpcHandlerTest, MetadataDescribesTheRequest) {
-  use("domain: d\ndescriptors:\n- {key: a, metadata: {owner: x}, rate_limit: {unit: day, requests_per_unit: 1}}\n");
+  use("domain: d\ndescriptors:\n- {key: a, metadata: {owner: x}, rate_limit: {unit: day, requests_per_unit: 1}}\n"
+      "- {key: q, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}\n");
   handler_.options.metadata = true;
-  const RateLimitResponse response = call(descriptors(entry("a", "1"), ",\"hitsAddend\":3"));
-  std::string json;
-  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(response.dynamic_metadata(), &json).ok());
+  const auto metadata_of = [&](const std::string& asked) {
+    std::string json;
+    EXPECT_TRUE(google::protobuf::util::MessageToJsonString(call(asked).dynamic_metadata(), &json).ok());
+    return json;
+  };
+  const std::string json = metadata_of(descriptors(entry("a", "1"), ",\"hitsAddend\":3"));
   EXPECT_THAT(json, HasSubstr(R"("domain":"d")"));
   EXPECT_THAT(json, HasSubstr(R"("hitsAddend":3)"));
   EXPECT_THAT(json, HasSubstr(R"("entries":["a=1"])"));
   EXPECT_THAT(json, HasSubstr(R"("metadata":{"owner":"x"})"));
+  EXPECT_THAT(json, HasSubstr(R"("quotaModeEnabled":false)"));
+  const std::string over = metadata_of(descriptors(entry("q", "1", ",\"hitsAddend\":\"2\"")));
+  EXPECT_THAT(over, HasSubstr(R"("hitsAddend":2)"));
+  EXPECT_THAT(over, HasSubstr(R"("quotaModeEnabled":true)"));
+  EXPECT_THAT(over, HasSubstr(R"("quotaModeViolations":[0])"));
 }
 
 TEST_F(GrpcHandlerTest, RefusesWhatIsEmptyWithTheWordsOfThePeer) {

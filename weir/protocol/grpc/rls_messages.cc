@@ -111,11 +111,15 @@ void add_metadata(const Answer& answer, std::string_view request, RateLimitRespo
   if (asked.hits_addend() != 0) field(metadata, "hitsAddend").set_number_value(asked.hits_addend());
   pb::ListValue& descriptors = *field(metadata, "descriptors").mutable_list_value();
   pb::ListValue violations;
+  bool quota_mode = false;
   for (int i = 0; i < asked.descriptors_size(); ++i) {
     pb::Struct& one = *descriptors.add_values()->mutable_struct_value();
     pb::ListValue& entries = *field(one, "entries").mutable_list_value();
     for (const auto& entry : asked.descriptors(i).entries()) {
       entries.add_values()->set_string_value(entry.key() + "=" + entry.value());
+    }
+    if (asked.descriptors(i).has_hits_addend()) {
+      field(one, "hitsAddend").set_number_value(static_cast<double>(asked.descriptors(i).hits_addend().value()));
     }
     const auto index = static_cast<std::size_t>(i);
     if (index >= answer.descriptors.size()) continue;
@@ -123,10 +127,12 @@ void add_metadata(const Answer& answer, std::string_view request, RateLimitRespo
     if (!descriptor.metadata.empty()) {
       (void)parse(descriptor.metadata, Syntax::json, *field(one, "metadata").mutable_struct_value());
     }
+    quota_mode |= descriptor.alternative;
     if (descriptor.alternative && to.statuses(i).code() == RateLimitResponse::OVER_LIMIT) {
       violations.add_values()->set_number_value(i);
     }
   }
+  field(metadata, "quotaModeEnabled").set_bool_value(quota_mode);
   if (violations.values_size() > 0) *field(metadata, "quotaModeViolations").mutable_list_value() = violations;
 }
 

@@ -2,8 +2,12 @@
 
 What a call ended with is read from the server's metrics; only bodies are read from the frames."""
 
+import json
+import os
+import pathlib
 import re
 import signal
+import time
 import unittest
 
 import http2_frames as h2
@@ -25,6 +29,8 @@ threads: 1
 envoy: [rules.yaml]
 {more}
 """
+WATCH = b"/grpc.health.v1.Health/Watch"
+SERVING, NOT_SERVING, SERVICE_UNKNOWN = (rls.prefixed(rls.field(1, status)) for status in (1, 2, 3))
 STREAMS_MAX = 128
 ENHANCE_YOUR_CALM, REFUSED_STREAM, CANCEL = 11, 7, 8
 MUCH = rls.request([("much", "x")])
@@ -107,6 +113,34 @@ class GrpcTest(unittest.TestCase):
         self.assertEqual((rls.decision(body)[0], last), (rls.OK, b"\0\0\0\3\0\0\0\0"))
         self.assert_answers(self.connect(server), 1)
 
+    def test_a_watched_health_tells_that_the_drain_is_near(self):
+        server = self.serve("drain_delay: 1h")
+        self.addCleanup(server.process.kill)
+        client = self.connect(server)
+        client.send(rls.call(1, b"", path=WATCH) + rls.call(3, rls.field(1, b"other"), path=WATCH))
+        self.assertEqual(client.until(h2.DATA, 1)[3], SERVING)
+        self.assertEqual(client.until(h2.DATA, 3)[3], SERVICE_UNKNOWN)
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(client.until(h2.DATA, 1)[3], NOT_SERVING)
+        client.send(rls.call(5, b"", path=b"/grpc.health.v1.Health/Check"))
+        self.assertEqual(client.body(5), NOT_SERVING)
+
+    def test_a_watched_health_does_not_hold_up_the_drain(self):
+        server = self.serve("drain_timeout: 1h")
+        self.addCleanup(server.process.kill)
+        client = self.connect(server)
+        client.send(rls.call(1, b"", path=WATCH))
+        self.assertEqual(client.until(h2.DATA, 1)[3], SERVING)
+        server.process.send_signal(signal.SIGTERM)
+        seen = []
+        while (found := client.next()) is not None:
+            kind, flags, stream, payload = found
+            seen.append((kind, flags, stream))
+            if kind == h2.PING:
+                client.send(h2.frame(h2.PING, h2.ACK, 0, payload))
+        self.assertIn((h2.HEADERS, h2.END_STREAM | h2.END_HEADERS, 1), seen)
+        self.assertEqual(server.process.wait(timeout=60), 0)
+
     def test_keepalive_pings_are_answered_also_while_a_call_waits(self):
         server = self.serve_on_redis()
         client = self.connect(server)
@@ -187,6 +221,38 @@ class GrpcTest(unittest.TestCase):
         body = rls.prefixed(rls.request([("ten", "x")], hits=3))
         client.send(rls.head(1) + b"".join(h2.frame(h2.DATA, 0, 1, bytes([byte])) for byte in body) + h2.frame(h2.DATA, h2.END_STREAM, 1))
         self.assertEqual(rls.decision(client.body(1)), (rls.OK, [(rls.OK, 7)]))
+
+    def test_a_directory_of_rules_is_a_configmap(self):
+        def rules(limit, domain="edge"):
+            return f"domain: {domain}\ndescriptors: [{{key: ten, rate_limit: {{unit: hour, requests_per_unit: {limit}}}}}]\n"
+
+        files = {"rules/..1/edge.yaml": rules(10), "rules/..2/edge.yaml": rules(11), "rules/notes.txt": "[", "rules/sub/x.yaml": "["}
+        server = Server(self, POLICY.format(listener="", more="").replace("rules.yaml", "rules"), start=False, files=files)
+        root = pathlib.Path(server.directory) / "rules"
+        (root / "..data").symlink_to("..1")
+        (root / "edge.yaml").symlink_to("..data/edge.yaml")
+        server.start()
+
+        def wait_for(limit, domain="edge"):
+            request = {"domain": domain, "descriptors": [{"entries": [{"key": "ten", "value": "x"}]}]}
+            while json.loads(server.post("/json", request)[2])["statuses"][0].get("currentLimit", {}).get("requestsPerUnit") != limit:
+                time.sleep(0.01)
+
+        wait_for(10)
+        (root / "..data_tmp").symlink_to("..2")
+        os.rename(root / "..data_tmp", root / "..data")
+        wait_for(11)
+        (root / "more.yml").write_text(rules(5, "more"))
+        wait_for(5, "more")
+        # One bad file keeps all of the old policy.
+        (root / "bad.yaml").write_text("domain: bad\ndescriptors: [{ket: a}]\n")
+        server.wait_for_metric('weir_config_reloads_total{result="failed"} 1\n')
+        os.remove(root / "more.yml")
+        server.wait_for_metric('weir_config_reloads_total{result="failed"} 2\n')
+        wait_for(5, "more")
+        os.remove(root / "bad.yaml")
+        wait_for(None, "more")
+        wait_for(11)
 
     def test_a_listener_with_a_token_asks_for_it(self):
         server = self.serve(listener=", token: 'a-token-of-the-listener'")

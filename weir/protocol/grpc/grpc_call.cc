@@ -136,17 +136,24 @@ void GrpcCall::expired(Exchange& exchange) {
     return exchange.write({{}, true, kLate});
   }
   // Looked at again and again: whoever changes it need not know who watches.
-  const bool serving = handler_.serving();
-  if (serving != was_serving_) {
-    was_serving_ = serving;
-    std::string& out = handler_.content_;
-    out.clear();
-    const std::size_t begun = grpc::begin_message(out);
-    rls::write_health(serving, out);
-    grpc::end_message(begun, out);
-    exchange.write({out, false, {}});
+  if (health() != told_) {
+    write_health();
+    exchange.write({handler_.content_, false, {}});
   }
   exchange.expire_at(std::min(deadline_, exchange.now().time + bounds::grpc_watch_every));
+}
+
+void GrpcCall::refused(Exchange& exchange, const HttpProblem& problem) {
+  fail(exchange, problem.status == 408 ? grpc::Status::deadline_exceeded : grpc::Status::internal, problem.sentence);
+}
+
+// Ends a watch, which would hold up the end of the server: the client watches whoever takes over.
+void GrpcCall::draining(Exchange& exchange) {
+  if (!watching_ || done_) return;
+  done_ = true;
+  count(grpc::Status::unavailable);
+  constexpr std::array<HttpHeader, 1> kAway = {{{"grpc-status", "14"}}};
+  exchange.write({{}, true, kAway});
 }
 
 void GrpcCall::ended(Exchange&, http::Ending) {
@@ -156,19 +163,30 @@ void GrpcCall::ended(Exchange&, http::Ending) {
 void GrpcCall::tell_health(Exchange& exchange, std::string_view bytes) {
   const std::optional<std::string> service = rls::read_health_request(bytes);
   if (!service) return fail(exchange, grpc::Status::internal, "the message is not a HealthCheckRequest");
-  const bool known = service->empty() || *service == "ratelimit" ||
-                     *service == "envoy.service.ratelimit.v3.RateLimitService" || *service == "grpc.health.v1.Health";
-  if (!known) return fail(exchange, grpc::Status::not_found, "there is no service " + quote(*service));
+  service_known_ = service->empty() || *service == "ratelimit" ||
+                   *service == "envoy.service.ratelimit.v3.RateLimitService" || *service == "grpc.health.v1.Health";
+  if (!service_known_ && kind_ == Kind::check) {
+    return fail(exchange, grpc::Status::not_found, "there is no service " + quote(*service));
+  }
+  write_health();
+  if (kind_ == Kind::check) return succeed(exchange);
+  watching_ = true;
+  exchange.respond({200, kContentType, {}, {}}, {handler_.content_, false, {}});
+  exchange.expire_at(std::min(deadline_, exchange.now().time + bounds::grpc_watch_every));
+}
+
+void GrpcCall::write_health() {
   std::string& out = handler_.content_;
   out.clear();
   const std::size_t begun = grpc::begin_message(out);
-  was_serving_ = handler_.serving();
-  rls::write_health(was_serving_, out);
+  told_ = health();
+  rls::write_health(told_, out);
   grpc::end_message(begun, out);
-  if (kind_ == Kind::check) return succeed(exchange);
-  watching_ = true;
-  exchange.respond({200, kContentType, {}, {}}, {out, false, {}});
-  exchange.expire_at(std::min(deadline_, exchange.now().time + bounds::grpc_watch_every));
+}
+
+rls::Health GrpcCall::health() const {
+  if (!service_known_) return rls::Health::service_unknown;
+  return handler_.serving() ? rls::Health::serving : rls::Health::not_serving;
 }
 
 void GrpcCall::succeed(Exchange& exchange) {

@@ -9,6 +9,7 @@
 #include "weir/base/time.h"
 #include "weir/http/exchange.h"
 #include "weir/protocol/grpc/grpc_handler.h"
+#include "weir/protocol/grpc/rls_messages.h"
 #include "weir/wire/grpc.h"
 #include "weir/wire/http.h"
 
@@ -26,6 +27,8 @@ class GrpcCall final : public http::Receiver {
   void answered(http::Exchange& exchange, std::uint32_t question, const Result<Answer>& answer) override;
   void can_ask(http::Exchange& exchange) override;
   void expired(http::Exchange& exchange) override;
+  void refused(http::Exchange& exchange, const HttpProblem& problem) override;
+  void draining(http::Exchange& exchange) override;
   void ended(http::Exchange& exchange, http::Ending ending) override;
 
  private:
@@ -33,6 +36,9 @@ class GrpcCall final : public http::Receiver {
   void message(http::Exchange& exchange, std::string_view bytes);
   void ask(http::Exchange& exchange, std::string_view bytes);
   void tell_health(http::Exchange& exchange, std::string_view bytes);
+  // Writes the message of a health check to the handler's scratch.
+  void write_health();
+  rls::Health health() const;
   // The whole response, or why there is none.
   void succeed(http::Exchange& exchange);
   void fail(http::Exchange& exchange, grpc::Status status, std::string_view message);
@@ -43,7 +49,8 @@ class GrpcCall final : public http::Receiver {
   const Time begun_;
   bool done_ = false;            // a status was sent
   bool watching_ = false;        // a health that the client wants to know about
-  bool was_serving_ = false;     // what it was told last
+  bool service_known_ = true;    // the service whose health is asked
+  rls::Health told_{};           // the health the client knows
   std::string held_;             // the body so far, or the message that waits to be asked or is described in metadata
   std::size_t descriptors_ = 0;  // of the request
   Time deadline_ = Time::max();

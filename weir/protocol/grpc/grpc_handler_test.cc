@@ -243,6 +243,33 @@ TEST_F(GrpcHandlerTest, TellsHealthAndItsChanges) {
   EXPECT_FALSE(watch->complete);
 }
 
+TEST_F(GrpcHandlerTest, AWatchOfAnUnknownServiceIsToldSoAndGoesOn) {
+  http::FakeExchange watch(handler_, head_of("/grpc.health.v1.Health/Watch"), "192.0.2.1", clock_.now());
+  watch.begin(prefixed("\x0a\x01x"));
+  EXPECT_EQ(watch->content, prefixed("\x08\x03"));
+  watch.expire(clock_.time() + 1s);
+  EXPECT_EQ(watch->content, prefixed("\x08\x03"));
+  EXPECT_FALSE(watch->complete);
+}
+
+TEST_F(GrpcHandlerTest, AWatchEndsWhenTheServerShutsDown) {
+  http::FakeExchange watch(handler_, head_of("/grpc.health.v1.Health/Watch"), "192.0.2.1", clock_.now());
+  watch.begin(prefixed(""));
+  EXPECT_FALSE(watch->complete);
+  watch.drain();
+  EXPECT_TRUE(watch->complete);
+  ASSERT_EQ(watch->trailers.size(), 1u);
+  EXPECT_EQ(watch->trailers[0].second, "14");
+}
+
+TEST_F(GrpcHandlerTest, ACallWhoseMessageDoesNotArriveEndsWithAStatus) {
+  http::FakeExchange exchange(handler_, head_of(kCall), "192.0.2.1", clock_.now());
+  exchange.begin("\0"s, false);
+  exchange.refuse({408, "the content takes too long"});
+  EXPECT_EQ(exchange->status, 200);
+  EXPECT_EQ(exchange->fields, "grpc-status: 4\r\ngrpc-message: the content takes too long\r\n");
+}
+
 TEST_F(GrpcHandlerTest, AnswersJson) {
   use(kRules);
   const auto post = [&](std::string_view body) {

@@ -212,10 +212,12 @@ std::optional<std::string> read_health_request(std::string_view bytes) {
   return request.service();
 }
 
-void write_health(bool serving, std::string& out) {
+void write_health(Health health, std::string& out) {
   using Response = ::grpc::health::v1::HealthCheckResponse;
   Response response;
-  response.set_status(serving ? Response::SERVING : Response::NOT_SERVING);
+  response.set_status(health == Health::serving       ? Response::SERVING
+                      : health == Health::not_serving ? Response::NOT_SERVING
+                                                      : Response::SERVICE_UNKNOWN);
   serialize(response, Syntax::protobuf, out);
 }
 

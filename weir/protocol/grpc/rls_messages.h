@@ -41,8 +41,11 @@ void write_closed(std::size_t descriptors, Syntax syntax, std::string& out);
 // Of a question that could not be answered. Nothing: a store that cannot be asked, see write_closed().
 std::optional<Refusal> refusal_of(const Error& error);
 
-// grpc.health.v1: the service that a HealthCheckRequest names; nothing: it is no such message.
+// grpc.health.v1. A call of Check ends with an error for an unknown service; a watch is told `service_unknown`.
+enum class Health : unsigned char { serving, not_serving, service_unknown };
+
+// The service that a HealthCheckRequest names; nothing: it is no such message.
 std::optional<std::string> read_health_request(std::string_view bytes);
-void write_health(bool serving, std::string& out);
+void write_health(Health health, std::string& out);
 
 }  // namespace weir::rls

@@ -124,6 +124,10 @@ TEST_F(GrpcWindows, ADenialTakesNothingFromAWindowEither) {
   EXPECT_EQ(ask(descriptors(entry("ten"), ",\"hitsAddend\":8")), "OK: OK 2/10 MINUTE 40s");
   EXPECT_EQ(ask(descriptors(entry("ten"), ",\"hitsAddend\":5")), "OVER: OVER 2/10 MINUTE 40s; Retry-After 40");
   EXPECT_EQ(ask(descriptors(entry("ten"), ",\"hitsAddend\":2")), "OK: OK 0/10 MINUTE 40s");
+  const std::string look = entry("ten", "x", ",\"hitsAddend\":\"0\"");
+  EXPECT_EQ(ask(descriptors(look)), "OVER: OVER 0/10 MINUTE 40s; Retry-After 40") << "nothing is left to look at";
+  clock_.advance(40s);
+  EXPECT_EQ(ask(descriptors(look)), "OK: OK 10/10 MINUTE 0s");
 }
 
 constexpr std::string_view kPerMinute = R"(domain: d

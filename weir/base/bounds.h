@@ -262,6 +262,11 @@ inline constexpr std::size_t http_spare_exchanges_max = 1024;
 inline constexpr std::size_t http_window_bytes = 64u << 10;
 inline constexpr std::size_t http_response_bytes_max = 16u << 20;
 
+// Content of incomplete requests that are gathered on one connection.
+inline constexpr std::size_t http_kept_bytes_max = 16u << 20;
+// Memory of each text that a closed exchange or call keeps for the next one.
+inline constexpr std::size_t http_spare_text_bytes_max = 16u << 10;
+
 // HTTP calls (http/client_pool.h): closed ones kept for reuse, interim responses before a response, writes of one
 // HTTP/1 request whose credit is returned separately, and how long a client waits until it sends a PING to a silent
 // HTTP/2 server, and then for the answer.
@@ -287,8 +292,6 @@ inline constexpr std::size_t http2_list_bytes_max = 128u << 10;
 // http_response_bytes_max new streams are refused.
 inline constexpr std::size_t http2_buffered_bytes = 1u << 20;
 inline constexpr std::size_t http2_crowded_stream_bytes = 8u << 10;
-// Room for a response that an exchange keeps for the next one.
-inline constexpr std::size_t http2_spare_body_bytes_max = 16u << 10;
 // How long a client may read nothing of a stream's response, and how long an answer to a PING may take.
 inline constexpr Duration http2_write_time_max = std::chrono::seconds{30};
 inline constexpr Duration http2_pong_time_max = std::chrono::seconds{1};

@@ -10,17 +10,9 @@
 namespace weir::http {
 namespace {
 
-// Memory of a call that is kept for the next one.
-constexpr std::size_t kKeptTextBytes = 4096;
-
 // Decided by whoever writes the head, or told in CallHead.
 bool is_decided_by_client(std::string_view name) noexcept {
   return is_framing_field(name) || same_word(name, "host") || same_word(name, "expect");
-}
-
-void trim_text(std::string& text) {
-  text.clear();
-  if (text.capacity() > kKeptTextBytes) text.shrink_to_fit();
 }
 
 std::string milliseconds(Duration duration) {
@@ -74,7 +66,7 @@ void CallState::hold(BodyPart part) {
 void CallState::drop_body() noexcept {
   body_kept = false;
   body_sent = credited = 0;
-  trim_text(body);
+  empty_spare_text(body);
 }
 
 void CallState::deliver(const ResponseHead* response, BodyPart part) {
@@ -125,8 +117,9 @@ void CallState::recycle() noexcept {
   std::unique_ptr<CallState> self(this);
   if (all == nullptr || all->spare_.size() >= bounds::http_spare_calls_max) return;
   options = {};
-  trim_text(body);
-  trim_text(trailers);
+  head.clear();
+  empty_spare_text(body);
+  empty_spare_text(trailers);
   all->spare_.push_back(std::move(self));
 }
 

@@ -46,6 +46,7 @@ Error bad_response(std::string_view sentence);
 class CallText {
  public:
   void assign(const CallHead& head);
+  void clear() noexcept { empty_spare_text(text_); }
   // Views of this object.
   std::string_view method() const noexcept { return piece(0, method_); }
   std::string_view scheme() const noexcept { return piece(method_, scheme_); }

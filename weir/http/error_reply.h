@@ -27,6 +27,7 @@ inline constexpr HttpProblem kContentTooLarge{413, "the content is larger than t
 inline constexpr HttpProblem kHeadTooSlow{408, "the head of the request did not come in time"};
 inline constexpr HttpProblem kContentTooSlow{408, "the content did not come in time"};
 inline constexpr HttpProblem kCutOff{400, "the connection ended in the middle of the request"};
+inline constexpr HttpProblem kTooMuchContent{503, "too many large requests are incomplete on this connection"};
 inline constexpr HttpProblem kTooManyExchanges{503, "the server has too many open requests"};
 
 }  // namespace weir::http

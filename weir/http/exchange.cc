@@ -42,6 +42,18 @@ Receiver& Exchange::handler() const noexcept {
   return host_->handler;
 }
 
+bool Exchange::keep(std::size_t bytes) noexcept {
+  if (bytes > bounds::http_kept_bytes_max - host_->kept) return false;
+  host_->kept += bytes;
+  kept_ += bytes;
+  return true;
+}
+
+void Exchange::keep_nothing() noexcept {
+  host_->kept -= kept_;
+  kept_ = 0;
+}
+
 Query* Exchange::ask() {
   if (over_) return nullptr;
   if (host_->queries == nullptr || host_->queries->full()) {
@@ -149,6 +161,7 @@ void ExchangeTable::release(Exchange& exchange) noexcept {
   TableSlot& entry = slots_[exchange.slot_];
   WEIR_ASSERT(entry.open && entry.object.get() == &exchange && !exchange.delivering_);
   exchange.host_->stop_asking(exchange);
+  exchange.keep_nothing();
   exchange.attached_.reset();
   entry.open = false;
   --open_;

@@ -24,9 +24,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
+#include "weir/base/bounds.h"
 #include "weir/base/result.h"
 #include "weir/base/time.h"
 #include "weir/core/answer.h"
@@ -39,6 +41,12 @@ namespace weir::http {
 class Exchange;
 class ExchangeTable;
 struct ExchangeHost;
+
+// Empties a text of an exchange or a call that is over. Keeps its memory for the next one, within a bound.
+inline void empty_spare_text(std::string& text) noexcept {
+  text.clear();
+  if (text.capacity() > bounds::http_spare_text_bytes_max) std::string().swap(text);
+}
 
 // A piece of a body, in any of the four directions.
 struct BodyPart {
@@ -117,6 +125,12 @@ class Exchange {
   virtual void discard() = 0;
   // A request body of more than so many further bytes will be refused: the session may answer 413 as soon as it knows.
   virtual void expect_at_most(std::uint64_t bytes) { (void)bytes; }
+
+  // Counts body bytes that the receiver keeps until the request is complete. False, and not counted: all requests of
+  // the connection would keep more than bounds::http_kept_bytes_max.
+  bool keep(std::size_t bytes) noexcept;
+  // They are not kept any longer. When the exchange ends, this happens by itself.
+  void keep_nothing() noexcept;
 
   // Returns a query to fill in, which is asked when the callback returns; null if there is no room now: can_ask()
   // follows in this turn. The first question of an exchange is number 0.
@@ -209,6 +223,7 @@ class Exchange {
   std::uint64_t serial_ = 0;
   std::uint32_t slot_ = 0;
   std::uint32_t questions_ = 0;
+  std::size_t kept_ = 0;  // by keep()
   Time expiry_ = Time::max();
   bool delivering_ = false;
   bool asking_ = false;

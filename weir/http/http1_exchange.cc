@@ -11,9 +11,6 @@
 namespace weir::http {
 namespace {
 
-// Buffers larger than this are freed when an exchange ends.
-constexpr std::size_t kKeptHeldBytes = 4u << 10;
-
 bool has_no_content(int status) noexcept {
   return status == 204 || status == 304;
 }
@@ -23,8 +20,6 @@ bool has_no_content(int status) noexcept {
 void Http1Exchange::start(Http1Session& session, const RequestHead* head) noexcept {
   session_ = &session;
   next_ = nullptr;
-  held_.clear();
-  if (held_.capacity() > kKeptHeldBytes) std::string().swap(held_);
   length_left_ = 0;
   undrained_ = unconsumed_ = 0;
   credit_ = bounds::http_window_bytes;

@@ -230,6 +230,7 @@ void Http1Session::end(Http1Exchange& exchange, Ending ending) {
   // What the receiver does now has no effect.
   if (exchange.open()) exchange.reply_ = Http1Exchange::Reply::abandoned;
   if (!exchange.silent_) exchange.end(ending);
+  empty_spare_text(exchange.held_);
   --open_;
   host_.shared.exchanges->release(exchange);
 }

@@ -12,8 +12,6 @@ void Http2Exchange::start(Http2Session& session, std::int32_t stream) noexcept {
   begun_ = silent_ = sealed_ = aborted_ = responded_ = bodiless_ = last_ = sleeps_ = discards_ = request_done_ = false;
   blocked_ = expects_continue_ = to_head_ = first_end_ = false;
   unconsumed_ = drained_ = body_sent_ = first_parts_ = 0;
-  body_.clear();
-  if (body_.capacity() > bounds::http2_spare_body_bytes_max) body_ = {};
   first_bytes_ = {};
   trailers_ = {};
 }

@@ -345,6 +345,7 @@ void Http2Session::finish(Http2Exchange& exchange, Ending ending) {
   if (streams_.empty()) idle_since_ = now();
   exchange.sealed_ = true;
   if (exchange.begun_ && !exchange.silent_) exchange.end(ending);
+  empty_spare_text(exchange.body_);
   host_.shared.exchanges->release(exchange);
 }
 

@@ -90,6 +90,7 @@ struct ExchangeHost {
   Queries* queries = nullptr;  // null outside receive() and resume()
   Now now{};
   std::size_t owed = 0;       // questions asked; the session subtracts in reply()
+  std::size_t kept = 0;       // of request bodies, by receivers: Exchange::keep()
   Time expiry = Time::max();  // no exchange expires before; the session recomputes it
   Exchange* first_asking = nullptr;
   Exchange* last_asking = nullptr;

@@ -59,9 +59,14 @@ class Gathering final : public Receiver {
       exchange.attach(nullptr);
       return handler_.too_large(exchange);
     }
+    if (!exchange.keep(part.bytes.size())) {
+      exchange.attach(nullptr);
+      return respond_problem(exchange, kTooMuchContent);
+    }
     content_ += part.bytes;
     exchange.consumed(part.bytes.size());
     if (!part.last) return;
+    exchange.keep_nothing();
     exchange.attach(nullptr);
     if (!asked_to_refuse_ && handler_.refuse(exchange, head_.head())) return;
     // Queries point into them, and this object does not live until they are asked.

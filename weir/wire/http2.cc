@@ -78,7 +78,7 @@ class EncodedFields {
  public:
   // Forgets what it held and makes room for the names of `fields`.
   void begin(const HttpFields& fields) {
-    if (names_.capacity() > kNamesKept) names_ = {};
+    if (names_.capacity() > kNamesKept) std::string().swap(names_);
     names_.clear();
     fields_.clear();
     list_bytes_ = 0;

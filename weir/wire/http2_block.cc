@@ -51,7 +51,7 @@ bool Http2Block::finish(Http2FieldRoom& room, std::span<const HttpHeader>& out) 
     fits = text != nullptr && cookies != nullptr && headers != nullptr;
     if (fits) copy(text, cookies, headers, out);
   }
-  if (text_.capacity() > kTextKept) text_ = {};
+  if (text_.capacity() > kTextKept) std::string().swap(text_);
   return fits;
 }
 

@@ -1,6 +1,7 @@
 #include "weir/protocol/http/check_array.h"
 
 #include <string>
+#include <vector>
 
 #include "weir/http/error_reply.h"
 #include "weir/protocol/bad_request.h"
@@ -18,7 +19,7 @@ void CheckArray::start(http::Exchange& exchange, JsonValue array, std::string_vi
 void CheckArray::can_ask(http::Exchange& exchange) {
   const Result<JsonValue> array = handler_.json_.read(content_);
   ask_items(exchange, *array);
-  if (read_ == answers_.size()) content_ = {};
+  if (read_ == answers_.size()) std::string().swap(content_);
   respond_if_complete(exchange);
 }
 
@@ -75,6 +76,8 @@ void CheckArray::respond_if_complete(http::Exchange& exchange) {
   for (const std::string& answer : answers_) content.append(1, content.empty() ? '[' : ',').append(answer);
   content += content.empty() ? "[]\n" : "]\n";
   handler_.respond(exchange, 200, http::kJson, content);
+  // A slow client keeps the exchange, and with it this object, for a while.
+  std::vector<std::string>().swap(answers_);
 }
 
 }  // namespace weir

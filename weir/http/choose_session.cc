@@ -17,6 +17,7 @@ SessionChoice choose_session(const NewConnection& connection) noexcept {
   if (connection.tls) return SessionChoice::http1;
   const std::string_view bytes = connection.first_bytes.substr(0, kPreface.size());
   if (bytes == kPreface) return SessionChoice::http2;
+  if (connection.complete) return SessionChoice::http1;  // which answers that the request is incomplete
   return kPreface.starts_with(bytes) ? SessionChoice::wait : SessionChoice::http1;
 }
 

@@ -12,9 +12,10 @@ namespace {
 
 constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-SessionChoice choose(std::string_view first_bytes, std::string_view alpn = {}, bool tls = false) {
+SessionChoice choose(std::string_view first_bytes, std::string_view alpn = {}, bool tls = false,
+                     bool complete = false) {
   FakeOutput output;
-  return choose_session({output, {}, alpn, first_bytes, tls});
+  return choose_session({output, {}, alpn, first_bytes, tls, complete});
 }
 
 TEST(ChooseSession, FollowsAlpnUnderTls) {
@@ -29,6 +30,12 @@ TEST(ChooseSession, WaitsWhileTheBytesCouldBeEither) {
     EXPECT_EQ(choose(kPreface.substr(0, size)), SessionChoice::wait) << size;
   EXPECT_EQ(choose(kPreface), SessionChoice::http2);
   EXPECT_EQ(choose(std::string(kPreface) + "more"), SessionChoice::http2);
+}
+
+TEST(ChooseSession, SpeaksHttp1ToAPrefaceThatStaysIncomplete) {
+  EXPECT_EQ(choose("P", {}, false, true), SessionChoice::http1);
+  EXPECT_EQ(choose(kPreface.substr(0, kPreface.size() - 1), {}, false, true), SessionChoice::http1);
+  EXPECT_EQ(choose(kPreface, {}, false, true), SessionChoice::http2);
 }
 
 TEST(ChooseSession, SpeaksHttp1ToEverythingElse) {

@@ -193,6 +193,7 @@ struct NewConnection {
   // An HTTP/2 session shuts down once no stream was open for `idle_timeout`, or `max_age` has passed. Zero: never.
   Duration idle_timeout = bounds::http_idle_time_max;
   Duration max_age{};
+  bool complete = false;  // nothing follows the first bytes soon: the factory must make do with them
 };
 
 // Creates the sessions of one endpoint's connections on one loop. Called when the connection is open and its first

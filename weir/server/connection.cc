@@ -50,24 +50,43 @@ Connection::~Connection() {
 std::size_t Connection::received(std::string_view bytes) {
   output_.touch();
   if (over_ || closing_) return bytes.size();
-  if (session_ == nullptr && !choose_session(bytes)) return 0;
-  const std::size_t used = decode(bytes);
+  Now now = shared_.loop.reading();
+  if (session_ == nullptr && !choose_session(bytes, now)) return 0;
+  const std::size_t used = decode(bytes, now);
   // At once, not when the turn settles: what is read before that would have to be held.
   if (must_stop()) transport_.pause();
   return used;
 }
 
-bool Connection::choose_session(std::string_view bytes) {
+// If the session must make do with a beginning, `now` becomes the time when that arrived: the time that a peer may take
+// over its first message does not start anew.
+bool Connection::choose_session(std::string_view bytes, Now& now) {
   shared_.pipeline.refresh();  // a new session starts with the configuration in force
-  session_ = group_.sessions({output_, peer_, transport_.application_protocol(), bytes, transport_.is_secure(),
-                              group_.times.idle_timeout, group_.draw_age()});
+  NewConnection fresh{output_, peer_, transport_.application_protocol(), bytes, transport_.is_secure(),
+                      group_.times.idle_timeout, group_.draw_age()};
+  session_ = group_.sessions(fresh);
+  if (session_ == nullptr && choose_now_) {
+    fresh.complete = true;
+    session_ = group_.sessions(fresh);
+    now.time = std::min(now.time, choose_by_ - bounds::http_head_time_max);
+  }
   if (session_ == nullptr) {
-    if (choose_by_ == Time::max()) choose_by_ = shared_.loop.reading().time + bounds::http_head_time_max;
+    undecided_ = true;
+    closing_ = choose_now_;
+    if (choose_by_ == Time::max()) choose_by_ = now.time + bounds::http_head_time_max;
     return false;
   }
+  undecided_ = false;
   choose_by_ = Time::max();
   std::string().swap(peer_);
   return true;
+}
+
+// Has the bytes passed again that no session was chosen from: a peer that sent them gets an answer.
+void Connection::choose_now() {
+  if (!undecided_ || closing_) return;
+  choose_now_ = true;
+  transport_.resume();
 }
 
 // Passes the questions that the session has just added to the pipeline. Returns how many there were.
@@ -81,9 +100,8 @@ std::size_t Connection::ask_all(Now now) {
 }
 
 // Decodes `bytes` and returns how many were consumed.
-std::size_t Connection::decode(std::string_view bytes) {
+std::size_t Connection::decode(std::string_view bytes, Now now) {
   const std::size_t size = bytes.size();
-  Now now = shared_.loop.reading();
   blocked_ = false;
   while (!bytes.empty() && !session_->finished()) {
     if (must_stop()) {
@@ -184,7 +202,7 @@ void Connection::fill() {
 
 // True if the connection is to be closed once its output is written.
 bool Connection::is_done() const noexcept {
-  if (session_ == nullptr) return closing_ || eof_ || (draining_ && choose_by_ == Time::max());
+  if (session_ == nullptr) return closing_ || (eof_ && !undecided_) || (draining_ && choose_by_ == Time::max());
   if (session_->finished()) return !output_.wants_fill || transport_.unsent() < kFillBytes;
   return (closing_ || (end_reported_ && !session_->busy())) && owed_ == 0;
 }
@@ -232,6 +250,7 @@ void Connection::check_deadline(Time now) {
     session_->drain(now);
     output_.touch();
   } else if (idle_too_long || now >= choose_by_) {
+    if (undecided_) return choose_now();
     closing_ = true;
     output_.touch();
   }
@@ -257,6 +276,7 @@ void Connection::drain() {
 
 void Connection::ended() {
   eof_ = true;
+  choose_now();
   output_.touch();
 }
 

@@ -127,8 +127,9 @@ class Connection final : public Retired, public Asker, public ActivityLink, priv
   void finished() override;
   void settle() override;
 
-  bool choose_session(std::string_view bytes);
-  std::size_t decode(std::string_view bytes);
+  bool choose_session(std::string_view bytes, Now& now);
+  void choose_now();
+  std::size_t decode(std::string_view bytes, Now now);
   std::size_t ask_all(Now now);
   void resume_session(Now now);
   void settle_session();
@@ -150,9 +151,11 @@ class Connection final : public Retired, public Asker, public ActivityLink, priv
   std::size_t owed_ = 0;  // queries without an answer
   Loop::TimerId alarm_ = 0;
   Time alarm_at_ = Time::max();   // for a deadline of the session that is near
-  Time choose_by_ = Time::max();  // bytes have arrived that no session was chosen from
+  Time choose_by_ = Time::max();  // a session must be chosen then
   Time last_active_;
   Time unread_since_ = Time::max();  // input waits because answers are owed
+  bool undecided_ = false;           // bytes have arrived that no session was chosen from
+  bool choose_now_ = false;          // choose from those
   bool blocked_ = false;             // input waits until must_stop() is false
   bool eof_ = false;                 // the peer sends no more
   bool end_reported_ = false;        // the session was told

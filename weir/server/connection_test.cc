@@ -21,6 +21,9 @@
 #include "weir/base/clock.h"
 #include "weir/base/published.h"
 #include "weir/config/parse.h"
+#include "weir/http/choose_session.h"
+#include "weir/http/handler.h"
+#include "weir/http/http_shared.h"
 #include "weir/known/known.h"
 #include "weir/net/certificates_test.h"
 #include "weir/protocol/resp/resp_session.h"
@@ -72,6 +75,17 @@ void say(const Socket& socket, std::string_view bytes) {
   }
 }
 
+// Reads until the server closes the connection.
+std::string read_all(const Socket& socket) {
+  std::string all;
+  std::array<char, 65536> piece;
+  for (;;) {
+    const ssize_t got = recv(socket.fd(), piece.data(), piece.size(), 0);
+    if (got <= 0) return all;
+    all.append(piece.data(), static_cast<std::size_t>(got));
+  }
+}
+
 std::shared_ptr<const config::Loaded> no_limits() {
   auto outcome = config::parse("limits: {}", "test.yaml", {});
   return std::make_shared<const config::Loaded>(std::get<config::Loaded>(outcome));
@@ -120,16 +134,6 @@ class ConnectionTest : public testing::Test {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     return socket;
-  }
-  // Reads until the server closes the connection.
-  static std::string read_all(const Socket& socket) {
-    std::string all;
-    std::array<char, 65536> piece;
-    for (;;) {
-      const ssize_t got = recv(socket.fd(), piece.data(), piece.size(), 0);
-      if (got <= 0) return all;
-      all.append(piece.data(), static_cast<std::size_t>(got));
-    }
   }
   // Waits until the number of open connections is `count`.
   bool open_connections(std::uint64_t count) const {
@@ -335,6 +339,49 @@ TEST_F(LoneConnectionTest, ClosesAConnectionWhoseFirstBytesDoNotComeInTime) {
   EXPECT_TRUE(ended_by_itself_);
 }
 
+// "PRI" may be the beginning of the HTTP/2 preface. A peer that sends no more of it gets an answer all the same.
+class UndecidedConnectionTest : public LoneConnectionTest {
+ protected:
+  UndecidedConnectionTest() {
+    group_.sessions = http::http_sessions(http_, handler_);
+    say("PRI * HT");
+    open();
+  }
+  std::string answer() {
+    std::thread serving = serve();
+    std::string all = read_all(peer_);
+    peer_ = Socket();
+    serving.join();
+    EXPECT_TRUE(ended_by_itself_);
+    return all;
+  }
+
+ private:
+  class NoHandler final : public http::Handler {
+   public:
+    void begin(http::Exchange&, const RequestHead&, http::BodyPart) override { ADD_FAILURE() << "no request"; }
+    void body(http::Exchange&, http::BodyPart) override {}
+  };
+  http::HttpShared http_;
+  NoHandler handler_;
+};
+
+TEST_F(UndecidedConnectionTest, IsAnsweredWhenThePeerEnds) {
+  shutdown(peer_.fd(), SHUT_WR);
+  const std::string reply = answer();
+  EXPECT_TRUE(reply.starts_with("HTTP/1.1 400 Bad Request\r\n")) << reply;
+  EXPECT_TRUE(reply.ends_with("the connection ended in the middle of the request\"}\n")) << reply;
+}
+
+TEST_F(UndecidedConnectionTest, IsAnsweredWhenTheRestDoesNotComeInTime) {
+  at_end_of_turn_ = [&] {
+    if (connection_ == nullptr) return;
+    connection_->check_deadline(loop_->reading().time + bounds::http_head_time_max);
+  };
+  const std::string reply = answer();
+  EXPECT_TRUE(reply.starts_with("HTTP/1.1 408 Request Timeout\r\n")) << reply;
+}
+
 // A transaction whose questions do not fit one batch, behind a DEL that fills most of it.
 TEST_F(LoneConnectionTest, GoesOnWithATransactionThatFoundNoRoomInTheBatch) {
   store_.answer();
@@ -362,6 +409,35 @@ TEST_F(LoneConnectionTest, StopsReadingWhileThePeerDoesNotRead) {
   expect_to_read_all(repeated("$1000\r\n" + word + "\r\n", kCount));
   talking.join();
   shutdown(peer_.fd(), SHUT_WR);
+  serving.join();
+  EXPECT_TRUE(ended_by_itself_);
+}
+
+// Nobody reads. The server takes commands until their replies pass the bound, and what the kernel and one read hold.
+TEST_F(LoneConnectionTest, HoldsABoundedNumberOfUnsentBytes) {
+  const std::string command = "*2\r\n$4\r\nECHO\r\n$1000\r\n" + std::string(1000, 'x') + "\r\n";
+  open();
+  std::thread serving = serve();
+  std::size_t taken = 0;
+  std::string_view rest = command;
+  for (int idle_turns = 0; idle_turns < 10;) {
+    const ssize_t sent = send(peer_.fd(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) {
+      taken += static_cast<std::size_t>(sent);
+      rest.remove_prefix(static_cast<std::size_t>(sent));
+      if (rest.empty()) rest = command;
+      idle_turns = 0;
+      continue;
+    }
+    EXPECT_EQ(errno, EAGAIN);
+    std::promise<void> turned;  // it had a turn to read in
+    loop_->post([&] { turned.set_value(); });
+    turned.get_future().wait();
+    ++idle_turns;
+  }
+  EXPECT_GT(taken, bounds::unsent_bytes_max);
+  EXPECT_LT(taken, bounds::unsent_bytes_max + (2u << 20));
+  peer_ = Socket();
   serving.join();
   EXPECT_TRUE(ended_by_itself_);
 }

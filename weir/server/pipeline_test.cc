@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "weir/base/bounds.h"
 #include "weir/base/clock.h"
 #include "weir/config/parse.h"
 #include "weir/known/known_keeper.h"
@@ -282,6 +283,14 @@ TEST_F(PipelineTest, ACallersOwnBucketNeverMeetsAConfiguredOne) {
   EXPECT_FALSE(ask(own).allowed);
   EXPECT_EQ(asker_.seen.at(1).bucket, "*:orders:1");
   EXPECT_TRUE(ask("orders", "1").allowed);
+}
+
+TEST_F(PipelineTest, BoundsTheKeyOfACallersOwnBucket) {
+  const std::string longest(bounds::own_key_bytes_max, 'k');
+  EXPECT_TRUE(ask({OwnBucket{longest, Limit::per_hour(1)}}).allowed);
+  const Collect::Seen longer = ask({OwnBucket{longest + "k", Limit::per_hour(1)}});
+  EXPECT_TRUE(longer.failed);
+  EXPECT_EQ(longer.fault, Fault::too_large);
 }
 
 TEST_F(PipelineTest, AProbeChargesItsOwnBucketAndIsNotCounted) {

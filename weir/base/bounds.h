@@ -285,9 +285,10 @@ inline constexpr std::size_t http2_streams_max = 128;
 inline constexpr std::size_t http2_stream_window_bytes = 64u << 10;
 inline constexpr std::size_t http2_connection_window_bytes = http2_streams_max * http2_stream_window_bytes;
 inline constexpr std::size_t http2_fields_bytes_max = 1u << 20;
-// Fields of one block, as a list (RFC 9113 §6.5.2). Past http_head_bytes_max the answer is 431. Past this the stream is
-// reset: one byte can name a field of 4 KiB, and validating 16,000 of those takes a tenth of a second.
-inline constexpr std::size_t http2_list_bytes_max = 128u << 10;
+// Fields of one block, as a list (RFC 9113 §6.5.2). Past http_head_bytes_max the answer is 431. Past this, which is
+// about what a block without references to the table can hold, the stream is reset: one byte can name a field of 4 KiB,
+// and validating 16,000 of those takes a tenth of a second.
+inline constexpr std::size_t http2_list_bytes_max = 256u << 10;
 // Response bytes that wait on one connection: above this a stream may add only http2_crowded_stream_bytes, and above
 // http_response_bytes_max new streams are refused.
 inline constexpr std::size_t http2_buffered_bytes = 1u << 20;

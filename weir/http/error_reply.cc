@@ -50,6 +50,7 @@ void respond_problem(Exchange& exchange, const HttpProblem& problem) {
   write_problem(problem, content);
   HttpFields fields;
   if (problem.status == 503) fields.lines = "Retry-After: 1\r\n";
+  if (problem.status == 405) fields.lines = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n";  // to CONNECT
   exchange.respond({problem.status, kJson, fields, {}}, {content, true});
 }
 

@@ -281,8 +281,8 @@ TEST(Http2, ResetsAStreamWhoseFieldsAreTooManyToLookAt) {
   std::size_t pseudo = 0;
   for (const auto& [name, value] : request()) pseudo += name.size() + value.size() + 32;
   // The table holds "x" with 3,967 bytes: 4,000 in the list each time it is named.
-  const std::string named = "\x40\x01x" + hpack_string(std::string(3967, 'v')) + std::string(31, '\xBE');
-  const std::size_t rest = bounds::http2_list_bytes_max - pseudo - 32 * 4000 - 33;
+  const std::string named = "\x40\x01x" + hpack_string(std::string(3967, 'v')) + std::string(64, '\xBE');
+  const std::size_t rest = bounds::http2_list_bytes_max - pseudo - 65 * 4000 - 33;
   const auto answer = [&](std::size_t last) {
     const auto server = opened();
     server->receive(frame(type_headers, 5, 1, block(request()) + named + block({{"y", std::string(last, 'z')}})) +

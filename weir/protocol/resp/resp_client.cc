@@ -49,10 +49,15 @@ void config(std::span<const std::string_view> arguments, ReplyWriter& writer) {
   }
 }
 
+bool is_whole_number(std::string_view text) {
+  text.remove_prefix(text.starts_with('-') ? 1 : 0);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 void select(std::string_view database, ReplyWriter& writer) {
   if (database == "0") return writer.simple("OK");
-  const bool number = !database.empty() && database.find_first_not_of("0123456789") == std::string_view::npos;
-  writer.error(number ? "ERR DB index is out of range" : "ERR value is not an integer or out of range");
+  writer.error(is_whole_number(database) ? "ERR DB index is out of range"
+                                         : "ERR value is not an integer or out of range");
 }
 
 }  // namespace
@@ -93,6 +98,9 @@ void RespClient::hello(std::span<const std::string_view> arguments, std::string&
   bool writes = writes_;
   std::string name = name_;
   if (arguments.size() > 1) {
+    if (!is_whole_number(arguments[1])) {
+      return writer.error("ERR Protocol version is not an integer or out of range");
+    }
     if (arguments[1] != "2" && arguments[1] != "3") return writer.error("NOPROTO unsupported protocol version");
     version = arguments[1] == "3" ? Version::resp3 : Version::resp2;
   }

@@ -108,7 +108,8 @@ TEST_F(RespClientTest, HelloMayCarryThePassword) {
 
 TEST_F(RespClientTest, HelloIsTakenWholeOrNotAtAll) {
   EXPECT_EQ(open("HELLO 4"), "-NOPROTO unsupported protocol version\r\n");
-  EXPECT_EQ(open("HELLO x"), "-NOPROTO unsupported protocol version\r\n");
+  EXPECT_EQ(open("HELLO -1"), "-NOPROTO unsupported protocol version\r\n");
+  EXPECT_EQ(open("HELLO x"), "-ERR Protocol version is not an integer or out of range\r\n");
   EXPECT_EQ(open("HELLO 3 SETNAME me FOO"), "-ERR Syntax error in HELLO option 'FOO'\r\n");
   EXPECT_EQ(open("HELLO 3 AUTH default"), "-ERR Syntax error in HELLO option 'AUTH'\r\n");
   EXPECT_EQ(open("HELLO 3 SETNAME \"a b\""),
@@ -141,6 +142,7 @@ TEST_F(RespClientTest, AnswersPingAndEcho) {
 TEST_F(RespClientTest, ThereIsOneDatabase) {
   EXPECT_EQ(open("SELECT 0"), "+OK\r\n");
   EXPECT_EQ(open("SELECT 1"), "-ERR DB index is out of range\r\n");
+  EXPECT_EQ(open("SELECT -1"), "-ERR DB index is out of range\r\n");
   EXPECT_EQ(open("SELECT x"), "-ERR value is not an integer or out of range\r\n");
 }
 

@@ -113,7 +113,7 @@ Result<std::size_t> RespSession::receive(std::string_view bytes, Queries& querie
     if (words.empty()) continue;
     // A web page can make a browser send a form here, whose body would be read as inline commands.
     if (request.is_inline() && (equal_in_any_case(words[0], "post") || equal_in_any_case(words[0], "host:"))) {
-      return lose("Protocol error: this is HTTP, and here RESP is spoken", bytes.size(), out);
+      return lose("Protocol error: this looks like HTTP, but this port speaks RESP", bytes.size(), out);
     }
     if (!accept(row, words, out)) continue;
     if (transaction_.is_open() && !runs_inside_multi(row->id)) {

@@ -72,7 +72,7 @@ Conversation resp_conversation() {
       {"quotes", "ECHO \"a\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n"},
       {"endless line", longest, "-ERR Protocol error: too big inline request\r\n"},
       {"a form", "POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nDEL a b c\r\n",
-       "-ERR Protocol error: this is HTTP, and here RESP is spoken\r\n"},
+       "-ERR Protocol error: this looks like HTTP, but this port speaks RESP\r\n"},
   };
   return c;
 }

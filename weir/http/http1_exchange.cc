@@ -56,9 +56,8 @@ void Http1Exchange::proceed() {
 }
 
 void Http1Exchange::consumed(std::size_t bytes) {
-  if (!open()) return;
-  // Credit for a body that was dropped meanwhile has been returned already.
-  bytes = std::min(bytes, unconsumed_);
+  if (!open() || discards_) return;  // what is dropped needs no credit
+  WEIR_ASSERT(bytes <= unconsumed_);
   unconsumed_ -= bytes;
   credit_ += bytes;
   session_->wake();
@@ -182,8 +181,6 @@ void Http1Exchange::upgrade(const Response& head) {
   reply_ = Reply::raw;
   keep_alive_ = false;
   tunnel_ = true;
-  credit_ = bounds::http_window_bytes;
-  unconsumed_ = 0;
   session_->receiving_ = this;
   wrote(before, 0);
 }

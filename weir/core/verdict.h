@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <type_traits>
 
 #include "weir/base/bounds.h"
@@ -15,7 +14,7 @@ namespace weir {
 // What one limit decided: its rate, its quota, or both. The stricter of the two is the limit's decision.
 class LimitDecision {
  public:
-  constexpr LimitDecision() noexcept : first_() {}
+  constexpr LimitDecision() noexcept = default;
   // For a limit with one bucket, or one that used no bucket: a block, or an id that nothing limits.
   constexpr LimitDecision(const Decision& only, Kind kind = Kind::bucket) noexcept : first_(only), stricter_(kind) {}
   // The same, but constructs the decision in place from `decide()`: copying it costs a tenth of a spend.
@@ -27,7 +26,7 @@ class LimitDecision {
         second_(quota),
         has_both_(true),
         stricter_(weir::stricter(quota, rate) ? Kind::quota : Kind::bucket) {}
-  // Copies only the halves in use: most limits have one, and an answer is copied on its way to the protocol.
+  // Reads only the halves in use: most limits have one, and an answer is copied on its way to the protocol.
   constexpr LimitDecision(const LimitDecision& other) noexcept : first_(other.first_) { copy_rest(other); }
   constexpr LimitDecision& operator=(const LimitDecision& other) noexcept {
     first_ = other.first_;
@@ -49,22 +48,17 @@ class LimitDecision {
     return kind == stricter_ ? &first_ : nullptr;
   }
 
-  friend constexpr bool operator==(const LimitDecision& a, const LimitDecision& b) noexcept {
-    return a.first_ == b.first_ && a.has_both_ == b.has_both_ && a.stricter_ == b.stricter_ &&
-           (!a.has_both_ || a.second_ == b.second_);
-  }
+  friend constexpr bool operator==(const LimitDecision&, const LimitDecision&) = default;
 
  private:
   constexpr void copy_rest(const LimitDecision& other) noexcept {
     has_both_ = other.has_both_;
     stricter_ = other.stricter_;
-    if (has_both_) std::construct_at(&second_, other.second_);
+    second_ = has_both_ ? other.second_ : Decision{};
   }
 
-  Decision first_;  // the rate's decision, or the only one
-  union {
-    Decision second_;  // the quota's decision; constructed if has_both_
-  };
+  Decision first_;   // the rate's decision, or the only one
+  Decision second_;  // the quota's decision, if has_both_
   bool has_both_ = false;
   Kind stricter_ = Kind::bucket;
 };

@@ -15,7 +15,9 @@ constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 SessionChoice choose(std::string_view first_bytes, std::string_view alpn = {}, bool tls = false,
                      bool complete = false) {
   FakeOutput output;
-  return choose_session({output, {}, alpn, first_bytes, tls, complete});
+  NewConnection connection{output, {}, alpn, first_bytes, tls};
+  connection.complete = complete;
+  return choose_session(connection);
 }
 
 TEST(ChooseSession, FollowsAlpnUnderTls) {

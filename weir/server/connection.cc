@@ -62,8 +62,13 @@ std::size_t Connection::received(std::string_view bytes) {
 // over its first message does not start anew.
 bool Connection::choose_session(std::string_view bytes, Now& now) {
   shared_.pipeline.refresh();  // a new session starts with the configuration in force
-  NewConnection fresh{output_, peer_, transport_.application_protocol(), bytes, transport_.is_secure(),
-                      group_.times.idle_timeout, group_.draw_age()};
+  NewConnection fresh{output_,
+                      peer_,
+                      transport_.application_protocol(),
+                      bytes,
+                      transport_.is_secure(),
+                      group_.times.idle_timeout,
+                      group_.draw_age()};
   session_ = group_.sessions(fresh);
   if (session_ == nullptr && choose_now_) {
     fresh.complete = true;

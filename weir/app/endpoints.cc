@@ -18,6 +18,7 @@
 #include "weir/protocol/http/check_handler.h"
 #include "weir/protocol/http/http_tokens.h"
 #include "weir/protocol/resp/resp_session.h"
+#include "weir/server/connection.h"
 
 namespace weir::app {
 namespace {

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "weir/base/bounds.h"
+#include "weir/base/time.h"
 #include "weir/http/http2_session.h"
 #include "weir/http/testing/session_driver.h"
 #include "weir/wire/http2_frames_test.h"

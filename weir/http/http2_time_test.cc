@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 
+#include "weir/base/bounds.h"
+#include "weir/base/time.h"
 #include "weir/http/http2_scribe_test.h"
 
 namespace weir::http::http2_time_test {

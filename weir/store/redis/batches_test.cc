@@ -27,13 +27,6 @@ Charge of(std::string_view key, Count cost = 1) {
   return charge;
 }
 
-RedisStore::Options one_link() {
-  RedisStore::Options options;
-  options.link.timeout = 20s;  // a busy machine is not an outage
-  options.pool_size = 1;
-  return options;
-}
-
 // Asks one question per list of charges, all in one turn.
 std::vector<Result<Verdict>> ask_all(StoreOnRedis& store, const std::vector<std::vector<Charge>>& questions,
                                      Mode mode = Mode::spend) {
@@ -53,7 +46,7 @@ std::string print(const std::vector<Result<Verdict>>& answers) {
 
 class BatchesTest : public testing::Test {
  protected:
-  void serve(RedisStore::Options options = one_link()) {
+  void serve(RedisStore::Options options = patient(1)) {
     store_.emplace(server_.port(), std::move(options));
     store_->wait_until(true);
     server_.ask({"CONFIG", "RESETSTAT"});
@@ -137,7 +130,7 @@ TEST_F(BatchesTest, WithoutMemoryOnlyTheQuestionsOfABatchThatWriteFail) {
 
 TEST_F(BatchesTest, AForbiddenKeyFailsItsOwnQuestionAndTheRestOfTheBatchIsAskedAgain) {
   server_.ask({"ACL", "SETUSER", "app", "on", ">secret", "~weir:b:a*", "+@all"});
-  RedisStore::Options options = one_link();
+  RedisStore::Options options = patient(1);
   options.link.client.username = "app";
   options.link.client.password = "secret";
   serve(options);
@@ -209,7 +202,7 @@ TEST_F(BatchesTest, AQuestionOfABatchThatIsLateFailsWhileTheOthersWait) {
     const Now now = store_->thread().loop().now();
     store_->store().together([&] {
       store_->store().charge(other, now, answers);
-      store_->store().charge(early, {now.time - 20s + 50ms, now.wall}, answers);
+      store_->store().charge(early, {now.time - patient().link.timeout + 50ms, now.wall}, answers);
     });
   });
   until([&] { return answers.size() == 1; });

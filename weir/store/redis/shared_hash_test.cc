@@ -43,9 +43,7 @@ class Side {
 
  private:
   static RedisStore::Options options() {
-    RedisStore::Options options;
-    options.link.timeout = 10s;  // a slow machine is not a failure
-    options.pool_size = 1;
+    RedisStore::Options options = patient(1);
     options.script = kSharedHashScript;
     return options;
   }

@@ -58,7 +58,7 @@ TEST(Replication, FindsAMasterThatOnlyAReplicaNames) {
   RedisServer master(kPrompt);
   RedisServer replica({"--replicaof", "127.0.0.1", std::to_string(master.port())});
   until_caught_up(replica);
-  StoreOnRedis store(master_of({at(replica)}), patient());
+  StoreOnRedis store(master_of({at(replica)}), patient(1));
   store.wait_until(true);
   EXPECT_EQ(ask(store, {of("a")})->all[0].strictest().remaining, 2);
   EXPECT_EQ(master.ask({"DBSIZE"}), "1");
@@ -77,7 +77,7 @@ TEST(Replication, SaysWhyNobodyCanBeAskedForTheMasterOnceNobodyCan) {
                                       if (times++ == 0) told.set_value(std::string(why));
                                     }});
       },
-      patient());
+      patient(1));
   EXPECT_NE(told.get_future().get().find("NOAUTH"), std::string::npos);
   EXPECT_EQ(times, 1) << "not for the first of them";
 }
@@ -86,7 +86,7 @@ TEST(Replication, FollowsTheMasterToAnotherServer) {
   RedisServer first(kPrompt);
   RedisServer second({"--replicaof", "127.0.0.1", std::to_string(first.port()), "--repl-diskless-sync-delay", "0"});
   until_caught_up(second);
-  StoreOnRedis store(master_of({at(first), at(second)}), patient());
+  StoreOnRedis store(master_of({at(first), at(second)}), patient(1));
   store.wait_until(true);
   ASSERT_EQ(ask(store, {of("a")})->all[0].strictest().remaining, 2);
   until([&] { return second.ask({"DBSIZE"}) == "1"; });
@@ -110,7 +110,7 @@ TEST(Sentinel, TellsWhereTheMasterIsAndWhereItGoes) {
   RedisServer sentinel({file.string(), "--sentinel"});
   until([&] { return sentinel.ask({"SENTINEL", "REPLICAS", "main"}).find("127.0.0.1") != std::string::npos; });
   // The first sentinel does not exist.
-  StoreOnRedis store(master_of({Target{"127.0.0.1", free_port(), {}}, at(sentinel)}, "main"), patient());
+  StoreOnRedis store(master_of({Target{"127.0.0.1", free_port(), {}}, at(sentinel)}, "main"), patient(1));
   store.wait_until(true);
   ASSERT_EQ(ask(store, {of("a")})->all[0].strictest().remaining, 2);
   until([&] { return replica.ask({"DBSIZE"}) == "1"; });

@@ -35,7 +35,7 @@ void RedisClient::open() {
   stage_ = Stage::hello;
   const std::string_view user = options_.username.empty() ? std::string_view("default") : options_.username;
   std::vector<std::string_view> hello = {"HELLO", "3"};
-  if (!options_.password.empty()) hello.insert(hello.end(), {"AUTH", user, options_.password});
+  if (logs_in()) hello.insert(hello.end(), {"AUTH", user, options_.password});
   if (!options_.name.empty()) hello.insert(hello.end(), {"SETNAME", options_.name});
   push(Purpose::hello, hello);
 }
@@ -57,6 +57,11 @@ void RedisClient::push(PendingCommand pending) {
   latest_deadline_ = std::max(latest_deadline_, pending.deadline);
   buckets_sent_ += pending.buckets;
   pending_.push_back(pending);
+}
+
+// An ACL user can have no password.
+bool RedisClient::logs_in() const noexcept {
+  return !options_.password.empty() || !options_.username.empty();
 }
 
 bool RedisClient::has_room(std::size_t bytes) const noexcept {
@@ -257,7 +262,7 @@ Result<void> RedisClient::take_hello_reply() {
 void RedisClient::continue_handshake(bool resp3) {
   stage_ = Stage::handshake;
   const std::size_t before = pending_.size();
-  if (!resp3 && !options_.password.empty()) {
+  if (!resp3 && logs_in()) {
     std::vector<std::string_view> login = {"AUTH"};
     if (!options_.username.empty()) login.push_back(options_.username);
     login.push_back(options_.password);

@@ -141,6 +141,7 @@ class RedisClient {
 
   void push(Purpose purpose, std::span<const std::string_view> arguments);
   void push(PendingCommand pending);
+  bool logs_in() const noexcept;
   bool has_room(std::size_t bytes) const noexcept;
   Result<void> take_reply(std::string_view text);
   Result<void> take_handshake_reply(Purpose purpose);

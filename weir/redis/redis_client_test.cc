@@ -92,6 +92,16 @@ TEST(ClientHandshake, SendsUserPasswordAndDatabase) {
   EXPECT_EQ(client.unwritten(), encode({"SELECT", "3"}) + encode({"INFO", "memory"}));
 }
 
+TEST(ClientHandshake, LogsInAsAUserWithoutAPassword) {
+  Journal journal;
+  RedisClient client({.username = "app", .password = "", .db = 0, .name = ""}, journal);
+  client.open();
+  EXPECT_EQ(client.unwritten(), encode({"HELLO", "3", "AUTH", "app", ""}));
+  client.wrote(client.unwritten().size());
+  ASSERT_TRUE(client.receive("-NOPROTO\r\n"));
+  EXPECT_EQ(client.unwritten(), encode({"AUTH", "app", ""}) + encode({"INFO", "memory"}));
+}
+
 TEST(ClientHandshake, FallsBackToResp2WhereHelloIsUnknown) {
   Journal journal;
   RedisClient client({.username = "", .password = "secret", .db = 0, .name = "weir"}, journal);

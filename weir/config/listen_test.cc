@@ -131,5 +131,17 @@ TEST(Redis, IsAskedAtAsManyPlacesAsTheStoreTakes) {
             "t.yaml:1:20: endpoints: at most 16 are allowed; other nodes of a cluster are discovered\n");
 }
 
+TEST(Redis, IsNotAtPortZero) {
+  EXPECT_EQ(problems("redis: {endpoints: ['a:0']}"),
+            "t.yaml:1:21: endpoints: address \"a:0\" needs a port from 1 to 65535\n");
+  EXPECT_EQ(problems("redis: {endpoints: ['a:1', 'unix:/run/redis.sock']}"), "");
+}
+
+TEST(Redis, HasAHashTagThatRedisReadsAsOne) {
+  EXPECT_EQ(problems("store: redis\nredis: {hash_tag: weir-1}"), "");
+  EXPECT_EQ(problems("store: redis\nredis: {hash_tag: '}x'}"),
+            "t.yaml:2:19: hash_tag \"}x\" must be written without braces\n");
+}
+
 }  // namespace
 }  // namespace weir::config::listen_test

@@ -16,8 +16,11 @@ void check_endpoints(const Document& document, NodeId redis, Complaints& complai
   const std::size_t size = document.count(endpoints);
   for (const NodeId item : document.children(endpoints)) {
     if (document.node(item).refused) continue;
-    if (const Result<Target> target = Target::parse(document.value(item)); !target) {
+    const Result<Target> target = Target::parse(document.value(item));
+    if (!target) {
       complaints.add(item, "endpoints: " + target.error().detail);
+    } else if (target->path.empty() && target->port == 0) {
+      complaints.add(item, "endpoints: address " + quote(document.value(item)) + " needs a port from 1 to 65535");
     }
   }
   if (size == 0) complaints.add(endpoints, "endpoints: at least one is needed");
@@ -41,6 +44,10 @@ void check_store(const Document& document, NodeId redis, const Redis& settings, 
   if (settings.mode == "cluster" && settings.db != 0) {
     complaints.add(document.find(redis, "db"),
                    "db " + std::to_string(settings.db) + " must be 0: a cluster has no other database");
+  }
+  if (settings.hash_tag.find_first_of("{}") != std::string::npos) {
+    complaints.add(document.find(redis, "hash_tag"),
+                   "hash_tag " + quote(settings.hash_tag) + " must be written without braces");
   }
   if (settings.tls.enabled && settings.tls.cert_file.empty() != settings.tls.key_file.empty()) {
     complaints.add(document.find(redis, "tls"), "tls needs both cert_file and key_file, or neither");

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import threading
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -45,6 +46,12 @@ def admin(server, method, path, body=None):
 
 def check(server, limit, client, cost=1):
     return server.post("/v1/check", {"limit": limit, "id": client, "cost": cost})[0]
+
+
+def refused(redis):
+    """How often Redis has refused HGET."""
+    calls = re.search(r"cmdstat_hget:.*rejected_calls=(\d+)", redis("INFO", "commandstats"))
+    return 0 if calls is None else int(calls[1])
 
 
 class Sharing(unittest.TestCase):
@@ -312,7 +319,13 @@ class Sharing(unittest.TestCase):
             self.assertEqual((status, answer["error"]), (503, "store_unavailable"))
             self.assertIn("Redis refused", answer["message"])
         less = Server(self, policy)
+        self.assertIn("Redis refused", less.said)
+        self.assertNotIn("Redis unavailable", less.said)
         less.wait_for_metric("weir_store_up 1\n")
+        redis("CONFIG", "RESETSTAT")
+        begin = time.monotonic()
+        until("it looks again", lambda: refused(redis) >= 20)
+        self.assertGreater(time.monotonic() - begin, 1, "two servers look for two hashes twice a second")
         self.assertEqual(check(less, "orders", "7"), 200)
 
 

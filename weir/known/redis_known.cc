@@ -63,8 +63,7 @@ void RedisKnown::change(Part part, SharedHash::Change change, std::vector<std::s
 
 bool RedisKnown::wait(Duration at_most) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, at_most, [&] { return complete_ || refused_; });
-  return complete_;
+  return changed_.wait_for(lock, at_most, [&] { return complete_ || refused_; });
 }
 
 void RedisKnown::poll() {
@@ -74,8 +73,8 @@ void RedisKnown::poll() {
     for (SharedPart& shared : parts_) shared.hash.invalidate();
   }
   for (SharedPart& shared : parts_) poll_part(shared);
-  const bool first = std::ranges::all_of(parts_, &SharedPart::read);
-  loop_.at(now + (first ? kPollEvery : kPollEvery / 20), [this] { poll(); });
+  const bool answered = std::ranges::all_of(parts_, [](const auto& shared) { return shared.read || shared.failing; });
+  loop_.at(now + (answered ? kPollEvery : kPollEvery / 20), [this] { poll(); });
 }
 
 void RedisKnown::poll_part(SharedPart& shared) {

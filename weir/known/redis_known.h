@@ -35,7 +35,8 @@ class RedisKnown final : public KnownShare {
   void put(Part part, Texts texts, Done done) override;
   void remove(Part part, std::vector<std::string> names, Done done) override;
 
-  // Waits until everything was read once, at most `at_most`. Returns false on timeout or if Redis refuses.
+  // Waits until everything was read once, at most `at_most`. Returns false on timeout; true also if Redis refuses,
+  // which is logged.
   bool wait(Duration at_most);
 
  private:

@@ -94,7 +94,7 @@ class EchoingHandler final : public Handler {
   void move() {
     for (Echo* const echo : open) echo->move();
   }
-  std::size_t ended() const {
+  std::size_t endings_told() const {
     std::size_t all = 0;
     for (const auto& [ending, count] : endings) all += count;
     return all;
@@ -124,7 +124,7 @@ class TwoEnded {
     }
     handler_.stalled = false;
     for (int step = 0; step < 100'000 && !is_done() && !cut_; ++step) {
-      for (const std::size_t action : {1, 2, 3, 4, 5, 6, 7}) act(action, 1u << 16);
+      for (std::size_t action = 1; action <= 7; ++action) act(action, 1u << 16);
       check_bounds();
     }
     finish();
@@ -367,7 +367,7 @@ class TwoEnded {
       WEIR_ASSERT(handler_.open.empty());
     }
     session_->lost();
-    WEIR_ASSERT(handler_.begun == handler_.ended());
+    WEIR_ASSERT(handler_.begun == handler_.endings_told());
     WEIR_ASSERT(server_shared_.exchanges->open_count() == 0);
     client_.reset();
     WEIR_ASSERT(client_shared_.http2.library_bytes() == 0);

@@ -42,12 +42,17 @@ test('looks right at every width and in both themes, without scrolling sideways'
   await page.locator('#search button').click();
   await page.locator('#found tr').first().waitFor();
   for (const colorScheme of ['light', 'dark']) {
-    for (const width of [360, 768, 1440]) {
+    for (const width of [360, 768, 1281, 1440]) {
       await page.setViewportSize({ width, height: 900 });
       await page.emulateMedia({ colorScheme });
       await page.evaluate(() => scrollTo(0, 0));
       await drawnAgain(page);
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
+      const cut = await page.evaluate(() => {
+        const tables = [...document.querySelectorAll('.scroll')];
+        return tables.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.innerText);
+      });
+      assert.deepEqual(cut, [], `cut off at ${width}`);
       await page.screenshot({
         path: path.join(process.env.SCREENSHOTS, `dashboard-${colorScheme}-${width}.png`),
         fullPage: true,

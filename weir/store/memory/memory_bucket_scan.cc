@@ -38,11 +38,6 @@ BucketScan::Step step_at(std::uint64_t next) {
   return {print_cursor(next), static_cast<std::uint32_t>(scale(next, 1'000'000)), 0};
 }
 
-// Whether nothing is used of a quota in its present window, as after a reset.
-bool is_unused(State quota, Wall now) {
-  return quota::unpack(quota).used == 0 || quota::end_of(quota) <= now;
-}
-
 // The lowest hash of a group.
 std::uint64_t begin_of(const Table& table, std::size_t group) {
   std::uint64_t low = 0;
@@ -105,7 +100,7 @@ void MemoryBucketScan::visit(std::string_view cursor, Look, Now now, const Visit
       ++seen;
       const bool quota = bucket.kind == Kind::quota;
       const Duration backlog = Time{Duration{static_cast<std::int64_t>(bucket.state)}} - now.time;
-      if (quota ? is_unused(bucket.state, now.wall) : backlog <= Duration::zero()) continue;
+      if (quota && quota::unpack(bucket.state).used == 0) continue;  // as after a reset: nothing is used
       const bool more = visit(
           {Key{bucket.name, bucket.kind}, quota ? Duration::zero() : backlog, quota ? bucket.state : std::uint64_t{0}});
       if (!more && bucket.h == ~std::uint64_t{0}) return done(Step{});

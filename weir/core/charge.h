@@ -69,10 +69,9 @@ struct RateCharge {
   Source source = Source::limit;
 
   // Whether tokens of this bucket may be leased: all leases together must be smaller than the burst. A limit too small
-  // for that (from an override or an adjustment) is charged without leases.
-  constexpr bool has_lease() const noexcept {
-    return lease.tokens > 0 && lease.tokens <= (limit.burst() - 1) / lease.servers;
-  }
+  // for that (from an override or an adjustment) is charged without leases. The product fits: the configuration refuses
+  // a lease that is not smaller than the burst of its own limit.
+  constexpr bool has_lease() const noexcept { return lease.tokens > 0 && lease.tokens * lease.servers < limit.burst(); }
   // The limit that a shared store decides with: the burst less all tokens that may be leased.
   constexpr Limit shared_limit() const noexcept {
     return has_lease() ? limit.less(lease.tokens * lease.servers) : limit;

@@ -49,7 +49,8 @@ Pipeline::Pipeline(const Published<config::Loaded>& configuration, const Publish
       watch_(watch),
       log_(log),
       services_(services),
-      at_once_(store.answers_at_once()) {
+      at_once_(store.answers_at_once()),
+      patience_(store.patience()) {
   if (services_ == nullptr) return;
   parked_ = std::make_unique<ParkedQuestions>(*services_, [this](Ticket ticket) { resume(ticket); });
 }
@@ -190,7 +191,7 @@ void Pipeline::send_or_wait(Pending& pending, Now now) {
   Lane& lane = pending.asker->lane_;
   pending.buckets = std::max<std::size_t>(question.buckets(), 1);
   pending.gives_back = question.mode == Mode::refund || question.mode == Mode::reset;
-  pending.send_by = now.time + std::min<Duration>(store_.patience(), Time::max() - now.time);
+  pending.send_by = now.time + std::min<Duration>(patience_, Time::max() - now.time);
   // Behind a refund of the same connection nothing that is remembered is an answer.
   const bool may_remember = lane.giving_back() == 0 || pending.gives_back;
   queue_.add(lane, pending);

@@ -126,7 +126,8 @@ class Pipeline final : private Answers {
   external::LoopServices* services_;
   std::unique_ptr<ParkedQuestions> parked_;  // null without services
   const bool at_once_;                       // the store answers all within charge(): nothing ever waits
-  FairQueue queue_;                          // unused if so
+  const Duration patience_;
+  FairQueue queue_;  // unused if so
   std::vector<Question> batch_;
   std::size_t batch_buckets_ = 0;
   bool answering_together_ = false;  // else an answer comes from a store elsewhere, on its own

@@ -26,7 +26,7 @@ RedisNode* RedisStore::node_of(Key key) {
 // If a question cannot be sent anyway, there is room: it fails at once instead of waiting.
 Room RedisStore::room(const Question& question, std::size_t ahead) {
   if (question.charges.empty()) return Room::yes;
-  const Time now = loop_.now().time;
+  const Time now = loop_.reading().time;
   const std::size_t buckets = question.buckets();
   const auto admits = [&](Key key) {
     RedisNode* const node = node_of(key);

@@ -140,6 +140,7 @@ test('draws the plots of steady traffic', async (t) => {
   await page.locator('#found tr').first().waitFor();
   await page.locator('#top button', { hasText: 'mallory' }).waitFor();
   await page.locator('[data-top=requests]').click();
+  await server.check('api', 'initech', 60); // so that its bucket refills in the picture
   await page.locator('#top button', { hasText: 'initech' }).click();
   await page.locator('.bucket').first().waitFor();
   await shows(page, '#limits tr:has-text("api") td:nth-child(4)', /[1-9]/);

@@ -178,7 +178,7 @@ class OnMemory(Remote):
         self.shows("1 bucket reset\n", "reset", "--all", "--yes")
         self.spend("daily", "7", 1)
         self.shows("1 bucket reset\n", "reset", "--limit", "daily", "--id", "7")
-        self.shows("no active buckets\n", "clients")
+        self.shows("no active buckets\n", "clients", "--limit", "daily")
         self.complains('unknown limit "order"; did you mean "orders"? (404)', "reset", "--limit", "order", "--id", "7", code=3)
         self.complains("which client? Give --ip, --apikey, --limit and --id, or --all", "reset", code=2)
 

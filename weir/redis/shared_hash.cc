@@ -69,7 +69,7 @@ void SharedHash::change(Change change, std::vector<std::string> words, Changed d
         if (values.size() != 4 || !is_text(values[1]) || !is_text(values[2])) return done(unexpected("EVALSHA"));
         // A change by another server in between is found by the next read().
         if (values[1].text == known_ && !stale_) known_ = std::string(values[2].text);
-        if (reading_ != nullptr) reading_->since.emplace_back(change, words);
+        if (const auto reading = reading_.lock()) reading->since.emplace_back(change, words);
         done(static_cast<std::size_t>(values[3].integer));
       });
 }
@@ -82,12 +82,13 @@ void SharedHash::read(ReadHandler handler) {
     if (!is_text(root) && root.type != resp::Type::null) return handler(unexpected("HGET"));
     const std::string_view version = is_text(root) ? root.text : std::string_view{};
     if (version == known_ && !stale_) return handler(ReadResult{});
-    reading_ = std::make_shared<Reading>();
-    reading_->handler = handler;
-    reading_->version = std::string(version);
-    reading_->result.changed = true;
-    reading_->result.lost = version.empty() || (version != known_ && count_of(version) <= count_of(known_));
-    scan(reading_);
+    const auto reading = std::make_shared<Reading>();
+    reading->handler = handler;
+    reading->version = std::string(version);
+    reading->result.changed = true;
+    reading->result.lost = version.empty() || (version != known_ && count_of(version) <= count_of(known_));
+    reading_ = reading;
+    scan(reading);
   });
 }
 
@@ -116,17 +117,17 @@ void SharedHash::scan(const std::shared_ptr<Reading>& reading) {
       }
     }
     reading->cursor = std::string(cursor.front().text);
-    if (reading->cursor == "0") return end(*reading);
+    if (reading->cursor == "0") return end(reading);
     scan(reading);
   });
 }
 
-void SharedHash::end(Reading& reading) {
-  for (const auto& [change, words] : reading.since) apply(change, words, reading.result.texts);
-  known_ = reading.version;
+void SharedHash::end(const std::shared_ptr<Reading>& reading) {
+  for (const auto& [change, words] : reading->since) apply(change, words, reading->result.texts);
+  known_ = reading->version;
   stale_ = false;
-  const std::shared_ptr<Reading> finished = std::exchange(reading_, nullptr);
-  finished->handler(std::move(finished->result));
+  reading_.reset();
+  reading->handler(std::move(reading->result));
 }
 
 }  // namespace weir::redis

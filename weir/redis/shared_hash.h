@@ -56,14 +56,15 @@ class SharedHash {
   struct Reading;
 
   void scan(const std::shared_ptr<Reading>& reading);
-  void end(Reading& reading);
+  void end(const std::shared_ptr<Reading>& reading);
 
   Commands& commands_;
   std::string key_;
   std::mt19937_64 random_;
   std::string known_;  // the version last read or written; empty: none
   bool stale_ = true;
-  std::shared_ptr<Reading> reading_;  // null: no read is running
+  // Expired: no read is running. Owned by its command alone: a handler may own what owns this hash.
+  std::weak_ptr<Reading> reading_;
 };
 
 }  // namespace weir::redis

@@ -56,6 +56,17 @@ def check(server, limit, client, cost=1):
     return status, json.loads(body)
 
 
+class Start(unittest.TestCase):
+    def test_the_first_requests_after_a_start_are_limited(self):
+        redis = Redis(self)
+        for i in range(8):
+            server = Server(self, policy(redis, timeout="20s"))
+            answers = [check(server, "orders", f"first-{i}") for _ in range(7)]
+            self.assertEqual([status for status, _ in answers], [200] * 5 + [429] * 2)
+            self.assertEqual([body for _, body in answers if "degraded" in body], [])
+            server.end()
+
+
 class Monitor:
     """What MONITOR shows, from now until stop()."""
 

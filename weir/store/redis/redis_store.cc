@@ -77,6 +77,7 @@ RedisStore::RedisStore(Loop& loop, Options options, Health& health, const MakeTo
     : loop_(loop),
       options_(std::move(options)),
       health_(health),
+      created_(loop.now().time),
       pending_(bounds::spare_questions_max),
       batches_(loop, options_.script, *this) {
   health_.joined();
@@ -490,6 +491,7 @@ void RedisStore::still_down(RedisLink& link, std::string_view why) {
 
 void RedisStore::went_down(std::string_view why) {
   const bool was_up = std::exchange(up_, false);
+  settled_ = true;
   health_.went_down(was_up, why, loop_.now().time);
   if (was_up && options_.in_doubt) options_.in_doubt();
 }
@@ -498,6 +500,7 @@ void RedisStore::went_down(std::string_view why) {
 void RedisStore::came_up() {
   if (!topology_->is_up()) return;
   up_ = true;
+  settled_ = true;
   health_.came_up(loop_.now().time);
 }
 

@@ -129,6 +129,7 @@ class RedisStore final : public Store, public Commands, private RedisNode::Owner
   Loop& loop_;
   Options options_;
   Health& health_;
+  const Time created_;
   Asked::Keys keys_;
   DenialCache::Denial denial_;  // the last one found
   Pool<Pending> pending_;       // indexed by the low half of a tag
@@ -136,7 +137,8 @@ class RedisStore final : public Store, public Commands, private RedisNode::Owner
   std::vector<RedisLink*> touched_;  // links with something to write
   bool charging_ = false;            // flush() then waits for the end of the batch
   bool up_ = false;
-  Asked probe_;  // the question of every probe
+  bool settled_ = false;  // has been up or down since it was created
+  Asked probe_;           // the question of every probe
   std::string probe_key_;
   Time doubted_at_{};  // when in_doubt was last called for a replica
   Wall test_time_{};

@@ -27,6 +27,8 @@ RedisNode* RedisStore::node_of(Key key) {
 Room RedisStore::room(const Question& question, std::size_t ahead) {
   if (question.charges.empty()) return Room::yes;
   const Time now = loop_.reading().time;
+  // At the start a question waits for the first connection: the failure policy is for a Redis that is unavailable.
+  if (!settled_ && now - created_ < options_.link.timeout) return Room::none;
   const std::size_t buckets = question.buckets();
   const auto admits = [&](Key key) {
     RedisNode* const node = node_of(key);

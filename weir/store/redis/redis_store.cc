@@ -485,25 +485,6 @@ void RedisStore::changed(RedisNode& node, RedisLink& link, std::string_view why)
   }
 }
 
-void RedisStore::still_down(RedisLink& link, std::string_view why) {
-  if (!up_ && !topology_->is_up()) went_down(cause_at(link.target(), why));
-}
-
-void RedisStore::went_down(std::string_view why) {
-  const bool was_up = std::exchange(up_, false);
-  settled_ = true;
-  health_.went_down(was_up, why, loop_.now().time);
-  if (was_up && options_.in_doubt) options_.in_doubt();
-}
-
-// A cluster is up when all its nodes are.
-void RedisStore::came_up() {
-  if (!topology_->is_up()) return;
-  up_ = true;
-  settled_ = true;
-  health_.came_up(loop_.now().time);
-}
-
 // Uses a key that the node holds, if one is found. A redirection for another key also shows that the node is alive.
 std::span<const std::string_view> RedisStore::probe(RedisNode& node) {
   static constexpr std::array<std::string_view, 1> kPing = {"PING"};

@@ -1,6 +1,8 @@
-// How a RedisStore handles questions when Redis is busy, and how it drops cached denials.
+// What a RedisStore does while Redis is busy or unavailable, and how it drops cached denials.
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "weir/store/redis/redis_store.h"
 
@@ -47,6 +49,25 @@ void RedisStore::give_up(const Question& question, Answers& answers) {
   if (replies) return Store::give_up(question, answers);
   health_.count(Trouble::timeout);
   answers.answer(question.ticket, Error{Fault::unavailable, "Redis did not reply in time"});
+}
+
+void RedisStore::still_down(RedisLink& link, std::string_view why) {
+  if (!up_ && !topology_->is_up()) went_down(cause_at(link.target(), why));
+}
+
+void RedisStore::went_down(std::string_view why) {
+  const bool was_up = std::exchange(up_, false);
+  settled_ = true;
+  health_.went_down(was_up, why, loop_.now().time);
+  if (was_up && options_.in_doubt) options_.in_doubt();
+}
+
+// A cluster is up when all its nodes are.
+void RedisStore::came_up() {
+  if (!topology_->is_up()) return;
+  up_ = true;
+  settled_ = true;
+  health_.came_up(loop_.now().time);
 }
 
 void RedisStore::forget_denials(const Asked& asked) {

@@ -210,7 +210,7 @@ class Limiter {
   //   limiter.for_each([](std::string_view key, const weir::Decision& d) { print(key, d.remaining); });
   void for_each(const std::function<void(std::string_view key, const Decision& standing)>& visit) const;
 
-  // Act on the buckets, which other limiters may share.
+  // These act on all of the limiter's Buckets, which other limiters may share.
   bool maintain() noexcept { return buckets_.maintain(); }
   Buckets::Stats stats() const noexcept { return buckets_.stats(); }
 

@@ -1,4 +1,4 @@
-// Limits of individual keys, by the key's hash. Every spend reads them; writes are rare.
+// Maps a key's hash to the limit that overrides the limiter's own. Every spend reads it; writes are rare.
 //
 // Holds two copies of one small hash table. Readers use the copy that the version selects. A writer changes the other
 // copy, advances the version, and then changes the first copy too.

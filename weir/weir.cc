@@ -30,8 +30,7 @@ class CallbackClock final : public weir::Clock {
   void* context_;
 };
 
-// State that limiters on the same buckets share. Each limiter owns a reference, because it may outlive the buckets'
-// handle.
+// The clock and options of the buckets. Each limiter shares ownership, because it may outlive the buckets' handle.
 struct Home {
   explicit Home(const weir_options& chosen) {
     if (chosen.clock_ns != nullptr) options.clock = &clock.emplace(chosen.clock_ns, chosen.clock_context);

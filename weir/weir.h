@@ -25,7 +25,7 @@
 // The retry_after_ns of a cost that can never be allowed.
 #define WEIR_NEVER INT64_C(-1)
 
-// The most charges that one weir_spend_together() or weir_spend_in_order() accepts.
+// Maximum number of charges in one weir_spend_together() or weir_spend_in_order().
 #define WEIR_CHARGES_MAX 16
 
 #ifdef __cplusplus
@@ -57,7 +57,7 @@ typedef struct weir_error {
   char text[256];  // empty on success
 } weir_error;
 
-// All zero is the default.
+// Zero-initialize it for the defaults.
 typedef struct weir_options {
   uint64_t max_buckets;                // when reached, a nearly full bucket is evicted, and counted; 0: ten million
   int64_t (*clock_ns)(void* context);  // at least 0, never decreases, below 46 years; NULL: CLOCK_BOOTTIME
@@ -102,13 +102,13 @@ WEIR_API weir_limiter* weir_limiter_create(const weir_limit* limit, const weir_o
 WEIR_API weir_limiter* weir_limiter_create_shared(weir_buckets* buckets, const char* name, const weir_limit* limit,
                                                   weir_error* error);
 
-// NULL is allowed.
+// Does nothing if `limiter` is NULL.
 WEIR_API void weir_limiter_destroy(weir_limiter* limiter);
 
 // Returns NULL if memory runs out.
 WEIR_API weir_buckets* weir_buckets_create(const weir_options* options, weir_error* error);
 
-// NULL is allowed.
+// Does nothing if `buckets` is NULL. Limiters on the buckets stay valid.
 WEIR_API void weir_buckets_destroy(weir_buckets* buckets);
 
 // Takes `cost` tokens if the bucket has them. A denial takes nothing, and the bucket keeps filling. A cost of 0 is

@@ -131,7 +131,7 @@ constexpr Decision answer(const Quota& quota, const Usage& usage, bool allowed, 
           usage.used > 0 ? left : Duration::zero()};
 }
 
-// REQUIRES: cost >= 0. A cost of 0 takes nothing and is always allowed.
+// Takes `cost` tokens if the window has them left. A cost of 0 is always allowed. REQUIRES: cost >= 0.
 constexpr QuotaStep spend(const Quota& quota, std::uint64_t state, Count cost, Wall now) noexcept {
   Usage usage = usage_at(quota, state, now);
   // A set-back: the word's window is later than the one to charge.

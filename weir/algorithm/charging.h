@@ -1,12 +1,13 @@
-// Charges one request to its buckets, together or in order. Shared by all code that keeps buckets in this process: the
-// memory table, the fallback's table and a replay's map. On Redis, gcra.lua follows the same rules.
+// Charges one request to its buckets, together or in order. In: the charges and access to the buckets. Out: the
+// verdict. Used wherever this process keeps the buckets: the memory table, the fallback's table and a replay's map. On
+// Redis, gcra.lua follows the same rules.
 //
-// together: first peeks at every bucket and writes nothing. If an enforcing bucket denies, the request is denied.
-// Otherwise it spends in hash order, so that two requests never abort each other; a lost race undoes what was spent.
+// together: peeks at every bucket first and spends only if no enforcing bucket denies, so a denial takes nothing.
+// Spends in hash order, so that two requests cannot make each other fail; a lost race undoes what was spent.
 // in_order: charges one limit after another and stops at the first denial; later buckets are untouched.
 // A limit's rate and quota are always charged together, in either mode.
-// Alternatives that have enough tokens are charged along with the enforcing limits. If no alternative has, the request
-// is denied.
+// Alternatives that have enough tokens are charged along with the enforcing limits. If none has enough, the request is
+// denied.
 // A shadow limit is charged independently of the others, if all its own buckets allow it; it never denies.
 // A bucket that appears twice is charged once with the summed cost.
 //
@@ -141,7 +142,7 @@ class Charging {
   }
 
   // Spends from the enforcing limits and every alternative that has enough tokens. If another request empties an
-  // alternative meanwhile, the next turn leaves it out, so each failed turn leaves fewer alternatives.
+  // alternative meanwhile, the next turn skips it, so the loop ends.
   bool spend_with_alternatives(std::size_t begin, std::size_t end, const Chosen& enforcing) noexcept {
     for (std::size_t turn = begin; turn <= end; ++turn) {
       Chosen chosen = enforcing;
@@ -223,6 +224,7 @@ class Charging {
   std::size_t count_ = 0;
 };
 
+// The entry point. REQUIRES: as for the constructor of Charging.
 template <class Buckets>
 Verdict charge(Buckets& buckets, std::span<const Charge> charges, Mode mode, Order order) noexcept {
   WEIR_ASSERT(charges.size() <= bounds::charges_max);

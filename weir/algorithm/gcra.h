@@ -21,11 +21,11 @@ struct Step {
 
 namespace gcra {
 
-// Returns the TAT to use in place of `tat`. Pass it to the functions below, and write it if it differs. Under this
-// limit no TAT is later than now + window. If one is, it was written under another limit, or the clock was set back. It
-// then counts as a bucket that was empty at `since`, the latest instant at which the limit may have changed. So waiting
-// for the reported time is enough, and the bucket refills even if the client sends nothing. Every other TAT is used as
-// it is: capping all of them at since + window would disable the limit one window after any change.
+// Returns the TAT to use in place of `tat`. Pass it to the functions below, and store it if it differs. Under this
+// limit no TAT is later than now + window; a later one was written under another limit, or the clock was set back. It
+// counts as a bucket that was empty at `since`, the latest instant at which the limit may have changed, so waiting for
+// the reported time is enough and the bucket refills without further requests. Any other TAT is returned unchanged:
+// capping all of them at since + window would disable the limit one window after any change.
 // `now` must be read after `tat` was loaded: an older reading would mistake a newer spend for a change of the limit and
 // forgive it.
 constexpr Time settle(const Limit& limit, Time tat, Time since, Time now) noexcept {
@@ -37,7 +37,8 @@ constexpr Duration backlog(const Limit& limit, Time tat, Time now) noexcept {
   return std::clamp(tat - now, Duration::zero(), limit.window());
 }
 
-// REQUIRES: cost >= 0. A cost of 0 takes nothing and always passes.
+// Takes `cost` tokens if the bucket has them; a denial takes nothing. A cost of 0 is always allowed.
+// REQUIRES: cost >= 0.
 constexpr Step spend(const Limit& limit, Time tat, Count cost, Time now) noexcept {
   const Duration owed = backlog(limit, tat, now);
   const Duration room = limit.window() - owed;
@@ -66,8 +67,8 @@ constexpr Step refund(const Limit& limit, Time tat, Count cost, Time now) noexce
 }
 
 // Takes back a spend made at `spent_at` whose request another limit denied. `now` must be read after `tat` was loaded.
-// What the refill has returned since is not returned again, so an undo may under-credit by at most its own age and
-// never over-credits.
+// Tokens that the refill has returned since are not returned twice, so an undo may under-credit by at most its own age
+// and never over-credits.
 constexpr Time undo(Time tat, Duration price, Time spent_at, Time now) noexcept {
   return tat - std::max(price - std::max(now - spent_at, Duration::zero()), Duration::zero());
 }

@@ -1,5 +1,5 @@
-// WEIR_ASSERT(x) checks for bugs in our own code, also in release builds. On failure it prints the location and aborts:
-// with broken state every later number would be wrong.
+// WEIR_ASSERT(x) checks for bugs in our own code, also in release builds. On failure it prints the location and aborts,
+// because no later decision could be trusted.
 #pragma once
 
 namespace weir {

@@ -1,4 +1,4 @@
-// Every limit of the program. Each has a test at the limit and one beyond it.
+// Every fixed bound of the program: sizes, counts and times. Each has a test at the bound and one beyond it.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ inline constexpr std::size_t redis_probes_max = 16;
 // Buckets of one memory table.
 inline constexpr std::uint64_t buckets_max = 1'000'000'000;
 
-// A connection is not read while more bytes wait to be written or more answers are owed.
+// A connection is not read while it has more unsent bytes or more unanswered queries.
 inline constexpr std::size_t unsent_bytes_max = 1u << 20;
 inline constexpr std::size_t owed_max = 4096;
 
@@ -58,7 +58,7 @@ inline constexpr std::size_t listener_tokens_max = 2;
 inline constexpr std::size_t connections_max = 65'536;
 inline constexpr Duration http_idle_time_max = std::chrono::seconds{120};
 
-// A PROXY header (net/proxy_header.h) with its TLVs, and how long its sender may take over it.
+// A PROXY header (net/proxy_header.h) with its TLVs, and the time to receive it.
 inline constexpr std::size_t proxy_header_bytes_max = 16 + 4096;
 inline constexpr Duration proxy_header_time_max = std::chrono::seconds{10};
 // Connections of one event loop whose PROXY header is incomplete.
@@ -95,7 +95,7 @@ inline constexpr std::size_t tiers_max = charges_max - 2;
 // Overrides of one Limiter.
 inline constexpr std::size_t overrides_max = 1'000'000;
 
-// Descriptors of one query, and entries of one descriptor: no rule is deeper.
+// Descriptors of one query, and entries of one descriptor: rules nest no deeper.
 inline constexpr std::size_t descriptors_max = 64;
 inline constexpr std::size_t descriptor_entries_max = 32;
 
@@ -108,8 +108,8 @@ inline constexpr std::size_t name_bytes_max = 63;
 // An id of format text, and an attribute's value before it is replaced by its hash.
 inline constexpr std::size_t id_bytes_max = 256;
 
-// Ids of other formats (identify/): parts of a composite, names (RFC 1035 §2.3.4), sets of names, addresses of mail
-// (RFC 5321 §4.5.3.1).
+// Ids of other formats (identify/): parts of a composite, names (RFC 1035 §2.3.4), sets of names, email addresses (RFC
+// 5321 §4.5.3.1).
 inline constexpr std::size_t id_parts_max = 8;
 inline constexpr std::size_t domain_bytes_max = 253;
 inline constexpr std::size_t domain_labels_max = 10;
@@ -132,7 +132,7 @@ inline constexpr int resp_reply_depth_max = 8;
 // Names of RESP clients and their libraries.
 inline constexpr std::size_t client_name_bytes_max = 256;
 
-// Bytes that wait in a session behind an owed answer, and that one receive() may write by itself.
+// Output bytes that a session holds behind an unanswered query, and that one receive() may write by itself.
 inline constexpr std::size_t session_held_bytes_max = 64u << 10;
 
 // Questions of one connection that wait for a remote store; a connection with that many is not read.
@@ -163,7 +163,7 @@ inline constexpr std::size_t redis_causes_max = 8;
 // Buckets that one server leases at a time, and servers that lease one bucket.
 inline constexpr std::size_t leases_max = 4'096;
 inline constexpr std::int64_t lease_servers_max = 1'000;
-// Refunded or reset buckets that other event loops are told about individually; a loop that missed more drops all
+// Refunded or reset buckets that are announced to other event loops individually; a loop that missed more drops all
 // cached denials.
 inline constexpr std::size_t denials_voided_max = 256;
 // Keys per step of a scan on Redis, and per step after a reply that was too large.
@@ -285,9 +285,9 @@ inline constexpr std::size_t http2_streams_max = 128;
 inline constexpr std::size_t http2_stream_window_bytes = 64u << 10;
 inline constexpr std::size_t http2_connection_window_bytes = http2_streams_max * http2_stream_window_bytes;
 inline constexpr std::size_t http2_fields_bytes_max = 1u << 20;
-// Fields of one block, as a list (RFC 9113 §6.5.2). Past http_head_bytes_max the answer is 431. Past this, which is
-// about what a block without references to the table can hold, the stream is reset: one byte can name a field of 4 KiB,
-// and validating 16,000 of those takes a tenth of a second.
+// Fields of one block, as a list (RFC 9113 §6.5.2). Above http_head_bytes_max the answer is 431. Above this bound the
+// stream is reset: one byte can name a field of 4 KiB, and validating 16,000 of those takes a tenth of a second. A
+// block without references to the table can hold about this much.
 inline constexpr std::size_t http2_list_bytes_max = 256u << 10;
 // Response bytes that wait on one connection: above this a stream may add only http2_crowded_stream_bytes, and above
 // http_response_bytes_max new streams are refused.
@@ -302,7 +302,8 @@ inline constexpr std::size_t http2_sent_block_bytes_max = 256u << 10;
 // HTTP/2 floods (wire/http2_meter.h). A header block that is received and its CONTINUATION frames.
 inline constexpr std::size_t http2_block_bytes_max = 256u << 10;
 inline constexpr std::size_t http2_continuations_max = 16;
-// Frames without content: how many at once, how many more each second, and what useful work earns.
+// Frames without content: how many at once, the time to regain one, and how many a frame with content or a completed
+// exchange earns.
 inline constexpr std::int64_t http2_idle_frames_max = 1000;
 inline constexpr Duration http2_idle_frame_every = std::chrono::seconds{1};
 inline constexpr std::int64_t http2_frames_earned_by_content = 2;
@@ -311,7 +312,8 @@ inline constexpr std::int64_t http2_frames_earned_by_exchange = 8;
 inline constexpr std::int64_t http2_resets_max = 200;
 inline constexpr Duration http2_reset_every = std::chrono::milliseconds{50};  // 20 a second
 inline constexpr Duration http2_reset_excused_after = std::chrono::milliseconds{10};
-// The library's own limits, behind ours: resets at once and each second, settings of one frame, unsent acknowledgments.
+// nghttp2's own limits, a second line of defense: resets at once and each second, settings of one frame, unsent
+// acknowledgments.
 inline constexpr std::uint64_t http2_library_resets_max = 20'000;
 inline constexpr std::uint64_t http2_library_resets_per_second = 2'000;
 inline constexpr std::size_t http2_settings_max = 32;
@@ -319,10 +321,10 @@ inline constexpr std::size_t http2_unsent_acks_max = 1000;
 
 // gRPC: a message of a call.
 inline constexpr std::size_t grpc_message_bytes_max = 256u << 10;
-// How often a watched health is looked at.
+// How often a health watch checks the status.
 inline constexpr Duration grpc_watch_every = std::chrono::seconds{1};
 
-// Clients in each of a loop's two sketches, and denials kept per client.
+// Clients in each of a loop's three sketches, and denials kept per client.
 inline constexpr std::size_t top_keys_max = 1024;
 inline constexpr std::size_t denials_kept = 8;
 
@@ -336,7 +338,7 @@ inline constexpr std::size_t admin_page_max = 1000;
 // Reloads and changes that wait for the background thread.
 inline constexpr std::size_t background_tasks_max = 64;
 
-// Replays of access logs: one line, fields that a reader offers, lines read ahead to learn what a log has, bytes of
+// Replays of access logs: one line, fields that a reader offers, lines read ahead to detect a log's format, bytes of
 // lines that wait for earlier ones, clients in one list, malformed lines shown, and columns of a plot.
 inline constexpr std::size_t log_line_bytes_max = 64u << 10;
 inline constexpr std::size_t log_fields_max = 64;
@@ -348,8 +350,8 @@ inline constexpr std::size_t log_plot_columns = 240;
 // Bytes of requests that an advice search keeps in memory; the rest goes to a temporary file.
 inline constexpr std::size_t log_spool_memory_bytes_max = 4u << 20;
 
-// Limits from a service (external/). An answer as the service sends it, the backend_url in it, and how long it may be
-// kept at most; how much longer while the service fails.
+// Limits from a service (external/). Size of a reply, and of the tenant key and backend_url in it; how long an answer
+// may be kept, and how much longer while the service fails.
 inline constexpr std::size_t service_reply_bytes_max = 64u << 10;
 inline constexpr std::size_t tenant_key_bytes_max = 256;
 inline constexpr std::size_t backend_url_bytes_max = 2048;
@@ -360,7 +362,7 @@ inline constexpr std::size_t service_connections_max = 100;
 // Answers kept in the process.
 inline constexpr std::size_t service_answers_max = 100'000;
 inline constexpr std::size_t service_answer_stripes = 64;
-// Reading the copy that servers share.
+// Timeout for reading the copy that servers share.
 inline constexpr Duration shared_read_time_max = std::chrono::milliseconds{250};
 // Breakers of single keys, and of a whole service.
 inline constexpr int breaker_failures_max = 5;
@@ -370,7 +372,7 @@ inline constexpr std::size_t breakers_max = 10'000;
 inline constexpr std::uint32_t service_breaker_calls_min = 20;
 inline constexpr Duration service_breaker_window = std::chrono::seconds{10};
 inline constexpr Duration service_probe_every = std::chrono::seconds{1};
-// A service that has left its calls unanswered for this long is slow: who knows a stale answer does not wait for it.
+// A service that has not answered its calls for this long is slow: a request with a stale answer does not wait for it.
 inline constexpr Duration service_slow_time = std::chrono::milliseconds{100};
 
 }  // namespace weir::bounds

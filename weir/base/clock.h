@@ -27,7 +27,7 @@ class BootClock final : public Clock {
   Duration offset_;
 };
 
-// Advances only when told to: for tests and replays. Thread-safe.
+// Advances only through advance() and set(): for tests and replays. Thread-safe.
 class ManualClock final : public Clock {
  public:
   explicit ManualClock(Time time = Time{}, Wall wall = Wall{}) noexcept : time_(time), wall_(wall) {}

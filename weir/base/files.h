@@ -10,8 +10,8 @@ namespace weir {
 // Returns whether the path, following symbolic links, names the open file.
 bool is_same_file(int fd, const std::string& path);
 
-// Links the file to the first free name of path.damaged-1 to path.damaged-9 (reusing the last if all are taken) and
-// returns that name. The path keeps its file until it is replaced.
+// Keeps a damaged file for inspection under the first free name of path.damaged-1 to path.damaged-9 (replacing the last
+// if all are taken) and returns that name. The path still names it, unless the file system has no hard links.
 Result<std::string> keep_aside(const std::string& path);
 
 // Returns "PATH: cannot VERB it: <errno text>".

@@ -24,7 +24,7 @@ std::string_view print(LogLevel level) noexcept;
 
 // Returns the line with its line feed. Escapes control characters, so that the message stays on one line.
 std::string log_line(LogFormat format, LogLevel level, Wall now, std::string_view message);
-// Returns a JSON line with additional fields.
+// Returns a JSON line whose message is `word`, with `fields` added: members of an object, without braces.
 std::string json_log_line(LogLevel level, Wall now, std::string_view word, std::string_view fields);
 
 class Log {

@@ -1,6 +1,6 @@
-// Reusable objects, each named by a small number while it is in use. Released objects keep their memory for the next
-// user, because a question that allocates nothing is a third cheaper. trim() frees what has not been needed lately, so
-// that a burst does not hold memory for good.
+// Reusable objects, each identified by a small number while it is in use. Released objects keep their memory for the
+// next user, because a question that allocates nothing costs a third less. trim() frees objects that were not needed
+// recently, so that memory shrinks again after a burst.
 //
 // Thread safety: none.
 #pragma once
@@ -71,8 +71,8 @@ class Pool {
   // Whether trim() may have something to free.
   bool has_excess() const noexcept { return spares_.size() > spare_min_; }
 
-  // Frees at most kTrimMax spare objects of those beyond the most that were in use at once since the last complete
-  // trim. Returns whether it is complete; then the next one covers the time from now on.
+  // Shrinks the pool to the peak number in use since the last complete trim, freeing at most kTrimMax objects per call.
+  // Returns true when the trim is complete; the peak then restarts at the current use.
   bool trim() {
     const std::size_t keep = std::max(peak_, spare_min_);
     std::size_t excess = in_use() + spares_.size() > keep ? in_use() + spares_.size() - keep : 0;

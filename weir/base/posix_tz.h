@@ -1,5 +1,5 @@
-// The rule at the end of a TZif file for all years after its table: "GMT0BST,M3.5.0/1,M10.5.0" (POSIX TZ, with the
-// hours from -167 to 167 of RFC 8536 §3.3.1). Private to zone.cc.
+// Parses the rule at the end of a TZif file, which applies after the last entry of its table:
+// "GMT0BST,M3.5.0/1,M10.5.0" (POSIX TZ, with hours from -167 to 167 as in RFC 8536 §3.3.1). Private to zone.cc.
 #pragma once
 
 #include <cstdint>

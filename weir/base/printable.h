@@ -1,4 +1,4 @@
-// Text for terminals.
+// Makes untrusted text safe for terminals.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace weir {
 
-// Returns the text as it is, but with control characters (line ends too), characters that change the direction of text,
-// and bytes that are not UTF-8 written as \x1b.
+// Returns the text with control characters (including line ends), characters that change the direction of text, and
+// invalid UTF-8 escaped like \x1b.
 std::string printable(std::string_view text);
 
 }  // namespace weir

@@ -1,6 +1,6 @@
-// A value that is replaced as a whole while others read it, such as the policy. A reader that calls refresh() after
-// publish() returned sees the new value, on any thread. Checking for a new value costs one load, and readers never wait
-// while a writer builds the next value.
+// Publishes an immutable value, such as the policy, to many readers. Writers replace it as a whole. A reader that calls
+// refresh() after publish() returned sees the new value, on any thread. Checking for a new value costs one load, and
+// readers never wait while a writer builds the next value.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// A value or an Error. Member names follow std::expected, so that this file can be deleted with GCC 13. A denial is not
+// A value or an Error. Member names follow std::expected, which can replace this file from GCC 13 on. A denial is not
 // an Error: it is a Decision (core/decision.h).
 #pragma once
 
@@ -15,7 +15,7 @@ namespace weir {
 enum class Fault {
   invalid,      // the input is invalid; a retry will fail again
   too_large,    // the input exceeds a limit
-  unknown,      // it names something that does not exist
+  unknown,      // the input names something that does not exist
   timeout,      // no answer in time; the operation may have been applied
   unavailable,  // not now; try again later
   overloaded,   // too busy; nothing was applied, try again in a second

@@ -6,7 +6,7 @@
 
 namespace weir {
 
-// The time depends only on the length of `given`, so that the secret cannot be guessed byte by byte.
+// Takes time that depends only on the length of `given`, so response times do not help to guess the secret.
 inline bool same_secret(std::string_view given, std::string_view secret) noexcept {
   // Volatile, so that the compiler cannot stop at the first difference.
   volatile unsigned char difference = given.size() == secret.size() ? 0 : 1;

@@ -1,6 +1,6 @@
 // SipHash (Aumasson and Bernstein): a keyed 64-bit hash. Without the key an attacker cannot choose inputs that collide,
-// so client keys cannot be made to share a bucket or overfill a table line. 1-3 rounds are enough for a hash that is
-// never exposed; 2-4 exists because its published vectors verify the code that both share.
+// so client keys cannot be made to share a bucket or overfill a table line. SipHash-1-3 is enough for a hash that is
+// never exposed. SipHash-2-4 is for the tests: it has published vectors and uses the same code.
 #pragma once
 
 #include <bit>
@@ -49,7 +49,7 @@ void rotate(Word& x, int by) noexcept {
   x = x << by | x >> (64 - by);
 }
 
-// Word: one text's word, or a vector of several texts' (siphash.cc).
+// `Word` is one word of a text, or a vector with one word of each of several texts (siphash.cc).
 template <class Word>
 struct State {
   Word v0, v1, v2, v3;

@@ -20,8 +20,8 @@ struct Rate {
   friend constexpr bool operator==(const Rate&, const Rate&) = default;
 };
 
-// Splits a rate: "20 per minute" and "20 / minute" become "20" and "minute". Ignores spaces around the slash or the
-// word. Returns nullopt without either.
+// Splits a rate: "20 per minute" and "20 / minute" become "20" and "minute". Ignores spaces around the separator.
+// Returns nullopt if there is none.
 struct Ratio {
   std::string_view amount;
   std::string_view unit;
@@ -31,14 +31,14 @@ std::optional<Ratio> split_ratio(std::string_view text);
 // "-12", "0", "300": digits with an optional minus, in the range of 64 bits.
 Result<std::int64_t> parse_integer(std::string_view text);
 
-// "10ns 50us 300ms 1s 180m 2h45m 1.5h 7d 2w" (µs too). Units from the largest to the smallest, each at most once.
+// "10ns 50us 300ms 1s 180m 2h45m 1.5h 7d 2w" (or µs for us). Units must descend; each appears at most once.
 Result<Duration> parse_duration(std::string_view text);
 
 // "100/s", "0.5/s", "20 per minute", "5000 / hour". A unit may be written s, sec, second, m, min, minute, h, hour, d,
-// day or their plurals. More than zero.
+// day or their plurals. Must be more than zero.
 Result<Rate> parse_rate(std::string_view text);
 
-// "65536", "50M", "64KiB": K M G are powers of 1000, KiB MiB GiB of 1024. Not negative.
+// "65536", "50M", "64KiB": K M G are powers of 1000, KiB MiB GiB of 1024. Must not be negative.
 Result<std::int64_t> parse_size(std::string_view text);
 
 // Decimal seconds, "0.05" or "1700000000.123456789": not negative, no finer than a nanosecond.

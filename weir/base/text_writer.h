@@ -1,5 +1,5 @@
 // Appends many short pieces to a string and grows it rarely, because growing dominates the cost of writing an answer.
-// The string is complete when the writer is destroyed; do not access it before.
+// The destructor completes the string; do not access it before.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class TextWriter {
     return *this;
   }
   TextWriter& integer(std::int64_t number);
-  // The shortest exact decimal, as print_seconds() has it.
+  // Appends what print_seconds() returns.
   TextWriter& seconds(Duration d);
   // Appends a copy of the bytes in [begin, end).
   TextWriter& again(std::size_t begin, std::size_t end) {

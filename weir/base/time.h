@@ -8,8 +8,8 @@ namespace weir {
 
 using Duration = std::chrono::nanoseconds;
 
-// The timeline of buckets: CLOCK_BOOTTIME plus an offset chosen when the state is opened, so that it continues where
-// the state stopped and never goes back. It has no now(): a Clock (base/clock.h) is read once per batch and the reading
+// The timeline of buckets: CLOCK_BOOTTIME plus an offset chosen when the state is opened, so that it continues from the
+// saved state and never goes backward. It has no now(): a Clock (base/clock.h) is read once per batch and the reading
 // is passed down.
 struct Timeline {
   using duration = Duration;
@@ -31,7 +31,7 @@ struct Now {
   Wall wall;
 };
 
-// Rounded up, so that no client is told to return too early.
+// Rounds up, so that a client that waits this long never returns too early.
 constexpr std::chrono::seconds ceil_seconds(Duration d) noexcept {
   return std::chrono::ceil<std::chrono::seconds>(d);
 }

@@ -27,7 +27,7 @@ struct ZoneSpan {
 // Immutable and cheap to copy; copies share their rules, so any thread may use one.
 class Zone {
  public:
-  // UTC, without any file.
+  // UTC; reads no file.
   Zone() noexcept = default;
 
   // "Europe/London", from $TZDIR or /usr/share/zoneinfo. The Error names the zone and what is wrong with it.
@@ -41,7 +41,7 @@ class Zone {
   // Returns the span that contains that instant.
   ZoneSpan span_at(Wall wall) const noexcept;
 
-  // Returns only its offset.
+  // Returns the offset at that instant.
   std::chrono::seconds offset_at(Wall wall) const noexcept;
 
   // Returns the local time, in whole seconds.

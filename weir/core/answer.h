@@ -107,7 +107,7 @@ struct DescriptorJoin {
 struct Answer {
   Verdict verdict;
   Access access = Access::limited;
-  Labels labels;                 // after the decisions': limits not reached because an earlier one denied
+  Labels labels;                 // one per decision, then those of limits not reached because of a denial
   std::size_t labelled = 0;      // number of labels set
   std::string_view route;        // the request's route; empty: none, or the caller named limits
   std::string_view hash_key;     // key of the hash in API key handles

@@ -69,8 +69,8 @@ struct RateCharge {
   Source source = Source::limit;
 
   // Whether tokens of this bucket may be leased: all leases together must be smaller than the burst. A limit too small
-  // for that (from an override or an adjustment) is charged without leases. The product fits: the configuration refuses
-  // a lease that is not smaller than the burst of its own limit.
+  // for that (from an override or an adjustment) is charged without leases. The product cannot overflow: the
+  // configuration rejects a lease that is not smaller than the burst of its own limit.
   constexpr bool has_lease() const noexcept { return lease.tokens > 0 && lease.tokens * lease.servers < limit.burst(); }
   // The limit that a shared store decides with: the burst less all tokens that may be leased.
   constexpr Limit shared_limit() const noexcept {
@@ -89,8 +89,8 @@ struct QuotaCharge {
 // must outlive the question that the charge belongs to.
 struct Charge {
   std::string_view limit_name;
-  std::optional<RateCharge> rate{};    // a charge has a rate,
-  std::optional<QuotaCharge> quota{};  //   a quota, or both
+  std::optional<RateCharge> rate{};  // a charge has a rate, a quota or both
+  std::optional<QuotaCharge> quota{};
   Count cost = 1;
   bool shadow = false;  // decided and charged on its own, but never denies
   // Denies only if all alternatives of the question deny. Otherwise the request is charged to those with enough tokens.

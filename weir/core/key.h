@@ -1,4 +1,4 @@
-// Identifies a bucket by a text. The memory table hashes it, Redis uses it as the key, and lists show it.
+// The text that identifies a bucket. The memory table hashes it, Redis uses it as the key, and lists show it.
 #pragma once
 
 #include <string_view>

@@ -43,8 +43,8 @@ class Limit {
   constexpr Duration window() const noexcept { return interval_ * burst_; }
   // Time to earn `cost` tokens. A cost above the burst counts as the whole bucket, so this cannot overflow.
   constexpr Duration price(Count cost) const noexcept { return cost < burst_ ? interval_ * cost : window(); }
-  // The time that a refund of `cost` tokens returns. They may have been taken when the burst was larger. REQUIRES: cost
-  // >= 0.
+  // The time that a refund of `cost` tokens returns. Not capped like price(): the burst may have been larger when they
+  // were taken. REQUIRES: cost >= 0.
   constexpr Duration worth(Count cost) const noexcept {
     return cost <= Duration::max() / interval_ ? interval_ * cost : Duration::max();
   }

@@ -1,4 +1,4 @@
-// What every protocol decodes a request into. It knows no limits; the policy turns it into charges.
+// What a client or an operator asks for, as every protocol decodes it. The policy turns it into charges.
 #pragma once
 
 #include <optional>
@@ -61,7 +61,7 @@ struct RequestFacts {
   std::span<const Attribute> attributes;
   std::string_view caller{};    // the peer's address, or "unix"; empty: unknown
   std::optional<Count> cost{};  // unset: the route's cost
-  bool wants_backend = false;   // a proxy asks: Answer::backend_url matters even if no limit does
+  bool wants_backend = false;   // a proxy asks: find Answer::backend_url even if no limit applies
   // The ids under which a server charged this request, as in bucket keys. A log has these even where it lacks the
   // values they were made from.
   std::span<const NamedCharge> counted{};

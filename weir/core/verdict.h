@@ -91,7 +91,7 @@ Verdict conclude(const Decisions& decisions, SayOf say_of) noexcept {
   Verdict verdict;
   verdict.all = decisions;
   bool enforced = false;
-  bool has_alternative = false;  // that allows
+  bool has_alternative = false;  // an alternative that allows the request
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     has_alternative |= say_of(i) == Say::alternative && decisions[i].allowed();
   }

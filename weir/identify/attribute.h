@@ -1,5 +1,5 @@
-// Joins values of a request to the id of a bucket. Values are escaped, so that different requests never share a bucket
-// because their joined parts look the same: ("a:b", "c") and ("a", "b:c").
+// Builds the id of a bucket from values of a request. Escapes each value, so that ("a:b", "c") and ("a", "b:c") get
+// different ids and never share a bucket.
 #pragma once
 
 #include <span>

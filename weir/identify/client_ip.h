@@ -1,6 +1,6 @@
-// Finds the client behind any number of proxies. Clients can forge headers, so a header is trusted only as far as
-// configured proxies wrote it: reading from the right, each address was seen by the next hop, and the first one that is
-// not a trusted proxy is the client.
+// Finds the client behind any number of proxies. Clients can forge headers, so only what trusted proxies wrote counts.
+// Each proxy appends the address it saw: reading from the right, the first one that is not a trusted proxy is the
+// client.
 #pragma once
 
 #include <optional>
@@ -44,7 +44,7 @@ std::optional<IpAddress> parse_hop(std::string_view text) noexcept;
 IpAddress client_ip(const IpAddress& peer, std::span<const std::string_view> forwarded_for, std::string_view real_ip,
                     const TrustedProxies& trusted) noexcept;
 
-// The same for a trusted peer on a UNIX socket; nullopt if neither names an address.
+// The same for a trusted peer on a UNIX socket. Returns nullopt if neither header names an address.
 std::optional<IpAddress> client_behind_unix(std::span<const std::string_view> forwarded_for, std::string_view real_ip,
                                             const TrustedProxies& trusted) noexcept;
 

@@ -1,6 +1,6 @@
 // API keys as shown to operators. A handle identifies a key without revealing it: the first four characters, "…#", and
-// the first 12 hex digits of the keyed hash that `hashed` limits use (digest.h): "sk_l…#3f9a12c4d0e1". A full handle
-// has all 64 digits and is stored by entries made by handle.
+// the first 12 hex digits of the keyed hash that `hashed` limits use (digest.h): "sk_l…#3f9a12c4d0e1". Entries made by
+// handle store the full handle, with all 64 digits.
 //
 // Keys are passed as they appear in ids (append_part() in attribute.h), so that a key has the same handle everywhere. A
 // key of fewer than 12 bytes shows only the hash: "…#3f9a12c4d0e1".
@@ -13,7 +13,7 @@
 
 namespace weir {
 
-// A key of fewer than 12 bytes shows nothing but the hash: "…#3f9a12c4d0e1".
+// Return the handle of a key for display, and its full handle.
 std::string handle_of(std::string_view hash_key, std::string_view apikey);
 std::string full_handle_of(std::string_view hash_key, std::string_view apikey);
 

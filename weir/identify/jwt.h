@@ -76,8 +76,8 @@ struct JwtRules {
 
 class JwtVerifier {
  public:
-  // `claims` are the claims to read: "sub", or "a.b" for a claim of that name or else b inside a. `hash_key` is secret.
-  // `counts` may be null.
+  // `claims` are the claims to read: "sub", or "a.b" for the claim "a.b" or, if there is none, member b of claim a.
+  // `hash_key` is secret. `counts` may be null.
   JwtVerifier(JwtRules rules, JwtKeys keys, std::vector<std::string> claims, HashKey hash_key,
               std::shared_ptr<JwtCounts> counts = {});
   ~JwtVerifier();
@@ -90,6 +90,7 @@ class JwtVerifier {
     std::shared_ptr<const Claims> claims;  // null: rejected
     JwtReason reason{};                    // why it was rejected
   };
+  // Verifies the token at `now`; counts a rejection.
   Outcome check(std::string_view token, Wall now) const;
 
   // Returns the index of a claim. REQUIRES: it is one of `claims`.

@@ -1,4 +1,4 @@
-// Where the identity of a bucket comes from in a request: one item of a limit's `key`.
+// The part of a request that selects its bucket: one item of a limit's `key`.
 #pragma once
 
 #include <cstddef>

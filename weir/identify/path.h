@@ -1,5 +1,5 @@
-// The canonical path of a request target for routes and keys, so that no spelling of a path avoids a limit. The request
-// itself is never changed.
+// The canonical path of a request target for routes and keys, so that a client cannot evade a limit by spelling a path
+// differently. The request itself is never changed.
 #pragma once
 
 #include <cstddef>

@@ -2,9 +2,9 @@
 // may read it.
 //
 // Two prefixes are nested or disjoint, never partly overlapping. Nodes are sorted by lowest address, wider first, and
-// each has the index of the node that it is nested in. Of all nodes that start at or before an address, the last one or
-// one that encloses it contains the address. A lookup is one binary search and at most 128 steps outwards, whatever the
-// size.
+// each has the index of the node that it is nested in. The last node that starts at or before an address, or one that
+// encloses this node, contains the address if any node does. So a lookup is one binary search and at most 128 steps
+// outward.
 #pragma once
 
 #include <algorithm>

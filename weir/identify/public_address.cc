@@ -12,7 +12,8 @@ struct V4Block {
   int bits;
 };
 
-// IANA IPv4 Special-Purpose Address Registry: what is not globally reachable; and multicast, which no server has.
+// IANA IPv4 Special-Purpose Address Registry: not globally reachable. Also multicast, which is never a server's
+// address.
 constexpr std::array kV4Blocks = std::to_array<V4Block>({
     {0x00000000, 8},   // 0.0.0.0/8        this network
     {0x0a000000, 8},   // 10.0.0.0/8       private
@@ -42,7 +43,7 @@ std::uint32_t word_at(const IpAddress::Bytes& bytes, std::size_t i) noexcept {
          bytes[i + 3];
 }
 
-// IANA IPv6 Special-Purpose Address Registry. Only 2000::/3 is given out as global unicast.
+// IANA IPv6 Special-Purpose Address Registry. Only 2000::/3 is allocated as global unicast.
 bool is_public_v6(const IpAddress::Bytes& bytes) noexcept {
   const std::uint32_t first = word_at(bytes, 0);
   const std::uint32_t second = word_at(bytes, 4);
@@ -52,7 +53,7 @@ bool is_public_v6(const IpAddress::Bytes& bytes) noexcept {
   if (first >> 16 == 0x2002) return is_public_v4(first << 16 | second >> 16);  // 2002::/16, 6to4
   if (first == 0x20010db8) return false;                                       // 2001:db8::/32, documentation
   if (first >> 12 == 0x3fff0) return false;                                    // 3fff::/20, documentation
-  // 2001::/23 is for protocols; what is global in it serves no backend: Teredo, ORCHID, anycast.
+  // 2001::/23 is reserved for protocols. No backend uses its global parts: Teredo, ORCHID, anycast.
   return first >> 9 != 0x20010000 >> 9;
 }
 

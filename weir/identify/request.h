@@ -42,7 +42,7 @@ class Request {
 
   // Returns the first value of that name ("header:x-cost"), or null.
   const std::string_view* find(std::string_view name) const noexcept;
-  // Calls `visit` with every value of that name, trimmed, until one is refused.
+  // Calls `visit` with every value of that name, trimmed, until it returns an error.
   template <class Visit>
   Result<void> each(std::string_view name, Visit visit) const {
     for (const Attribute& attribute : attributes_) {
@@ -51,14 +51,14 @@ class Request {
     }
     return {};
   }
-  // Returns the client's token: from that header, else from that cookie, else the bearer token. Empty if there is none,
-  // or if the header occurs twice with different values.
+  // Returns the client's token from `header`, or else from `cookie`; if neither is named, the bearer token of
+  // Authorization. Empty if there is none, or if the header occurs twice with different values.
   std::string_view token(std::string_view header, std::string_view cookie) const noexcept;
-  // Sets the claims of a verified token, by the index in the key sources.
+  // Sets the claims of a verified token; KeySource::segment is the index.
   void claim(std::shared_ptr<const std::vector<std::string>> claims) noexcept { claims_ = std::move(claims); }
 
-  // Returns whether the source occurs several times with different values: Weir and a backend could take different
-  // ones. Descriptors may.
+  // Returns whether the source occurs several times with different values: Weir and a backend could use different ones.
+  // Always false for descriptors, which may repeat.
   bool differs(const KeySource& source) const;
   // From here on the path is in lower case, for keys of a route that ignores its case.
   void ignore_path_case() noexcept;

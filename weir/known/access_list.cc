@@ -84,8 +84,8 @@ Result<AccessList> AccessList::build(std::vector<AccessEntry> entries) {
 }
 
 const AccessEntry* AccessList::find_ip(AccessEntry::List list, const IpPrefix& client, Wall now) const noexcept {
-  // The entry that expires last decides Retry-After, so that no client is told to return too early. The most specific
-  // one may have expired, or be narrower than a client that is itself a prefix.
+  // The entry that expires last decides Retry-After, so that no client returns too early. The most specific one may
+  // have expired, or be narrower than a client that is itself a prefix.
   const AccessEntry* last = nullptr;
   (void)index(list).prefixes.find(client.address(), [&](std::uint32_t i) {
     const AccessEntry& entry = entries_[i];

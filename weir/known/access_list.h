@@ -1,6 +1,5 @@
-// The allow and the deny list: clients that pass without checking any limit, and clients that are refused before any
-// check. Entries from the configuration, from operators at run time, and from automatic blocks are each a separate
-// AccessList.
+// The allow list and the deny list: clients that skip all limits, and clients that are denied before any limit is
+// checked. There is one AccessList per origin: the configuration, operators at run time, and automatic blocks.
 #pragma once
 
 #include <cstddef>

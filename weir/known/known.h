@@ -22,7 +22,7 @@ namespace weir {
 struct Adjustment {
   std::string limit;
   std::string id;  // as in the bucket's key (Policy::bucket_id), or a full handle (identify/handle.h)
-  // A missing value means that the adjustment does not change it.
+  // An absent value is not changed.
   std::optional<Count> burst;
   std::optional<Count> count;
   std::optional<Duration> period;

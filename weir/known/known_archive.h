@@ -1,5 +1,5 @@
-// Where one server saves adjustments and access entries between restarts: a file (known_file.h), or nowhere. Servers
-// that share them use known_share.h.
+// Where one server saves adjustments and access entries across restarts: a file (known_file.h). Servers that share them
+// use known_share.h.
 #pragma once
 
 #include <vector>

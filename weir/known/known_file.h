@@ -21,8 +21,8 @@ std::string print_known(const SavedKnown& saved);
 // Strict: fails for any text that print_known() would not write.
 Result<SavedKnown> parse_known(std::string_view text);
 
-// The caller holds the state lock (store/memory/state_lock.h): only one process writes here. Thread safety: none; its
-// KnownKeeper serializes the calls.
+// REQUIRES: the caller holds the state lock (store/memory/state_lock.h), so only one process writes. Thread safety:
+// none; its KnownKeeper serializes the calls.
 class KnownFile final : public KnownArchive {
  public:
   explicit KnownFile(std::string path, std::function<void(std::string_view)> log = {});

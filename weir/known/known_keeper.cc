@@ -378,7 +378,7 @@ std::vector<KnownShare::Expired> KnownKeeper::apply_shared(KnownShare::Part part
     if (adjustments_ != snapshot.adjustments) changed |= adjustments_part;
     adjustments_ = std::move(snapshot.adjustments);
   } else {
-    // Blocks that are not shared yet stay.
+    // Keep blocks that are not on the share yet.
     for (const auto& [key, entry] : unshared_blocks_) {
       if (entry.live(now)) snapshot.blocks.insert_or_assign(key, entry);
     }

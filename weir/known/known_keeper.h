@@ -1,13 +1,13 @@
-// The only writer of Known. A change is in force for every request that is read after the call returns, on any loop.
-// Automatic blocks can be many at once, so while Known is large or a change is in progress they are collected and
-// published by the next tick().
+// The only writer of Known. In: changes by operators, and automatic blocks. Out: a new Known, published to all loops.
+// Once a change is done, it applies to every request read afterwards, on any loop. Automatic blocks can come in bursts,
+// so while Known is large or a change is in progress, the next tick() publishes them together.
 //
 // With a share, a change is first written to the share and then applied, here at once and on the other servers when
 // they read it; a change that the share rejects is not made. Automatic blocks apply here in any case and are shared
 // when possible.
 //
-// Thread-safe. Changes wait for each other and for the archive, which may write and sync a file, so do not make them on
-// a loop's thread. Readers never wait.
+// Thread-safe. Changes wait for each other and for the archive, which may write and sync a file, so do not make any on
+// a loop's thread; block() is safe there. Readers never wait.
 #pragma once
 
 #include <atomic>
@@ -61,13 +61,13 @@ class KnownKeeper {
   // Applies the entry, replacing one of the same list for the same client. Errors: invalid, too_large
   // (bounds::access_entries_max).
   void add(AccessEntry entry, Wall now, const Done& done);
-  // Removes the entry and the block of that list for that client. Only the list and the client of `selector` count.
+  // Removes the entry and the block of that list for that client. Only the list and the client of `selector` matter.
   // `done` gets false if there was none. Does not affect entries of the configuration.
   void remove(const AccessEntry& selector, Wall now, const Done& done);
   // Returns the entries in force; those of the deny list include automatic blocks.
   std::vector<AccessEntry> entries(AccessEntry::List list, Wall now) const;
 
-  // The same without a share, synchronously.
+  // The same, synchronously. REQUIRES: no share.
   Result<void> adjust(Adjustment adjustment, Wall now);
   bool unadjust(std::string_view limit, std::string_view id, Wall now);
   Result<void> add(AccessEntry entry, Wall now);
@@ -80,9 +80,9 @@ class KnownKeeper {
   KnownShare::Texts texts(KnownShare::Part part, Wall now) const;
 
   // Denies a client from now on, or from the next tick() on if bounds::known_at_once_max is reached or a change is in
-  // progress. Cheap and never blocks, so loops may call it. Beyond bounds::blocks_waiting_max and bounds::blocks_max it
-  // only counts. `limit` is the limit whose denials caused it; a non-empty `log_message` is logged by the tick() after
-  // the block is in force.
+  // progress. Cheap and never blocks, so loops may call it. Beyond bounds::blocks_waiting_max or bounds::blocks_max the
+  // block is dropped and counted in blocks_refused(). `limit` is the limit whose denials caused it; a non-empty
+  // `log_message` is logged by the tick() after the block is in force.
   void block(AccessEntry entry, std::string limit = {}, std::string log_message = {});
   // Removes automatic blocks of these clients, or all of them, and keeps operators' entries. `done` gets false if there
   // was none.
@@ -92,8 +92,8 @@ class KnownKeeper {
   std::map<std::string, std::uint64_t> blocks_made() const;
   std::uint64_t blocks_refused() const noexcept { return blocks_refused_.load(std::memory_order_relaxed); }
 
-  // Saves unsaved changes, then accepts no more: the archive belongs to the next process. Later changes fail with
-  // unavailable, unless there is a share.
+  // Saves unsaved changes and stops writing the archive, which then belongs to the next process. Later changes fail
+  // with unavailable, unless there is a share.
   void close();
 
   // Call it about every 50 ms, from one thread. Publishes and shares new blocks, drops expired items, retries failed
@@ -137,10 +137,10 @@ class KnownKeeper {
   std::map<std::string, AccessEntry> blocks_;           // the same
   std::map<std::string, AccessEntry> unshared_blocks_;  // not written to the share yet
   bool sharing_blocks_ = false;                         // a write to the share is in progress
-  Wall share_blocks_at_{};                              // not before
+  Wall share_blocks_at_{};                              // earliest time of the next write
   std::string skipped_[2];                              // of each part, the last message about skipped items
   Known::Parts parts_;                                  // as published
-  Wall soonest_ = Wall::max();                          // nothing expires before
+  Wall soonest_ = Wall::max();                          // earliest expiry of what is published
   std::vector<std::string> unlogged_;  // log messages of blocks in force; at most bounds::blocks_waiting_max
   bool unsaved_ = false;
   bool closed_ = false;

@@ -138,7 +138,7 @@ void RedisKnown::apply_shared(SharedPart& shared, const Texts& texts) {
   // Also checked against Redis's clock, so that a server whose clock is ahead does not remove fields early.
   std::vector<std::string> words;
   for (const Expired& expired : all_expired) {
-    if (words.size() == 3 * kFieldsAtOnce) break;  // the rest with a later read
+    if (words.size() == 3 * kFieldsAtOnce) break;  // a later read removes the rest
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(expired.expires).time_since_epoch().count();
     words.insert(words.end(), {expired.name, texts.at(expired.name), std::to_string(seconds)});
   }

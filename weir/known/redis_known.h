@@ -29,14 +29,14 @@ class RedisKnown final : public KnownShare {
  public:
   using Log = std::function<void(LogLevel, std::string_view)>;
 
-  // The loop, the store of that loop and the keeper must outlive it. The loop may already be running.
+  // `loop`, `commands` and `keeper` must outlive it. The loop may already be running.
   RedisKnown(Loop& loop, redis::Commands& commands, const std::string& key_prefix, KnownKeeper& keeper, Log log);
 
   void put(Part part, Texts texts, Done done) override;
   void remove(Part part, std::vector<std::string> names, Done done) override;
 
-  // Waits until everything was read once, at most `at_most`. Returns false on timeout; true also if Redis refuses,
-  // which is logged.
+  // Waits up to `at_most` until everything was read once. Returns false on timeout. Returns true early if Redis rejects
+  // our commands, which is logged.
   bool wait(Duration at_most);
 
  private:

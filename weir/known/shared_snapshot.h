@@ -13,8 +13,8 @@
 
 namespace weir {
 
-// The names in the share of an adjustment, and of a block, which differs from that of an operator's entry for the same
-// client (selector_of()).
+// Return the names of an adjustment and of a block in the share. A block's name differs from that of an operator's
+// entry for the same client (selector_of()).
 std::string adjustment_name(std::string_view limit, std::string_view id);
 std::string block_name(const AccessEntry& entry);
 

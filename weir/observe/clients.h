@@ -1,6 +1,6 @@
 // The clients with the most requests, the most denials, and the most denials by shadow limits, with counters for each:
-// three sketches per loop (top_keys.h), merged by readers. Bounded: a client that no sketch keeps has no counters; a
-// client's counting starts when it enters a sketch.
+// three sketches per loop (top_keys.h), merged by readers. Memory is bounded: only clients in a sketch have counters,
+// which start when the client enters it.
 //
 // Thread safety: one loop records; any thread may read.
 #pragma once
@@ -51,8 +51,8 @@ class LoopClients {
   // Records every decision of a spend.
   void record(const Answer& answer);
 
-  // Holds the lock for the answers of one batch, so that record() need not lock each time. Code that handles such an
-  // answer must not read other loops' clients: two loops could deadlock.
+  // Holds the lock for the answers of one batch, so that record() need not lock each time. While one exists, its thread
+  // must not read other loops' clients: two loops could deadlock.
   class Batch {
    public:
     explicit Batch(LoopClients& clients) : clients_(clients), lock_(clients.mutex_) { clients_.held_ = true; }

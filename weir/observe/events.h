@@ -31,6 +31,7 @@ class EventQueue {
  public:
   explicit EventQueue(EventFilter filter) : filter_(std::move(filter)) {}
 
+  // Applies the filter. Counts matches for `sample`, so call it once per decision.
   bool wants(std::string_view limit, bool allowed) noexcept;
   void push(const std::string& event);
 

@@ -32,7 +32,7 @@ void LoopMetrics::record(const Answer& answer) {
   if (answer.access == Access::deny_listed) deny_listed.add();
   clients.record(answer);
   if (events_ != nullptr && events_->wanted()) events_->publish(answer);
-  if (answer.access == Access::deny_listed) return;  // no limit was asked
+  if (answer.access == Access::deny_listed) return;  // no limit was checked
   for (std::size_t i = 0; i < answer.verdict.all.size(); ++i) {
     LimitCounters& limit = of(answer.labels[i]);
     if (answer.verdict.all[i].allowed()) {
@@ -164,7 +164,7 @@ void write_decisions(std::string& out, const std::vector<const LoopMetrics*>& lo
   write_histogram(out, "weir_decision_seconds", "store=\"" + store + "\"", histograms);
 }
 
-// Omits the series of statuses that never occurred, except those that are always of interest.
+// Omits the series of statuses that never occurred, except ShouldRateLimit's OK and UNAVAILABLE.
 void write_grpc(std::string& out, const std::vector<const LoopMetrics*>& loops) {
   head(out, "weir_grpc_requests_total", "counter", "Calls of gRPC by method and status.");
   for (std::size_t method = 0; method < GrpcCounters::kMethods.size(); ++method) {

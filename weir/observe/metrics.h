@@ -60,14 +60,14 @@ class LoopMetrics {
   explicit LoopMetrics(Events* events = nullptr) noexcept : events_(events) {}
 
   void record(const Answer& answer);
-  // Records what the access lists decided for one limit before it was asked.
+  // Records that the access lists decided for one limit before it was checked.
   void record_listed(const Label& label, bool allowed);
   // Records a client whose tier the limit does not define.
   void record_unknown_tier(const Label& label) { of(label).tier_unknown.add(); }
   void store_failed() noexcept { store_errors.add(); }
 
   Counter requests;
-  Counter denied;  // of them, by limits or by the deny list
+  Counter denied;  // requests denied by limits or by the deny list
   Counter allow_listed;
   Counter deny_listed;
   Counter store_errors;

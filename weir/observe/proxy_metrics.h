@@ -71,7 +71,7 @@ struct BackendState {
   std::array<std::uint64_t, Histogram::kBuckets> seconds{};  // from the call to the response head, as in Histogram
 };
 
-// Appends the proxy's series in Prometheus text format; nothing if no route was ever counted, so there is no proxy.
+// Appends the proxy's series in Prometheus text format. Writes nothing if no route was ever counted: there is no proxy.
 void write_proxy_metrics(const std::vector<const ProxyMetrics*>& loops, const std::vector<BackendState>& backends,
                          std::string& out);
 

@@ -1,4 +1,4 @@
-// What is counted about services that decide limits (external/). As LoopMetrics: one loop writes, any thread may read.
+// Counters of services that supply limits (external/). Like LoopMetrics: one loop writes, any thread may read.
 #pragma once
 
 #include <array>
@@ -18,13 +18,13 @@ struct ServiceMetrics {
   // Where an answer came from. `miss`: from the service, or there is none.
   enum class Cache : unsigned char { hit, stale, miss, shared };
   static constexpr std::array<std::string_view, 4> kCache = {"hit", "stale", "miss", "shared"};
-  // How a call ended; a word that is none of these counts as the last.
+  // How a call ended. Any other word counts as the last one.
   static constexpr std::array<std::string_view, 9> kResults = {"ok",         "timeout",     "unavailable",
                                                                "bad_status", "bad_average", "bad_burst",
                                                                "bad_period", "bad_numbers", "bad_body"};
   static constexpr std::array<std::string_view, 5> kFields = {"tenant_key", "failure_policy", "failure_code",
                                                               "cache_max_age_seconds", "cache_no_store"};
-  // Why a backend_url was not used; the last counts also what is none of these.
+  // Why a backend_url was not used. Any other word counts as the last one.
   static constexpr std::array<std::string_view, 3> kRefusals = {"private_address", "bad_scheme", "bad_url"};
 
   std::array<Counter, kCache.size()> cache;
@@ -48,14 +48,14 @@ struct ServiceMetrics {
   }
 };
 
-// What belongs to no loop.
+// Values that belong to no loop.
 struct ServiceGauges {
-  bool any = false;  // some limit has, or had, a service; otherwise nothing is written
+  bool any = false;  // some limit has, or had, a service; otherwise no series are written
   std::uint64_t in_flight = 0;
   std::uint64_t waiting = 0;
   std::uint64_t breakers_open = 0;
   std::uint64_t answers = 0;
-  std::optional<bool> shared_up{};  // whether servers share answers now; nothing: they are not meant to
+  std::optional<bool> shared_up{};                     // whether sharing answers works; absent: not configured
   std::vector<std::pair<std::string, bool>> services;  // by limit, and whether its breaker is open
 };
 

@@ -21,8 +21,8 @@ class TopKeys {
     bool fresh = false;        // was free or belonged to another key
   };
   struct Estimate {
-    std::uint64_t count = 0;  // at least the truth
-    std::uint64_t error = 0;  // and at most this much above it
+    std::uint64_t count = 0;  // never below the true count
+    std::uint64_t error = 0;  // the true count is at least count - error
 
     friend bool operator==(const Estimate&, const Estimate&) = default;
   };
@@ -48,8 +48,8 @@ class TopKeys {
     std::uint32_t position = 0;  // in the order
     std::uint32_t run = 0;
   };
-  // Neighbors in the order with the same count. Counting one of them swaps it with the run's first and then moves it
-  // out of the run, into the one before. No other place changes its position.
+  // Neighbors in the order with the same count. Counting one of them swaps it with the first of its run and then moves
+  // it to the run before, so at most two places move.
   struct Run {
     std::uint64_t count = 0;
     std::uint32_t first = 0;  // positions

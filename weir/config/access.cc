@@ -43,7 +43,7 @@ class AccessReader {
     }
     entry.added_by = "configuration";
     if (const Result<void> good = check(entry); !good) {
-      // What is missing may be what was refused.
+      // If something was refused, a missing field may not be an error.
       if (!document_.node(item).refused) complaints_.add(item, good.error().detail);
       return;
     }
@@ -58,7 +58,7 @@ class AccessReader {
     entries_.push_back(std::move(entry));
   }
 
-  // The id as in a bucket key. False: a problem was reported.
+  // Converts the id to its form in bucket keys. Returns false after a complaint.
   bool write_id(NodeId item, AccessEntry& entry) {
     const auto found = limits_.by_name.find(entry.limit);
     if (found == limits_.by_name.end()) {
@@ -66,7 +66,7 @@ class AccessReader {
       complaints_.add(document_.find(item, "limit"), "unknown limit " + quote(entry.limit));
       return false;
     }
-    // Two ids are equal under any key or under none, so any key tells whether they are.
+    // These ids are only compared, and equality does not depend on the hash key, so any key will do.
     Result<std::string> id = bucket_id(limits_.made[found->second], entry.id, ipv6_prefix_, "any");
     if (!id) complaints_.add(document_.find(item, "id"), id.error().detail);
     if (id) entry.id = std::move(*id);
@@ -90,7 +90,7 @@ std::vector<AccessEntry> read_access(const Document& document, NodeId root, cons
   reader.read(AccessEntry::List::allow, document.find(access, "allow"));
   reader.read(AccessEntry::List::deny, document.find(access, "deny"));
   std::vector<AccessEntry> entries = reader.take();
-  // What is given twice has its complaint already; this is for too many.
+  // Duplicates were already reported; this fails if there are too many entries.
   const auto built = AccessList::build(entries);
   if (!built && complaints.empty()) complaints.add(access, "access: " + built.error().detail);
   return entries;

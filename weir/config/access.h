@@ -1,4 +1,4 @@
-// From checked sections to the access lists of a Policy: `access.allow` and `access.deny`, and what they must agree on.
+// Builds a Policy's access lists from the checked sections `access.allow` and `access.deny`.
 #pragma once
 
 #include <span>
@@ -11,13 +11,12 @@
 
 namespace weir::config {
 
-// The entries with their ids as written. `root` is the whole file's node. Entries that the checker refused are left
-// out.
+// Returns the entries with ids as written, without refused ones. `root` is the node of the whole file.
 std::vector<AccessEntry> read_access(const Document& document, NodeId root, const Limits& limits, int ipv6_prefix,
                                      Complaints& complaints);
 
-// The same with ids as in bucket keys. Without a hash key, entries of hashed limits match no one. REQUIRES: the entries
-// were read without a complaint, against these limits.
+// Converts the ids to their form in bucket keys. Without a hash key, entries of hashed limits match no one. REQUIRES:
+// the entries were read without a complaint, against these limits.
 AccessList build_access(std::vector<AccessEntry> entries, std::span<const NamedLimit> limits, int ipv6_prefix,
                         std::string_view hash_key);
 

@@ -14,8 +14,8 @@
 namespace weir::config {
 namespace {
 
-// What a policy is made of. The rest of a configuration stays as it is unless the body says otherwise: a request
-// that replaces the limits must not change failure_policy by leaving it out.
+// The fields of a policy. A replacement removes only these, so that a request that replaces the limits does not reset
+// failure_policy by omitting it.
 constexpr std::array<std::string_view, 5> kPolicyFields = {"limits", "names", "overrides", "routes", "access"};
 
 class Amender {
@@ -23,7 +23,7 @@ class Amender {
   Amender(Document& document, NodeId root, Complaints& complaints)
       : document_(document), root_(root), complaints_(complaints) {}
 
-  // The body's fields instead of the policy's. What is about the process and not in the body stays.
+  // Replaces the policy's fields with the body's. All other fields are kept unless the body sets them.
   void replace(NodeId body) {
     for (const std::string_view name : kPolicyFields) drop(document_, root_, name);
     for (const NodeId entry : children(body)) {
@@ -80,8 +80,8 @@ class Amender {
         entry, "there is no limit " + quote(document_.key(entry)) + did_you_mean(known, document_.key(entry)));
   }
 
-  // The entries of `body` in `section`, in place of those with the same keys. All of them: a key written twice in the
-  // body stays twice, and is found by the check.
+  // Moves the entries of `body` to `section`, replacing those with the same keys. Keeps duplicate keys of the body, so
+  // that the check reports them.
   void take_over(NodeId section, NodeId body) {
     const std::vector<NodeId> entries = children(body);
     for (const NodeId entry : entries) drop(document_, section, std::string(document_.key(entry)));
@@ -91,7 +91,7 @@ class Amender {
     }
   }
 
-  // By value: the entries move while they are worked on.
+  // A copy, because callers move the entries while iterating.
   std::vector<NodeId> children(NodeId id) const {
     std::vector<NodeId> all;
     for (const NodeId child : document_.children(id)) all.push_back(child);
@@ -103,8 +103,7 @@ class Amender {
   Complaints& complaints_;
 };
 
-// A caller of the admin API must not make the server read its own files and variables. The check passes over what was
-// refused here.
+// Callers of the admin API must not make the server read its files and variables. The check skips what is refused here.
 void refuse_pointers(Document& document, NodeId section, std::span<const Field> fields, Complaints& complaints) {
   const auto look = [&](NodeId value, const Field& field) {
     const NodeKind kind = document.node(value).kind;

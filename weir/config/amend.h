@@ -1,5 +1,5 @@
-// Changes that the admin API makes to a configuration: the tree is changed before it is checked, so that what comes
-// out is validated like a file.
+// Applies changes from the admin API to a configuration's tree, before it is checked, so that the result is validated
+// like a file.
 #pragma once
 
 #include <span>
@@ -10,10 +10,10 @@
 
 namespace weir::config {
 
-// Where an amendment's problems and values are said to come from.
+// The origin shown for an amendment's problems and values.
 inline constexpr std::string_view kAmendmentName = "api";
 
-// In the order given. Applied last: over file, variables and flags.
+// Applies the amendments in order. Call it last: they take precedence over file, variables and flags.
 void amend(std::span<const Amendment> amendments, Document& document, NodeId root, Complaints& complaints);
 
 }  // namespace weir::config

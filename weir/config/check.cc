@@ -40,7 +40,7 @@ std::optional<std::string> check_integer(const Field& field, std::string_view te
   return name_of(field) + " must be a whole number, not " + quote(text);
 }
 
-// A value whose parser has a sentence of its own: "period: duration "5" lacks a unit".
+// For values whose parser returns a sentence: "period: duration "5" lacks a unit".
 template <class T>
 std::optional<std::string> check_parsed(const Field& field, const Result<T>& parsed) {
   if (parsed) return std::nullopt;
@@ -64,7 +64,7 @@ NodeId find_duplicate(const Document& document, NodeId map, NodeId entry) {
   return kNoNode;
 }
 
-// The same by a flat hash table: an overrides file may have a million keys.
+// Finds duplicates with a flat hash table, because an overrides file may have a million keys.
 void check_unique_large(Document& document, NodeId map, std::size_t size, Complaints& complaints) {
   struct Slot {
     std::size_t hash = 0;
@@ -78,7 +78,7 @@ void check_unique_large(Document& document, NodeId map, std::size_t size, Compla
   std::vector<Slot> slots(std::bit_ceil(2 * size));
   const std::size_t mask = slots.size() - 1;
   for (std::size_t i = 0; i < size; ++i) {
-    constexpr std::size_t ahead = 16;  // the slots lie anywhere: the memory is asked for some before they are needed
+    constexpr std::size_t ahead = 16;  // prefetch distance: each slot is a cache miss
     if (i + ahead < size) __builtin_prefetch(&slots[keys[i + ahead].hash & mask], 1);
     const auto [hash, entry] = keys[i];
     std::size_t at = hash & mask;
@@ -124,10 +124,10 @@ void refuse(Document& document, NodeId id, Complaints& complaints, std::string s
   complaints.add(id, std::move(sentence));
 }
 
-// What a sentence calls a value: its field, or in a map its key.
+// How messages name a value: by its field, or in a map by its key.
 enum class Label { field, key };
 
-// One value, not a list or map of them.
+// Checks a single value, not a list or map of values.
 void check_one(Document& document, NodeId id, const Field& field, Label named, Complaints& complaints) {
   const Node node = document.node(id);
   if (node.refused) return;
@@ -152,7 +152,7 @@ void check_one(Document& document, NodeId id, const Field& field, Label named, C
 void check_items(Document& document, NodeId list, const Field& field, Complaints& complaints) {
   for (const NodeId item : document.children(list)) {
     if (document.node(item).kind == NodeKind::null) {
-      // It has no place of its own.
+      // An empty item has no position, so report the list's.
       document.node(item).refused = true;
       complaints.add(list, "an item of " + name_of(field) + " has no value");
     } else {
@@ -255,7 +255,7 @@ void check_field(Document& document, NodeId id, const Field& field, Complaints& 
       for (const NodeId entry : document.children(id)) {
         check_one(document, entry, field, Label::key, complaints);
       }
-      // Afterwards: what is written twice is checked twice.
+      // After the entries, so that duplicates are checked too.
       check_unique(document, id, complaints);
       return;
   }
@@ -273,7 +273,7 @@ void check_section(Document& document, NodeId section, std::span<const Field> fi
     const Field* field = find_field(fields, key);
     if (field == nullptr) {
       document.node(entry).refused = true;
-      if (!unknown.insert(key).second) continue;  // only written twice
+      if (!unknown.insert(key).second) continue;  // already reported
       const std::string hint = did_you_mean(names_of(fields), key);
       complaints.add_at_key(entry, "unknown key " + quote(key) +
                                        (hint.empty() ? "; known keys are " + join(names_of(fields), ", ") : hint));

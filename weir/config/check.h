@@ -1,5 +1,5 @@
-// Checks a Document against the table of fields.h: unknown keys, duplicate keys, wrong types, bad values. Reports every
-// problem, and marks refused nodes so that later readers do not report them again.
+// Checks a Document against the table in fields.h: unknown keys, duplicate keys, wrong types, bad values. Reports every
+// problem and marks bad nodes as refused, so that later readers do not report them again.
 #pragma once
 
 #include <optional>
@@ -18,13 +18,13 @@ void check_section(Document& document, NodeId root, std::span<const Field> field
 // One entry of a map or of the file: the value at `id` against its field.
 void check_field(Document& document, NodeId id, const Field& field, Complaints& complaints);
 
-// Why a text cannot be the value of a field of Shape::one, or nothing. Never quotes a secret.
+// Returns why a text is not a valid value of a field of Shape::one; nullopt if it is. Never quotes a secret.
 std::optional<std::string> check_value(const Field& field, std::string_view text, bool quoted);
 
 // "enforce, shadow or off".
 std::string list_choices(std::string_view choices);
 
-// `; did you mean "burst"?`, the nearest of `words` to a mistyped one; empty if none is near.
+// Returns `; did you mean "burst"?` with the word closest to `word`; empty if none is close.
 std::string did_you_mean(std::span<const std::string_view> words, std::string_view word);
 
 }  // namespace weir::config

@@ -1,4 +1,4 @@
-// What a configuration was understood to say, as plain data for `config check` and `config show`.
+// Describes a loaded configuration as plain data, for `config check` and `config show`.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace weir::config {
 
-// One limit in words; an empty string where there is nothing to say.
+// One limit as text; fields that do not apply are empty.
 struct Described {
   std::string name;
   std::string number;     // "6"
@@ -30,7 +30,7 @@ Described describe(const NamedLimit& limit);
 // In the order the limits were written.
 std::vector<Described> describe(const Policy& policy);
 
-// One route in words.
+// One route as text.
 struct DescribedRoute {
   std::string name;
   std::string match;    // "POST *.example.com/signin, x-beta: 1"
@@ -50,14 +50,14 @@ std::vector<DescribedRoute> describe_routes(const Policy& policy);
 std::string print(const Limit& limit);
 std::string print(const Override& value, const NamedLimit& limit);
 
-// An id of the limit as people may see it: "(hidden)" where ids are hashed or API keys.
+// Returns the id, or "(hidden)" if the limit's ids are hashed or contain API keys.
 std::string shown_id(const NamedLimit& limit, std::string_view id);
 
-// The effective configuration with where each value came from, secrets hidden: Loaded::origins, and overrides.
-// At most that many overrides: there may be millions.
+// The effective configuration with where each value came from, secrets hidden: Loaded::origins, and overrides. Returns
+// at most `overrides_max` overrides, because there may be millions.
 std::vector<Setting> in_force(const Loaded& loaded, std::size_t overrides_max = SIZE_MAX);
 
-// The same as text, one value a line: `redis.mode: single  # default`.
+// The same as text, one value per line: `redis.mode: single  # default`.
 std::string show(const Loaded& loaded);
 
 }  // namespace weir::config

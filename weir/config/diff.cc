@@ -13,7 +13,7 @@ namespace {
 
 using Kind = Change::Kind;
 
-// Everything about a limit but its overrides, in words: two limits are the same if these are.
+// Describes a limit without its overrides. Two limits are equal if these texts are.
 std::string words(const NamedLimit& limit) {
   const auto row = describe(limit);
   std::string out;
@@ -44,7 +44,7 @@ std::string words(const NamedLimit& limit) {
   return out;
 }
 
-// Something that is compared by its words, with a key that is unique among its kind.
+// Something that is compared by its description, with a key that is unique within its kind.
 struct Compared {
   std::string key;
   std::string what;
@@ -80,7 +80,7 @@ std::vector<Compared> limits_of(const Policy& policy) {
   return out;
 }
 
-// Overrides of one limit, of which `before` or `after` may be null: it is not there.
+// Compares the overrides of one limit. `before` or `after` may be null: the limit does not exist there.
 void diff_overrides(const NamedLimit* before, const NamedLimit* after, std::vector<Change>& changes) {
   const OverrideTable none;
   const OverrideTable& old_ones = before == nullptr ? none : before->overrides;
@@ -126,7 +126,7 @@ std::vector<Compared> routes_of(const Policy& policy) {
   return out;
 }
 
-// The names that both have, in the order of the first.
+// Returns the names in both lists, in the order of the first.
 std::string common_order(const std::vector<Compared>& routes, const std::vector<Compared>& others) {
   std::string out;
   for (const Compared& route : routes) {
@@ -146,7 +146,7 @@ void diff_routes(const Policy& before, const Policy& after, std::vector<Change>&
   if (old_order != new_order) changes.push_back({Kind::changed, "order of routes", "", old_order, new_order, true});
 }
 
-// Whom an entry is about; an API key is a secret.
+// Describes whom an entry applies to. API keys are secret.
 std::string whom(const Policy& policy, const AccessEntry& entry) {
   std::string out = "access " + std::string(print(entry.list)) + " ";
   if (entry.ip) return out + entry.ip->print();
@@ -178,7 +178,8 @@ std::map<std::string_view, const Setting*> by_path(const Loaded& loaded) {
   return out;
 }
 
-// Listeners stay; fields that need no restart have the new value of the listener with the same address and protocols.
+// Keeps the running listeners. Fields that need no restart get the new values of the listener with the same address and
+// protocols.
 std::vector<Listener> keep_listeners(const std::vector<Listener>& running, std::vector<Listener>& next) {
   std::vector<Listener> out = running;
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -195,7 +196,7 @@ std::vector<Listener> keep_listeners(const std::vector<Listener>& running, std::
   return out;
 }
 
-// Copies what takes a restart from one struct to the other, both filled by these fields.
+// Copies the fields that need a restart from `running` to `next`. REQUIRES: these fields fill both structs.
 void keep_section(std::span<const Field> fields, void* running, void* next) {
   for (const Field& field : fields) {
     if (field.when == Applies::on_restart) {

@@ -1,4 +1,4 @@
-// What a reload would change, as plain data for `config diff` and for the server's own reload.
+// Determines what a reload would change, as plain data for `config diff` and for the server.
 #pragma once
 
 #include <string>
@@ -24,13 +24,13 @@ struct Change {
   friend bool operator==(const Change&, const Change&) = default;
 };
 
-// Empty when a reload would change nothing: what is compared is what is meant, not how it is written. Limits in the
-// order of `before`, then of `after`; then overrides, routes, access lists and settings.
+// Returns the changes; empty if a reload would change nothing. Compares meaning, not spelling. Limits come first, in
+// the order of `before`, then of `after`; then overrides, routes, access lists and settings.
 std::vector<Change> diff(const Loaded& before, const Loaded& after);
 // Settings only: everything but limits, names, overrides, routes and entries of access lists.
 std::vector<Change> diff_settings(const Loaded& before, const Loaded& after);
 
-// Gives those settings that take a restart (fields.h) the values they have in `running`.
+// Resets the settings in `next` that only a restart can change (fields.h) to their values in `running`.
 void keep_fixed(Settings running, Settings& next);
 
 }  // namespace weir::config

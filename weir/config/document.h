@@ -1,6 +1,7 @@
-// A configuration as a tree with positions: what yaml.h reads, environment.h applies variables to, and check.h checks
-// against the table. Compact, because an overrides file may have a million entries: one flat vector of nodes, one
-// string of text, and an entry of a map is one node that carries its key.
+// A configuration as a tree whose nodes know their positions in the source. yaml.h builds it, environment.h applies
+// variables to it, check.h validates it against the table. Compact, because an overrides file may have a million
+// entries: all nodes are in one vector and all text in one string, and a map entry is a single node that includes its
+// key.
 #pragma once
 
 #include <compare>
@@ -19,7 +20,7 @@ using FileId = std::uint16_t;
 using NodeId = std::uint32_t;
 inline constexpr NodeId kNoNode = 0xffff'ffff;
 
-// A position. Lines and columns count from 1; line 0 is a variable or a flag, which has a name only.
+// A position. Lines and columns count from 1. Line 0: a variable or a flag, which has only a name.
 struct Mark {
   FileId file = 0;
   std::uint32_t line = 0;
@@ -38,7 +39,7 @@ struct Slice {
 
 struct Node {
   NodeKind kind = NodeKind::null;
-  bool quoted = false;   // a scalar in quotes or a block scalar: text, whatever it looks like
+  bool quoted = false;   // a quoted or block scalar: always text, never a number or a flag
   bool refused = false;  // a problem was reported here or below: later readers skip it
   FileId file = 0;
   std::uint32_t line = 0;
@@ -53,7 +54,7 @@ struct Node {
 
 class Document {
  public:
-  // A file, variable or flag by the name it has in problems.
+  // Adds a file, variable or flag under the name used in problems.
   FileId add_file(std::string name);
   const std::string& file(FileId id) const { return files_[id]; }
 
@@ -61,12 +62,13 @@ class Document {
   NodeId copy(NodeId id);  // deep; the copy has no sibling
   Slice keep(std::string_view text);
   void append(NodeId parent, NodeId child);  // linear in the parent's children
-  // A new last child of `parent`, which may be kNoNode, without a line: it comes from a variable or a flag.
+  // Adds a last child to `parent`, which may be kNoNode. The child has no line, because it comes from a variable or a
+  // flag.
   NodeId add_entry(NodeId parent, FileId file, NodeKind kind, std::string_view key, std::string_view value = {});
 
-  // Room for so many more; growing in steps would copy a big file's nodes once more.
+  // Reserves space for this many more nodes and bytes, so that a large file's nodes are not copied while it grows.
   void reserve(std::size_t nodes, std::size_t bytes);
-  // Back to what it was when it had `nodes` nodes and `bytes` of text.
+  // Restores the state in which it had `nodes` nodes and `bytes` of text.
   void rewind(std::size_t nodes, std::size_t bytes);
   std::size_t text_bytes() const noexcept { return text_.size(); }
 
@@ -79,8 +81,8 @@ class Document {
   Mark mark(NodeId id) const { return {nodes_[id].file, nodes_[id].line, nodes_[id].column}; }
   Mark key_mark(NodeId id) const { return {nodes_[id].file, nodes_[id].key_line, nodes_[id].key_column}; }
   NodeId find(NodeId parent, std::string_view key) const;  // kNoNode if there is none; parent may be kNoNode
-  // The same, and kNoNode for one that was refused; its text, empty for kNoNode; and the items of a list that were not
-  // refused, or the single value given instead of a list.
+  // The same, but skip refused nodes: usable() returns the entry or kNoNode, text() its text or an empty one, items()
+  // the items of a list, or a single value given instead of a list.
   NodeId usable(NodeId parent, std::string_view key) const;
   std::string_view text(NodeId parent, std::string_view key) const;
   std::vector<NodeId> items(NodeId parent, std::string_view key) const;
@@ -90,7 +92,7 @@ class Document {
   // "weir.yaml:12:3", or the variable's name.
   std::string where(Mark mark) const;
 
-  // How long a limit of this file may take from empty to full, which the store decides.
+  // The longest window, from empty to full, that a limit may have. It depends on the store.
   Duration window_max() const noexcept { return window_max_; }
   void hold_windows_to(Duration window_max) noexcept { window_max_ = window_max; }
 
@@ -128,7 +130,7 @@ class Document {
   Duration window_max_ = bounds::window_max;
 };
 
-// Collects problems in any order, and returns them sorted and without duplicates.
+// Collects problems in any order. Returns them sorted and without duplicates.
 class Complaints {
  public:
   explicit Complaints(const Document& document) : document_(&document) {}

@@ -33,7 +33,8 @@ constexpr std::array kOthers = {alone::kEnabled,
                                 std::string_view("WEIR_LISTEN_ADMIN"),
                                 std::string_view("WEIR_LISTEN_PROXY")};
 
-// Kubernetes tells every container about services, and one may be called weir: WEIR_SERVICE_HOST, WEIR_PORT_80_TCP.
+// Kubernetes sets variables for every service in each container. A service named weir has WEIR_SERVICE_HOST,
+// WEIR_PORT_80_TCP, ….
 bool is_service_link(std::string_view variable) {
   for (const std::string_view end :
        {"_SERVICE_HOST", "_SERVICE_PORT", "_PORT", "_TCP", "_UDP", "_SCTP", "_TCP_PROTO", "_TCP_PORT", "_TCP_ADDR",
@@ -43,7 +44,8 @@ bool is_service_link(std::string_view variable) {
   return variable.find("_SERVICE_PORT_") != std::string_view::npos;
 }
 
-// WEIR_REDIS_..., WEIR_THREADS, WEIR_RATE_LIMIT_...: its first words name a section or a setting.
+// Returns true if the name starts with that of a section or a setting: WEIR_REDIS_..., WEIR_THREADS,
+// WEIR_RATE_LIMIT_....
 bool begins_like_a_setting(std::string_view variable) {
   const auto begins = [&](std::string_view start) {
     return variable.starts_with(start) && (variable.size() == start.size() || variable[start.size()] == '_');
@@ -102,7 +104,7 @@ class Overlay {
     }
   }
 
-  // `limits` and `names` may both give a limit its number and its id format: the source of higher rank wins.
+  // Both `limits` and `names` may set a limit's number and id format: the source with higher precedence wins.
   void resolve_identities(NodeId root) {
     if (!mentions("limits") && !mentions("names")) return;
     std::map<std::string, NodeId, std::less<>> names;
@@ -139,7 +141,7 @@ class Overlay {
     }
   }
 
-  // WEIR_LISTEN_HTTP and the like: the address of the listener that speaks it, or a new listener. An empty one removes
+  // WEIR_LISTEN_HTTP etc. set the address of the listener with that protocol, or add a listener. An empty value removes
   // a default listener.
   void set_listeners(NodeId root, Complaints& complaints) {
     write_listeners(root);
@@ -184,7 +186,7 @@ class Overlay {
     for (const std::string& word : words) document_.add_entry(speak, file, NodeKind::scalar, "", word);
   }
 
-  // The entries of `listen` that speak it.
+  // Returns the entries of `listen` that speak this protocol.
   std::vector<NodeId> speakers(NodeId list, std::string_view word) const {
     std::vector<NodeId> found;
     for (const NodeId item : document_.children(list)) {
@@ -197,7 +199,7 @@ class Overlay {
     return found;
   }
 
-  // What is wrong with it, or nothing.
+  // Returns what is wrong; empty if nothing is.
   std::string set_listener(NodeId list, FileId file, std::string_view speak, std::string_view value) {
     if (!document_.is(list, NodeKind::sequence)) return {};  // the checker complains
     const std::vector<NodeId> found = speakers(list, speak);
@@ -236,12 +238,12 @@ class Overlay {
     }
   }
 
-  // An unknown variable that begins like a setting is an error: it would silently do nothing. Any other may belong to
-  // another program and gets a warning.
+  // An unknown variable that starts like a setting is an error, because it would silently have no effect. Any other may
+  // belong to another program and gets a warning.
   void complain_unknown(const std::string& variable, Complaints& complaints, std::vector<std::string>& warnings) {
     if (known_.contains(variable) || std::ranges::find(kOthers, variable) != kOthers.end()) return;
     if (is_service_link(variable) || is_secret(variable)) return;
-    // Without what all of them have in common: it makes short names look alike.
+    // Compare without the common prefix, which makes short names look alike.
     std::vector<std::string_view> names;
     for (const std::string_view name : kOthers) names.push_back(name.substr(kPrefix.size()));
     for (const auto& [name, paths] : known_) names.push_back(std::string_view(name).substr(kPrefix.size()));
@@ -255,7 +257,8 @@ class Overlay {
     }
   }
 
-  // Whether the configuration asks for it as `env:NAME`, or would if no variable had taken the place.
+  // Returns true if the configuration refers to the variable as `env:NAME`, or did before a variable or flag replaced
+  // that value.
   bool is_secret(std::string_view variable) const {
     for (NodeId id = 0; id < document_.size(); ++id) {
       const std::string_view value = document_.value(id);
@@ -271,14 +274,14 @@ class Overlay {
     set(parent, field, found->second, std::string(kFlag) + path);
   }
 
-  // How much the source of a value counts: a flag more than a variable, and that more than a file.
+  // Returns the precedence of a value's source: flags over variables over files.
   int rank(NodeId id) const {
     const std::string& file = document_.file(document_.node(id).file);
     if (file.starts_with(kFlag)) return 2;
     return document_.node(id).line == 0 && file.starts_with(kPrefix) ? 1 : 0;
   }
 
-  // Existing entries of a list, by flags only: the name of a variable has no brackets.
+  // Applies flags to existing items of a list. Variables cannot name items, because their names have no brackets.
   void set_items(NodeId parent, const std::string& path, const Field& field) {
     const NodeId list = document_.find(parent, field.name);
     if (list == kNoNode) return;
@@ -301,7 +304,7 @@ class Overlay {
     }
   }
 
-  // The fields that variables or flags with that beginning name.
+  // Returns the fields that are named by variables or flags with that prefix.
   static std::vector<std::string> mentioned(const Environment& values, const std::string& start,
                                             std::span<const Field> fields, bool upper_case) {
     std::vector<std::string> names;
@@ -319,7 +322,7 @@ class Overlay {
     return found != values.end() && found->first.starts_with(start);
   }
 
-  // Whether any variable or flag begins like something below this path: most maps are large and untouched.
+  // Returns true if any variable or flag starts with this path. Most maps are large and not mentioned at all.
   bool mentions(std::string_view path) const {
     return begins(options_.environment, variable_name(path)) || begins(options_.flags, std::string(path));
   }
@@ -380,7 +383,7 @@ class Overlay {
   Document& document_;
   std::map<std::string, std::vector<std::string>, std::less<>> known_;
   std::vector<std::string> flags_used_;
-  std::vector<std::string> replaced_secrets_;  // variables that the file names and that something else stands for
+  std::vector<std::string> replaced_secrets_;  // variables in env: references of the file that were replaced
 };
 
 }  // namespace

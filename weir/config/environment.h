@@ -1,6 +1,6 @@
-// Variables and flags, applied to the tree before it is checked: a bad one is a problem like any other, and every value
-// keeps its origin. A variable is WEIR_ and the path in upper case, '.' and '-' as '_'; a list of
-// single values is separated by commas.
+// Applies environment variables and flags to the tree before it is checked, so that bad ones are reported like any
+// other problem and every value keeps its origin. A variable's name is WEIR_ and the path in upper case, with '_' for
+// '.' and '-'. The items of a list are separated by commas.
 #pragma once
 
 #include <string>
@@ -28,18 +28,18 @@ std::string variable_name(std::string_view path);
 // Applies the paths of `limits`, `names` and `overrides`.
 void overlay_paths(const Options& options, Document& document, NodeId root);
 
-// Applies everything else. Entries of `limits` and `names`, and by flags those of lists, can be changed, not added. A
-// variable that begins like one of our settings and is none is a problem; any other one with our prefix is a warning.
+// Applies everything else. Can change entries of `limits` and `names` but not add any; only flags can change items of
+// lists. An unknown variable that starts like a setting is a problem; any other unknown WEIR_ variable gets a warning.
 void overlay_values(const Options& options, Document& document, NodeId root, Complaints& complaints,
                     std::vector<std::string>& warnings);
 
-// What the name of a flag's place begins with: "--set redis.mode".
+// The prefix of a flag's name in positions: "--set redis.mode".
 inline constexpr std::string_view kFlag = "--set ";
 
 // The origin of values that no variable sets, in a configuration without a file.
 inline constexpr std::string_view kNoVariable = "environment";
 
-// A whole configuration from the variables WEIR_RATE_LIMIT_*, for a server without a file.
+// Builds a whole configuration from the variables WEIR_RATE_LIMIT_*, for a server without a file.
 NodeId environment_alone(const Environment& environment, Document& document, Complaints& complaints);
 
 }  // namespace weir::config

@@ -22,7 +22,7 @@ class TreeSketch {
 
   NodeId map(NodeId parent, std::string_view key) { return document_.add_entry(parent, here_, NodeKind::map, key); }
 
-  // The entry has the variable's place, or none if the variable is not set.
+  // Adds an entry whose position is the variable, or none if the variable is not set.
   void scalar(NodeId parent, std::string_view key, std::string_view value, std::string_view variable) {
     const FileId file = environment_.contains(variable) ? document_.add_file(std::string(variable)) : here_;
     document_.add_entry(parent, file, NodeKind::scalar, key, value);
@@ -40,8 +40,8 @@ class TreeSketch {
     return fallback;
   }
 
-  // A value of one of the table's fields; a bad one is reported, and the default is used. Here and not
-  // when the tree is checked, because a variable counts even where nothing uses it.
+  // Returns a variable's value, checked against a field of the table. Reports a bad one and returns the default. Checks
+  // here and not in the tree, because a bad variable is an error even if its value is not used.
   std::string checked(std::string_view name, const Field& field, std::string_view fallback) {
     const std::string text = value(name, fallback);
     std::optional<std::string> sentence = check_value(field, text, false);

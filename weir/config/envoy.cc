@@ -30,7 +30,7 @@ constexpr std::array<std::string_view, 10> kDescriptorKeys = {
     "key",        "value",           "rate_limit",      "descriptors",     "shadow_mode",
     "quota_mode", "detailed_metric", "value_to_metric", "share_threshold", "metadata"};
 
-// A name of a limit: at most so long, of letters, digits, '.', '_' and '-'.
+// Turns a text into a valid limit name: bounded in length; letters, digits, '.', '_' and '-'.
 std::string fitting_name(std::string_view text) {
   std::string name(text);
   for (char& c : name) {
@@ -67,7 +67,7 @@ class EnvoyReader {
     std::string name;  // "domain.key_value.key"
     EnvoyAlgorithm algorithm;
   };
-  // What a descriptor says beside its rate_limit.
+  // A descriptor's fields other than rate_limit.
   struct Traits {
     bool shares = false;  // one bucket for all values of a pattern
     bool shadow = false;
@@ -98,7 +98,7 @@ class EnvoyReader {
   const bool merge_domains_;
 };
 
-// The files of a directory, in order; nothing: it is none.
+// Returns the names of the files in a directory; nullopt if the path is not a directory.
 std::optional<std::vector<std::string>> list_directory(const Options& options, const std::string& path) {
   if (options.list) return options.list(path);
   std::error_code error;
@@ -114,7 +114,7 @@ std::optional<std::vector<std::string>> list_directory(const Options& options, c
 void EnvoyReader::read_path(const std::string& path, EnvoyAlgorithm algorithm, NodeId entry) {
   std::optional<std::vector<std::string>> names = list_directory(options_, path);
   if (!names) return read_one(path, algorithm, entry);
-  // A file that is added to the directory changes it.
+  // Watch the directory too, because files may be added.
   if (options_.reading) options_.reading(path + "/.");
   std::erase_if(*names, [](const std::string& name) {
     return name.starts_with('.') || !(name.ends_with(".yaml") || name.ends_with(".yml"));
@@ -177,7 +177,7 @@ void EnvoyReader::read_descriptor(NodeId item, DescriptorNode& parent, const Pla
   read_list(item, *node, inner);
 }
 
-// Checks all of them, also where there is no rate_limit that they could be about.
+// Checks all of them, even if there is no rate_limit to apply them to.
 EnvoyReader::Traits EnvoyReader::read_traits(NodeId item, std::string_view value) {
   const auto flag = [&](std::string_view name) { return read_envoy_flag(document_, item, name, complaints_); };
   (void)flag("detailed_metric");
@@ -195,7 +195,7 @@ EnvoyReader::Traits EnvoyReader::read_traits(NodeId item, std::string_view value
   return traits;
 }
 
-// Null after a complaint.
+// Returns null after a complaint.
 DescriptorNode* EnvoyReader::add_node(NodeId item, const std::string& key, const std::string& value, bool shared,
                                       DescriptorNode& parent) {
   DescriptorNode::Choices& choices = parent.keys[key];
@@ -230,7 +230,7 @@ void EnvoyReader::add_rule(NodeId rate_limit, const Traits& traits, const Place&
   rule.multiplier = read->multiplier;
   rule.metadata = traits.metadata;
   if (read->unlimited) return;
-  // Faster than one in a nanosecond no bucket counts.
+  // A bucket's resolution is one token per nanosecond.
   if (read->count > read->period().count()) {
     loaded_.warnings.push_back(document_.where(document_.mark(rate_limit)) +
                                ": more than 1000000000 per second count as unlimited");

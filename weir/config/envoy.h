@@ -1,5 +1,5 @@
-// Reads the files of envoyproxy/ratelimit that `envoy` names, as they are, into limits and the table of descriptors.
-// What that service refuses is refused here too, with file and line.
+// Reads unmodified configuration files of envoyproxy/ratelimit, named by `envoy`, into limits and the descriptor table.
+// Rejects what that service rejects, with file and line.
 #pragma once
 
 #include <string>
@@ -12,9 +12,10 @@
 
 namespace weir::config {
 
-// `root` is the whole file's node; relative paths start from `directory`. A directory means its *.yaml and *.yml, but
-// not names that begin with '.' (Kubernetes keeps a ConfigMap's files a second time in `..data`), and no subfolders.
-// Adds a limit for every rule that counts, and one for each domain, which names the buckets of callers' own numbers.
+// `root` is the node of the whole file; relative paths are resolved against `directory`. Of a directory, reads *.yaml
+// and *.yml, but no subdirectories and no names that start with '.', because Kubernetes keeps a second copy of a
+// ConfigMap's files in `..data`. Adds a limit for every rule that counts, and one for each domain, which names the
+// buckets of callers' own numbers.
 DescriptorTable read_envoy(const Options& options, const std::string& directory, Document& document, NodeId root,
                            Limits& limits, Complaints& complaints, Loaded& loaded);
 

@@ -1,4 +1,4 @@
-// One rate_limit of a file of envoyproxy/ratelimit: what is written, checked.
+// Parses and checks one rate_limit section of an envoyproxy/ratelimit file.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ struct EnvoyRule {
   Duration period() const noexcept { return unit * multiplier; }
 };
 
-// Nothing after a complaint.
+// Returns nullopt after a complaint.
 std::optional<EnvoyRule> read_envoy_rule(const Document& document, NodeId rate_limit, Complaints& complaints);
 
-// Complains about keys that are unknown or written twice. False: there are some, or this is no map.
+// Complains about unknown and duplicate keys. Returns false if there are any, or if it is not a map.
 bool check_envoy_keys(const Document& document, NodeId map, std::string_view what,
                       std::span<const std::string_view> keys, Complaints& complaints);
 
-// A flag of a map: false if it is absent.
+// Returns the value of a flag; false if it is absent.
 bool read_envoy_flag(const Document& document, NodeId map, std::string_view key, Complaints& complaints);
 
-// The map as a JSON object. Plain numbers, true, false and null stay what they are.
+// Converts a map to a JSON object. Unquoted numbers, true, false and null keep their type.
 std::string to_json(const Document& document, NodeId id);
 
 }  // namespace weir::config

@@ -22,7 +22,7 @@
 namespace weir::config {
 namespace {
 
-// Header fields of a question that Weir writes itself, or that belong to the connection.
+// Request headers that Weir sets itself or that belong to the connection.
 constexpr std::array<std::string_view, 12> kOwnFields = {
     "connection", "content-length",   "content-type", "expect",  "grpc-timeout",      "host",
     "keep-alive", "proxy-connection", "te",           "trailer", "transfer-encoding", "upgrade"};
@@ -66,7 +66,7 @@ class ExternalCheck {
   ExternalCheck(const Document& document, NodeId section, Complaints& complaints)
       : document_(document), section_(section), complaints_(complaints) {}
 
-  // Whether it must be whole: it says something, and not that the service is off.
+  // Returns true if the section must be complete: it is not empty and the service is not disabled.
   bool is_meant() const {
     const NodeId enabled = document_.find(section_, "enabled");
     const bool off = enabled != kNoNode && document_.value(enabled) == "false";
@@ -116,7 +116,8 @@ class ExternalCheck {
     }
   }
 
-  // Headers that are sent with every question. Their values are secrets: no sentence quotes one.
+  // Checks the headers that are sent with every request to the service. Their values are secret, so no message quotes
+  // one.
   void check_fields(NodeId service, std::string_view name) {
     for (const NodeId entry : document_.children(document_.usable(service, name))) {
       const std::string key = to_lower(document_.key(entry));
@@ -141,7 +142,7 @@ class ExternalCheck {
   Complaints& complaints_;
 };
 
-// The section at the top decides one limit, which has none of its own.
+// The top-level section decides one limit, which must not have its own section.
 void check_limit(const Document& document, NodeId root, NodeId section, bool needed, const Limits& limits,
                  Complaints& complaints) {
   const NodeId at = document.find(section, "limit");

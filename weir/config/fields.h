@@ -1,7 +1,7 @@
-// The shape of the configuration file: one table, one row per option. A row says what the option is called, what it
-// must be, its default, its sentence in the documentation, when a change takes effect, and which member of Settings it
-// fills. The parser (check.h), the environment (environment.h), Settings (settings_reader.h), `config show`, `config
-// diff`, the JSON schema (schema.h) and the reference page (reference.h) all come from it, so they cannot disagree.
+// The structure of the configuration file: one table with one row per option. A row has the option's name, type,
+// default and documentation, when a change takes effect, and which member of Settings it fills. The checker (check.h),
+// the environment (environment.h), Settings (settings_reader.h), `config show`, `config diff`, the JSON schema
+// (schema.h) and the reference page (reference.h) all use this table, so they cannot disagree.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace weir::config {
 
-// What a scalar must be. Each has one checking function in check.cc and one line in schema.cc.
+// The type of a scalar. Each has one check in check.cc and one line in schema.cc.
 enum class Type : unsigned char {
   text,
   address,     // text: "127.0.0.1:8080", "unix:/run/x.sock"; listen.h checks it
@@ -44,28 +44,28 @@ enum class Shape : unsigned char {
   one,
   list,
   one_or_list,
-  map,          // any name to one
+  map,          // from any name to one value
   map_or_path,  // the same, or the path of a file that holds it
 };
 
 // When a changed value takes effect.
 enum class Applies : unsigned char {
-  as_section,  // when its section does; at the top level: on_reload
+  as_section,  // the same as its section; at the top level: on_reload
   on_reload,
-  to_new_connections,  // on reload; an open connection keeps what it got, such as having authenticated
+  to_new_connections,  // on reload; open connections keep their state, e.g. stay authenticated
   on_restart,
 };
 
 struct Field;
 
-// What the file gives for one field, checked; the default where it gives nothing.
+// One field's value from the file, checked, or its default.
 struct Given {
   const Field& field;
   std::string text;                // of Shape::one
   std::vector<std::string> items;  // of every other shape
 };
 
-// From what was given to a member of that type. REQUIRES: the value was checked.
+// Converts the value to the member's type. REQUIRES: the value was checked.
 void assign(const Given& given, std::string& to);
 void assign(const Given& given, std::vector<std::string>& to);
 void assign(const Given& given, bool& to);
@@ -80,7 +80,7 @@ void assign(const Given& given, E& to) {
   to = static_cast<E>(choice_index(given));
 }
 
-// The member M of the struct behind `section`.
+// Returns the member M of the struct that `section` points to.
 template <class S, class T>
 T& member_of(void* section, T S::*member) {
   return static_cast<S*>(section)->*member;
@@ -113,7 +113,7 @@ void* open_member(void* section) {
   return open_entry(member_of(section, M));
 }
 
-// How a field's value gets into the struct that its section fills. Null functions: it fills none.
+// Copies a field's value to the struct that its section fills. The functions are null if it fills none.
 struct Member {
   void (*set)(const Given& given, void* section) = nullptr;
   void (*copy)(void* from_section, void* to_section) = nullptr;
@@ -128,15 +128,15 @@ struct Field {
   std::string_view name;
   Type type;
   std::string_view doc;       // one sentence
-  std::string_view fallback;  // the default as it would be written; empty: nothing, or zero of its kind
+  std::string_view fallback;  // the default in the syntax of the file; empty: none, or the type's zero
   Shape shape = Shape::one;
   std::span<const Field> fields = {};  // of a section
   std::string_view choices = {};       // separated by spaces
-  // Also accepted as it stands; one that ends in ':' begins what is accepted. Of a section: a text alone is accepted
-  // too and stands for this field of it.
+  // A word that is also accepted; if it ends in ':', any text with that prefix is. For a section: a scalar is also
+  // accepted and sets this field of the section.
   std::string_view word = {};
   bool required = false;
-  bool means_by_presence = false;  // an absent section is not the same as one with every default
+  bool means_by_presence = false;  // an absent section differs from one with all defaults
   bool compared_whole = false;     // `config diff` compares each entry as a whole
   bool order_matters = false;      // of a list
   std::int64_t min = kNoMin;
@@ -169,7 +169,7 @@ struct Field {
   constexpr Field applies(Applies value) const { return with(&Field::when, value); }
   constexpr Field saying(std::string_view value) const { return with(&Field::doc, value); }
 
-  // Fills the member M, by its type or by `read`.
+  // Fills the member M: converts by its type, or with `read`.
   template <auto M>
   constexpr Field into() const {
     return with(&Field::member, {&set_member<M>, &copy_member<M>, nullptr});
@@ -178,18 +178,18 @@ struct Field {
   constexpr Field into() const {
     return with(&Field::member, {&set_member_by<M, read>, &copy_member<M>, nullptr});
   }
-  // Of a section: its fields fill the struct M, or of a list of sections the entries of the vector M.
+  // For a section: its fields fill the struct M. For a list of sections: each adds an entry to the vector M.
   template <auto M>
   constexpr Field opens() const {
     return with(&Field::member, {nullptr, &copy_member<M>, &open_member<M>});
   }
 };
 
-// The parts of a text between separators; none of an empty text.
+// Returns the parts of a text between separators; empty for an empty text.
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string join(std::span<const std::string_view> parts, std::string_view separator);
 
-// The text in the case of the table: "PASSTHROUGH" is "passThrough". Empty if it is no choice.
+// Returns the choice as the table spells it: "passThrough" for "PASSTHROUGH". Empty if there is no such choice.
 std::string_view find_choice(const Field& field, std::string_view text);
 
 // The whole file.
@@ -201,7 +201,7 @@ std::span<const Field> name_fields();
 std::span<const Field> override_fields();
 std::span<const Field> schedule_fields();
 
-// Null if there is none.
+// Returns null if not found.
 const Field* find_field(std::span<const Field> fields, std::string_view name);
 
 }  // namespace weir::config

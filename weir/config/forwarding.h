@@ -1,4 +1,4 @@
-// From the checked file to where the edge proxy sends requests (policy/forwarding.h).
+// Builds the edge proxy's Forwarding (policy/forwarding.h) from the checked file.
 #pragma once
 
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace weir::config {
 
-// `section` is the whole file's node or that of a route: both have `backend`, `backend_tls`, `error_headers` and
+// `section` is the node of the whole file or of a route: both have `backend`, `backend_tls`, `error_headers` and
 // `preflight`.
 Forwarding read_forwarding(const Document& document, NodeId section, Complaints& complaints);
 
-// A proxy on a UNIX socket knows its clients' addresses from trusted peers only.
+// Complains if a proxy on a UNIX socket needs clients' addresses and no peer is trusted to report them.
 void check_unix_clients(const Document& document, NodeId root, std::span<const NamedLimit> limits,
                         const TrustedProxies& trusted, Complaints& complaints);
 

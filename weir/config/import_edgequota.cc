@@ -12,7 +12,7 @@
 namespace weir::config {
 namespace {
 
-// A scalar as YAML reads it back as the same text.
+// Quotes a scalar so that YAML reads back the same text.
 std::string quoted_scalar(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -22,7 +22,7 @@ std::string quoted_scalar(std::string_view text) {
   return out + "\"";
 }
 
-// Where a value goes in Weir's configuration, one line per value.
+// Maps a value's path in EdgeQuota's configuration to the one in Weir's.
 struct Move {
   std::string_view from;
   std::string_view to;
@@ -77,7 +77,7 @@ class Importer {
  private:
   void line(std::string_view text) { result_.yaml.append(text).append("\n"); }
 
-  // The node at a dotted path; kNoNode if it is absent. Marks it as read.
+  // Returns the node at a dotted path, or kNoNode, and marks it as read.
   NodeId find(std::string_view path) {
     NodeId id = root_;
     for (std::string_view rest = path; id != kNoNode && !rest.empty();) {
@@ -92,7 +92,7 @@ class Importer {
     const NodeId id = find(path);
     return std::string(id == kNoNode ? otherwise : document_.value(id));
   }
-  // The first of several spellings that is there.
+  // Returns the first value that is not empty.
   std::string first(std::initializer_list<std::string_view> paths, std::string_view otherwise = {}) {
     for (const std::string_view path : paths) {
       if (std::string value = text(path); !value.empty()) return value;
@@ -100,13 +100,13 @@ class Importer {
     return std::string(otherwise);
   }
 
-  // A scalar as it was: text stays text, and true stays a flag.
+  // Prints a scalar with its type: text stays text, and true stays a flag.
   std::string scalar(NodeId id) const {
     const std::string_view value = document_.value(id);
     const bool plain = value.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz") == value.npos;
     return plain && !value.empty() && !document_.node(id).quoted ? std::string(value) : quoted_scalar(value);
   }
-  // A scalar or a list of scalars in flow style.
+  // Prints a scalar or a list of scalars in flow style.
   std::string flow(NodeId id) {
     if (!document_.is(id, NodeKind::sequence)) return scalar(id);
     std::string all = "[";
@@ -118,7 +118,7 @@ class Importer {
     return all + "]";
   }
 
-  // Values below `from`, as one flow map below `to`.
+  // Writes the values below `from` as one flow map below `to`.
   template <std::size_t count>
   void write_moves(std::string_view from, std::string_view to, const std::array<Move, count>& moves,
                    std::string_view more = {}) {
@@ -191,7 +191,7 @@ class Importer {
     if (const std::string drain = text("server.drain_timeout"); !drain.empty()) line("drain_timeout: " + drain);
   }
 
-  // The value of a limit's number in one of the three places it may be in.
+  // Returns a number of the limit from whichever of three paths has it.
   std::string number(std::string_view name, std::string_view otherwise) {
     const std::string suffix(name);
     return first({"rate_limit.static." + suffix, "rate_limit." + suffix, "rate_limit.external.fallback." + suffix},
@@ -228,7 +228,7 @@ class Importer {
     line("limits:");
     line("  edge:");
     line("    key: " + key_text);
-    // EdgeQuota answers 500 if the header is missing; Weir's nearest is a refusal that says so.
+    // EdgeQuota answers 500 if the header is missing. The closest that Weir has is to reject the request.
     if (key_text != "ip" && key_text != "global") line("    missing: reject");
     line("    average: " + number("average", "0"));
     const std::string burst = number("burst", "1");
@@ -261,10 +261,10 @@ class Importer {
     if (!format.empty()) log += separator(log) + "format: " + format;
     if (text("logging.access_log_enabled") == "true") log += separator(log) + "access: json";
     if (!log.empty()) line("log: {" + log + "}");
-    text("metrics.enabled");  // metrics are always there
+    text("metrics.enabled");  // marks it as read: Weir's metrics are always on
   }
 
-  // Every value that nothing has read.
+  // Notes every value that was not read.
   void note_unread(NodeId parent, const std::string& path) {
     for (const NodeId id : document_.children(parent)) {
       const std::string name = path + std::string(document_.key(id));

@@ -1,4 +1,4 @@
-// Translates a configuration of EdgeQuota, an edge proxy with distributed limits, into one of Weir's: its flat schema
+// Translates a configuration of EdgeQuota, an edge proxy with distributed limits, to Weir's. Accepts its flat schema
 // (rate_limit.average) and the nested one (rate_limit.static.average).
 #pragma once
 
@@ -16,7 +16,7 @@ struct Imported {
   std::vector<std::string> notes;  // "edge.yaml:7:3: events has no counterpart and is left out"
 };
 
-// `name` is the file's, for messages. Problems: the text is not YAML, or a value cannot be translated.
+// `name` is the file name for messages. Returns Problems if the text is not YAML or a value cannot be translated.
 std::variant<Imported, Problems> import_edgequota(std::string_view text, const std::string& name);
 
 }  // namespace weir::config

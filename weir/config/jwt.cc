@@ -10,7 +10,7 @@
 namespace weir::config {
 namespace {
 
-// Every claim that a limit is keyed by or has its tier from, once; the limits' sources get its place.
+// Returns the claims that determine keys and tiers, each once, and stores their indexes in the limits' sources.
 std::vector<std::string> number_claims(std::vector<NamedLimit>& limits) {
   std::vector<std::string> claims;
   const auto number = [&](KeySource& source) {

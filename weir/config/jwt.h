@@ -1,4 +1,4 @@
-// `jwt`: what makes tokens tell who asks, where a limit is keyed by a claim.
+// Builds the JWT verifier from the section `jwt`, for limits that are keyed by a claim.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@
 
 namespace weir::config {
 
-// Null if no limit has a claim in its key. Reads the key file, from `directory` if its path is relative; one that
-// cannot be used leaves the keys of Options::jwt_keys in force, with a warning, or is refused if there are none. Tells
-// every claim its place.
+// Returns null if no limit uses a claim. Reads the key file; a relative path is resolved against `directory`. If the
+// file cannot be used, keeps Options::jwt_keys with a warning, or complains if there are none. Stores the index of each
+// claim in the sources of `limits`.
 std::shared_ptr<const JwtVerifier> read_jwt(const Options& options, const std::string& directory,
                                             const Document& document, NodeId root, const Settings& settings,
                                             Limits& limits, Complaints& complaints, Loaded& loaded);
 
-// A garbage token has no claims: where every limit of a request is keyed by credentials and skips who has none, it is
-// not limited at all.
+// Warns if a request with an invalid token would not be limited at all, because every limit that applies is keyed by
+// credentials and skips requests without them.
 void warn_of_bypass(const std::vector<NamedLimit>& limits, const std::vector<Route>& routes,
                     std::vector<std::string>& warnings);
 

@@ -90,7 +90,7 @@ class LimitReader {
       if (days != kNoNode) entry.days = *parse_days(document_.value(days));
       if (hours != kNoNode) entry.hours = *parse_hours(document_.value(hours));
       const std::optional<Zone> zone = load_zone(find(item, "zone"));
-      // Do not report the limit's numbers in place of one that was refused here.
+      // If a number of this entry was refused, do not inherit: the limit's numbers would cause misleading messages.
       const Written all = own.has_refused || !own.any() ? own : inherit(written_, own, item);
       const std::optional<Limit> numbers = make_limit(document_, all, complaints_);
       if (!zone || !numbers) continue;
@@ -140,7 +140,7 @@ class LimitReader {
     if (tier.unlimited) return tier;
     if (!own.has_refused) tier.numbers = make_limit(document_, inherit(written_, own, entry), complaints_);
     tier.quota = quota == kNoNode ? limit.quota : *parse_quota(document_.value(quota));
-    // All tiers count in one counter, which has one window.
+    // All tiers share one counter, so they need the same window.
     const QuotaText* first = limit.quota ? &*limit.quota : nullptr;
     for (const Tier& other : limit.tiers) {
       if (first == nullptr && other.quota) first = &*other.quota;
@@ -220,7 +220,7 @@ class LimitReader {
   Written written_;
 };
 
-// The limit of that name, made if it is new.
+// Returns the limit with that name; creates it if necessary.
 NamedLimit& name_limit(Limits& limits, const Document& document, NodeId entry) {
   const std::string name(document.key(entry));
   const auto [found, fresh] = limits.by_name.emplace(name, limits.made.size());
@@ -238,13 +238,13 @@ void check_name(const Document& document, NodeId entry, Complaints& complaints) 
       entry, "limit name " + quote(document.key(entry)) + " must be 1 to 63 of the characters A-Z a-z 0-9 . _ -");
 }
 
-// Where each limit got its number and its id format from, to report the second.
+// Where each limit first got its number and its id format, to report a second one that differs.
 struct Identities {
   std::map<std::string, NodeId, std::less<>> numbers;
   std::map<std::string, NodeId, std::less<>> ids;
 };
 
-// `number` and `id` of an entry of `limits` or `names`: what both say must be the same.
+// Reads `number` and `id` of an entry of `limits` or `names`. If both sections set one, they must agree.
 void read_identity(const Document& document, NodeId entry, NamedLimit& limit, Identities& seen,
                    Complaints& complaints) {
   for (const bool is_number : {true, false}) {
@@ -289,7 +289,7 @@ void check_numbers(const Limits& limits, const Identities& seen, Complaints& com
   }
 }
 
-// How ids are read follows from the key and the id format together.
+// The key and the id format together determine how ids are parsed.
 void set_id_kind(const Document& document, NamedLimit& limit, const Identities& seen, Complaints& complaints) {
   const auto id = seen.ids.find(limit.name);
   const bool given = id != seen.ids.end() && limit.id != IdShape(IdFormat::text);
@@ -297,7 +297,7 @@ void set_id_kind(const Document& document, NamedLimit& limit, const Identities& 
     return complaints.add(id->second, "a limit whose key is global has one id and no format for it, not " +
                                           quote(document.value(id->second)));
   }
-  // With fewer no request has an id; with more, two pairs of values could be joined to one.
+  // With fewer parts no request would have a valid id; with more, different values could join to the same id.
   if (given && limit.key.size() > 1 && limit.id.parts().size() != limit.key.size()) {
     return complaints.add(id->second, "id " + quote(document.value(id->second)) +
                                           " must have as many parts as the key: " + std::to_string(limit.key.size()));
@@ -334,7 +334,7 @@ Limits read_limits(const Document& document, NodeId root, Complaints& complaints
     if (document.node(entry).kind != NodeKind::map) continue;
     const std::size_t index = limits.by_name[limit.name];
     if (limits.nodes[index] != entry) {
-      // Written twice: for what else is wrong with it.
+      // A duplicate, already reported: read it only to report its other problems.
       NamedLimit second;
       LimitReader(document, entry, complaints).read(second);
       continue;

@@ -1,4 +1,4 @@
-// From checked sections to the limits of a Policy: `limits`, `names` and `overrides`, and what they must agree on.
+// Builds a Policy's limits from the checked sections `limits`, `names` and `overrides`, and checks that these agree.
 #pragma once
 
 #include <map>
@@ -12,19 +12,19 @@
 
 namespace weir::config {
 
-// Limits while they are read.
+// The limits read so far.
 struct Limits {
   std::vector<NamedLimit> made;
   std::vector<NodeId> nodes;     // where each was first named
   std::vector<Written> written;  // the numbers of each as written: its overrides inherit them
   std::map<std::string, std::size_t, std::less<>> by_name;
-  bool complete = true;  // false: `limits` or `names` could not be read, so that a name unknown here may be theirs
+  bool complete = true;  // false: `limits` or `names` could not be read; an unknown name may be defined there
 };
 
-// Entries of a map at the top of the file; none if it is no map.
+// Returns the entries of a top-level map; empty if it is not a map.
 Document::Children entries_of(const Document& document, NodeId root, std::string_view name);
 
-// `root` is the whole file's node. Entries that the checker refused take part by name only.
+// `root` is the node of the whole file. Only the names of refused entries are used.
 Limits read_limits(const Document& document, NodeId root, Complaints& complaints, std::vector<std::string>& warnings);
 
 // Reads `overrides` into the limits they are for.

@@ -11,7 +11,7 @@
 namespace weir::config {
 namespace {
 
-// Whether other machines can connect to it.
+// Returns true if other machines can connect to it.
 bool is_reachable(std::string_view text) {
   const Result<Address> address = Address::parse(text);
   return address && !address->is_loopback();
@@ -22,7 +22,7 @@ class ListenerCheck {
  public:
   ListenerCheck(const Document& document, NodeId root, const Admin& tokens, Complaints& complaints)
       : document_(document), complaints_(complaints) {
-    // One that was refused is there, and is wrong for a reason of its own.
+    // A refused value counts as present: its own problem was reported.
     const NodeId admin = document.find(root, "admin");
     const auto is_refused = [&](NodeId id) { return id != kNoNode && document.node(id).refused; };
     tokens_ = !tokens.read_token.empty() || !tokens.write_token.empty() ||
@@ -140,7 +140,7 @@ class ListenerCheck {
     }
   }
 
-  // Of the first certificate, or the only one.
+  // Checks the first certificate's section, or the only one.
   void check_client_auth(NodeId tls) {
     const NodeId mode = find(tls, "client_auth");
     const NodeId authority = find(tls, "client_ca");
@@ -172,8 +172,8 @@ class ListenerCheck {
 
   const Document& document_;
   Complaints& complaints_;
-  bool tokens_ = false;   // the admin API asks for one
-  bool backend_ = false;  // there is one, or some route has one
+  bool tokens_ = false;   // the admin API requires a token
+  bool backend_ = false;  // the proxy or some route has a backend
   bool trusts_ = false;   // access.trusted_proxies has an entry
   std::map<std::string, NodeId> seen_;
 };

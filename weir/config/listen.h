@@ -1,4 +1,4 @@
-// The entries of `listen`: what a server must be able to do with them before it starts.
+// Checks the entries of `listen` before a server starts.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace weir::config {
 
-// One spelling for one address: "localhost:80" and "127.0.0.1:80" are the same. Errors as of Address::parse().
+// Returns a canonical spelling: "localhost:80" and "127.0.0.1:80" are the same. Errors as of Address::parse().
 Result<std::string> canonical_address(std::string_view text);
 
-// The entries of `listen`: addresses, none of them twice (port 0 is a free one, so that it may be), what is spoken
-// there and who may reach it. REQUIRES: the tree was checked and its secrets resolved.
+// Checks the addresses, the protocols and who may connect. Addresses must be unique, except with port 0, which picks a
+// free port. REQUIRES: the tree was checked and its secrets resolved.
 void check_listeners(const Document& document, NodeId root, const Admin& tokens, Complaints& complaints);
 
 }  // namespace weir::config

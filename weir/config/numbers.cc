@@ -11,7 +11,7 @@
 namespace weir::config {
 namespace {
 
-// Every word that says a count, a period or a burst.
+// All keys that set a count, a period or a burst.
 constexpr std::array<std::string_view, 7> kNumbers{"count",   "period",   "burst",     "rate",
                                                    "average", "capacity", "addTokenMs"};
 
@@ -23,7 +23,7 @@ std::string print(Duration duration) {
   return print_duration(duration);
 }
 
-// Takes a number from one more spelling.
+// Stores a number, or complains if an earlier spelling gave a different one.
 template <class T>
 void say(const Document& document, Written::Said<T>& said, T value, NodeId at, std::string_view what,
          Complaints& complaints) {
@@ -123,7 +123,8 @@ std::optional<Limit> make_limit(const Document& document, const Written& written
   } else {
     return *limit;
   }
-  // The sentence begins with the field it is about. A burst that was not given is the count, and takes the period.
+  // `detail` begins with the field at fault. If the burst was not given, it equals the count, so the period is at
+  // fault.
   NodeId at = written.count.at;
   bool inherited = written.count.inherited;
   if (detail.starts_with("period")) {

@@ -1,5 +1,5 @@
-// A limit's numbers as one section of a configuration writes them, other systems' spellings translated: `average` and
-// `capacity` are count and burst, `addTokenMs: 500` is one every 500 ms.
+// Reads a limit's numbers from one section of a configuration. Accepts other systems' spellings: `average` and
+// `capacity` for count and burst, `addTokenMs: 500` for one every 500 ms.
 #pragma once
 
 #include <optional>
@@ -17,31 +17,30 @@ struct Written {
   struct Said {
     std::optional<T> value;
     NodeId at = kNoNode;
-    bool inherited = false;  // another section gave it
+    bool inherited = false;  // from another section
   };
   Said<Count> count;
   Said<Duration> period;
   Said<Count> burst;
   bool unlimited = false;    // `average: 0`
   Duration idle{};           // `maximumTimeBeforeTokenExpiry`
-  bool has_refused = false;  // a number in the section was refused: what seems to be missing may be that
+  bool has_refused = false;  // a number in the section was refused, so a missing number may not be an error
   NodeId heir = kNoNode;     // the section that inherits; problems with inherited numbers are reported there
 
   bool any() const noexcept { return count.value || period.value || burst.value; }
 };
 
-// Complains when one thing is said twice with different values. REQUIRES: the section was checked; what was
-// refused is passed over.
+// Complains if two spellings give different values. Skips refused nodes. REQUIRES: the section was checked.
 Written read_numbers(const Document& document, NodeId section, Complaints& complaints);
 
-// Whether something that was refused in the section is one of `words`, or was meant to be.
+// Returns true if a refused key in the section is one of `words` or a likely misspelling of one.
 bool has_refused_word(const Document& document, NodeId section, std::span<const std::string_view> words);
 
-// The numbers of `over`, read from the section `heir`, and those of `under` where it has none. A burst that was
-// not given follows the count.
+// Returns the numbers of `over`, which was read from the section `heir`, with missing ones taken from `under`. An
+// absent burst defaults to the count.
 Written inherit(const Written& under, const Written& over, NodeId heir);
 
-// Nothing when there are no numbers, or after a complaint about numbers that are incomplete or break a rule.
+// Returns nullopt if there are no numbers, or after a complaint about incomplete or invalid ones.
 std::optional<Limit> make_limit(const Document& document, const Written& written, Complaints& complaints);
 
 }  // namespace weir::config

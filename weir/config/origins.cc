@@ -19,9 +19,9 @@ namespace {
 
 // Which defaults are listed.
 enum class Defaults {
-  none,    // what was written, nothing else
-  stated,  // those that the table states
-  all,     // also "nothing"
+  none,    // only what was written
+  stated,  // those with a value in the table
+  all,     // also empty ones
 };
 
 bool is_list(const Field& field) {
@@ -33,7 +33,7 @@ std::vector<std::string> split_default(const Field& field) {
   return {items.begin(), items.end()};
 }
 
-// One spelling for each value of a field that was checked.
+// Returns Setting::meaning for a checked value.
 std::string meaning_of(const Field& field, const std::string& text) {
   const auto number = [&](const auto& value) { return value ? std::to_string(*value) : text; };
   switch (field.type) {
@@ -81,7 +81,7 @@ class OriginList {
  public:
   explicit OriginList(const Document& document) : document_(document) {}
 
-  // Every field of a section. `id` may be kNoNode: everything below has its default.
+  // Lists every field of a section. If `id` is kNoNode, all fields have their defaults.
   void add_section(NodeId id, const std::string& path, std::span<const Field> fields, Defaults defaults) {
     for (const Field& field : fields) {
       const NodeId found = document_.find(id, field.name);
@@ -115,7 +115,7 @@ class OriginList {
     put_one(path, field, std::to_string(value), "default");
   }
 
-  // Whether what follows is compared as a whole.
+  // Sets Setting::is_part for the settings that follow.
   void parts(bool are_parts) { are_parts_ = are_parts; }
 
   std::vector<Setting> take() { return std::move(settings_); }
@@ -144,7 +144,7 @@ class OriginList {
     return where.starts_with(kFlag) ? std::string(kFlag.substr(0, kFlag.size() - 1)) : where;
   }
 
-  // Access lists are compared entry by entry, and what decides a limit's numbers elsewhere setting by setting.
+  // Access lists are compared entry by entry, services that decide limits setting by setting.
   void add_value_of(NodeId id, const std::string& path, const Field& field, Defaults defaults) {
     const bool were_parts = are_parts_;
     if (field.compared_whole) are_parts_ = true;
@@ -221,7 +221,7 @@ class OriginList {
   void put(Setting setting, const Field& field) {
     const std::string usual =
         is_list(field) ? meaning_of(field, split_default(field)) : meaning_of(field, std::string(field.fallback));
-    // A second Redis means something by being there at all, and it is where its servers are.
+    // cache_redis has an effect even with the default endpoints, so they never count as a default.
     setting.is_default = setting.meaning == usual && setting.path != "cache_redis.endpoints";
     setting.is_part = are_parts_;
     setting.is_live = live_;
@@ -234,7 +234,7 @@ class OriginList {
   bool live_ = true;
 };
 
-// access.deny[3].id, where ids of access.deny[3].limit are hidden.
+// Hides access.deny[3].id if ids of the limit access.deny[3].limit are hidden.
 void hide_listed_ids(const std::vector<NamedLimit>& limits, std::vector<Setting>& all) {
   constexpr std::string_view kLimitEnd = "].limit";
   constexpr std::string_view kIdEnd = "].id";

@@ -12,7 +12,7 @@
 namespace weir::config {
 namespace {
 
-// Entries of `overrides`, one after another, into the limits they are for.
+// Adds the entries of `overrides` to their limits.
 class OverrideReader {
  public:
   OverrideReader(const Document& document, int ipv6_prefix, Limits& limits, Complaints& complaints)
@@ -23,7 +23,8 @@ class OverrideReader {
         nodes_(limits.made.size()),
         prefixes_(limits.made.size()) {}
 
-  // Before the first read(): there may be a million, and their tables are not to be copied while they grow.
+  // Call it before the first read(). Reserves space, so that the tables are not copied while a million entries are
+  // added.
   void make_room(Document::Children entries) {
     struct Sum {
       std::size_t ids = 0;
@@ -44,7 +45,8 @@ class OverrideReader {
     }
   }
 
-  // A few entries before read(entry). By the id as it is written, which is nearly always how it is kept.
+  // Call it a few entries before read(entry). Prefetches by the id as written, which is nearly always its canonical
+  // form.
   void prefetch(NodeId entry) const {
     const auto [name, id] = name_and_id(document_.key(entry));
     if (const auto limit = limit_named(name)) limits_.made[*limit].overrides.prefetch(id);
@@ -57,7 +59,7 @@ class OverrideReader {
     const std::optional<Override> value = read_value(entry, limit);
     if (name.size() == key.size()) return refuse(entry, "override " + quote(key) + " must read Name:id");
     if (!limit) return refuse_name(entry, name);
-    // Without a value the id is still held against its rules.
+    // If the value is bad, check the id anyway, with a placeholder value.
     Override blocked;
     blocked.kind = Override::Kind::blocked;
     add(entry, *limit, id, value.value_or(blocked));
@@ -79,7 +81,7 @@ class OverrideReader {
     std::string_view name;
     std::string_view id;
   };
-  // Without a colon it is all name.
+  // A key without a colon is all name.
   static NameAndId name_and_id(std::string_view key) {
     const std::size_t colon = key.find(':');
     if (colon == key.npos) return {key, {}};
@@ -91,7 +93,7 @@ class OverrideReader {
   void refuse_name(NodeId entry, std::string_view name) {
     if (!limits_.complete) return;
     std::vector<std::string_view> names;
-    // Comparing with every name is quadratic: with very many there is no suggestion.
+    // Suggestions compare every bad name with every limit, which is quadratic. Make none if there are very many limits.
     if (limits_.made.size() <= 1000) {
       for (const NamedLimit& limit : limits_.made) names.push_back(limit.name);
     }
@@ -109,7 +111,7 @@ class OverrideReader {
     return id != kNoNode && document_.value(id) == "true";
   }
 
-  // Without a limit, which the caller refuses, only what is wrong with the value itself is reported.
+  // If the limit is unknown, which the caller reports, checks only the value itself.
   std::optional<Override> read_value(NodeId entry, std::optional<std::size_t> of) {
     if (document_.node(entry).kind == NodeKind::null) {
       refuse(entry, "override " + quote(document_.key(entry)) + " has no value");
@@ -146,7 +148,7 @@ class OverrideReader {
       value.has_quota |= inherits;
       return value;
     }
-    // One that was refused may be what is missing.
+    // If one of them was refused, it may not really be missing.
     constexpr std::array<std::string_view, 4> others{"quota", "unlimited", "blocked", "tier"};
     if (said == 0 && (written.has_refused || has_refused_word(document_, entry, others))) return std::nullopt;
     refuse(entry, "override " + quote(document_.key(entry)) +
@@ -187,7 +189,7 @@ class OverrideReader {
     const Result<IpPrefix> prefix = IpPrefix::parse(id);
     if (!prefix) return refuse_id(entry, limit, prefix.error());
     const IpAddress& address = prefix->address();
-    // Addresses of one IPv6 prefix share a bucket: it cannot have two sets of numbers.
+    // Addresses of one IPv6 prefix share a bucket, which cannot have two sets of numbers.
     const bool shares = limit.id_kind == IdKind::address && !address.is_v4() && prefix->bits() > ipv6_prefix_;
     const bool counted = value.kind == Override::Kind::numbers || value.kind == Override::Kind::tier;
     if (shares && counted) {

@@ -26,7 +26,7 @@
 namespace weir::config {
 namespace {
 
-// True if the file has nothing in it, though it had something. `empty` gets every one that has nothing.
+// Returns true if the file is empty but was not before. Adds every empty file to `empty`.
 bool was_emptied(const Options& options, const std::string& path, std::string_view text,
                  std::vector<std::string>& empty) {
   if (text.find_first_not_of(" \t\r\n") != text.npos) return false;
@@ -34,7 +34,7 @@ bool was_emptied(const Options& options, const std::string& path, std::string_vi
   return options.empty_before && std::ranges::find(*options.empty_before, path) == options.empty_before->end();
 }
 
-// What a section written as a path holds. Its own entries say what is wrong with them, under the file's own name.
+// Replaces a section given as a path with the content of that file. Problems in it are reported with that file's name.
 void include(const Options& options, const std::string& directory, Document& document, NodeId entry,
              Complaints& complaints, std::vector<std::string>& empty) {
   const std::string name(document.value(entry));
@@ -79,7 +79,7 @@ void include_all(const Options& options, const std::string& directory, Document&
   }
 }
 
-// Checked already, one by one.
+// REQUIRES: each text was checked.
 Result<TrustedProxies> read_trusted(const std::vector<std::string>& texts) {
   std::vector<IpPrefix> prefixes;
   bool unix_peers = false;
@@ -93,7 +93,7 @@ Result<TrustedProxies> read_trusted(const std::vector<std::string>& texts) {
   return TrustedProxies::make(std::move(prefixes), unix_peers);
 }
 
-// Without routes every limit with a key applies to every request.
+// Without routes, every limit with a key applies to every request.
 void warn_of_too_many(const std::vector<NamedLimit>& limits, std::vector<std::string>& warnings) {
   const auto keyed = std::ranges::count_if(limits, [](const NamedLimit& limit) { return !limit.key.empty(); });
   if (static_cast<std::size_t>(keyed) <= bounds::charges_max) return;
@@ -102,7 +102,7 @@ void warn_of_too_many(const std::vector<NamedLimit>& limits, std::vector<std::st
                      std::to_string(bounds::charges_max) + ", so none will be answered");
 }
 
-// A tier by header counts only from trusted proxies.
+// A tier from a header counts only if a trusted proxy sent it.
 void warn_of_untrusted_tiers(const std::vector<NamedLimit>& limits, std::vector<std::string>& warnings) {
   for (const NamedLimit& limit : limits) {
     if (!limit.tier_source.starts_with("header:")) continue;
@@ -113,7 +113,7 @@ void warn_of_untrusted_tiers(const std::vector<NamedLimit>& limits, std::vector<
 
 using Draft = std::variant<Checked, Problems>;
 
-// Everything that a policy is made of, but for what needs the hash key.
+// Collects the parts of a policy, except those that need the hash key.
 Policy::Parts make_parts(const Document& document, NodeId root, const Settings& settings, Limits limits,
                          std::vector<Route> routes, TrustedProxies trusted, std::shared_ptr<const JwtVerifier> jwt) {
   Policy::Parts parts;
@@ -136,7 +136,7 @@ Policy::Parts make_parts(const Document& document, NodeId root, const Settings& 
   return parts;
 }
 
-// From a tree to what it says, or to everything that is wrong with it.
+// Turns a tree into a checked configuration, or into the list of its problems.
 Draft check_tree(const Options& options, const std::string& directory, Document& document, NodeId root,
                  Complaints& complaints) {
   if (root == kNoNode) return complaints.sorted();

@@ -11,19 +11,19 @@ constexpr bool is_word_start(char c) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// What a plain scalar may hold without meaning anything to YAML. Keys may also hold ':' and ','.
+// Characters of a plain scalar that have no meaning in YAML. Keys may also hold ':' and ','.
 constexpr bool is_word(char c) noexcept {
   return is_word_start(c) || c == '.' || c == '_' || c == '-' || c == '/';
 }
 
-// yaml-cpp gives up on longer keys; leave the sentence to it.
+// yaml-cpp rejects very long keys; let it report them.
 constexpr std::size_t kKeyBytesMax = 512;
 
 bool is_null(std::string_view word) {
   return word == "null" || word == "Null" || word == "NULL";
 }
 
-// One pass over the lines. Every take_ function returns false for a shape that is not plain.
+// One pass over the lines. Every take_ function returns false if the text is outside the subset.
 class PlainReader {
  public:
   PlainReader(std::string_view text, TreeBuilder& builder) : text_(text), builder_(builder) {}
@@ -41,7 +41,7 @@ class PlainReader {
   }
 
  private:
-  // Moves to the next line that holds something. False at the end of the text.
+  // Moves to the next line that is neither blank nor a comment. Returns false at the end of the text.
   bool next_line() {
     while (at_ < text_.size()) {
       const std::size_t end = std::min(text_.find('\n', at_), text_.size());
@@ -57,7 +57,7 @@ class PlainReader {
 
   std::uint32_t column() const { return static_cast<std::uint32_t>(line_text_.size() - rest_.size() + 1); }
 
-  // How far the next line that holds something is indented; 0 at the end.
+  // Returns the indentation of the next line that is neither blank nor a comment; 0 at the end.
   std::size_t peek_indent() const {
     for (std::size_t at = at_; at < text_.size();) {
       const std::size_t end = std::min(text_.find('\n', at), text_.size());
@@ -71,14 +71,14 @@ class PlainReader {
 
   void skip_spaces() { rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size())); }
 
-  // Nothing, or a comment, which a space must part from what stands before it.
+  // The end of the line, or a comment, which must follow a space.
   bool take_end() {
     const bool spaced = rest_.starts_with(' ');
     skip_spaces();
     return rest_.empty() || (spaced && rest_.front() == '#');
   }
 
-  // "key:" and the spaces behind it.
+  // "key:".
   bool take_key(bool in_flow) {
     if (rest_.empty() || !is_word_start(rest_.front())) return false;
     std::size_t size = 1;
@@ -125,7 +125,7 @@ class PlainReader {
     return true;
   }
 
-  // The lines below a key, all indented alike.
+  // The lines below a key, all with the same indentation.
   bool take_block_map(std::size_t indent) {
     bool any = false;
     while (peek_indent() == indent) {
@@ -138,7 +138,7 @@ class PlainReader {
       if (!take_word() || !take_end()) return false;
     }
     builder_.end();
-    // A line further in or out, but not at the start, belongs to a shape that is not ours.
+    // A line with any other indentation than 0 is outside the subset.
     return peek_indent() == 0;
   }
 
@@ -164,7 +164,7 @@ class PlainReader {
 }  // namespace
 
 bool read_plain_yaml(std::string_view text, TreeBuilder& builder) {
-  // A carriage return alone ends a line too, even a comment's.
+  // In YAML a carriage return alone ends a line, even in a comment. Leave such files to yaml-cpp.
   if (text.find('\r') != std::string_view::npos) return false;
   return PlainReader(text, builder).read();
 }

@@ -1,6 +1,6 @@
-// The everyday shape of YAML, read directly, because yaml-cpp takes ten seconds over a million overrides: a map of
-// plain keys, each with a plain value, a flow map on the same line, or a block map one level below. Everything else
-// (quotes, lists, anchors, deeper nesting, errors) is left to yaml-cpp.
+// A fast reader for the common subset of YAML, because yaml-cpp takes ten seconds for a million overrides. Reads a map
+// of plain keys, each with a plain value, a flow map on the same line, or a block map one level deeper. Leaves
+// everything else (quotes, lists, anchors, deeper nesting, errors) to yaml-cpp.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace weir::config {
 
-// False if the text has any other shape: what the builder was given is then to be thrown away. Otherwise the nodes are
-// those that yaml-cpp gives.
+// Returns false if the text is outside the subset; discard what the builder was given then. Otherwise the nodes are the
+// same as from yaml-cpp.
 bool read_plain_yaml(std::string_view text, TreeBuilder& builder);
 
 }  // namespace weir::config

@@ -1,4 +1,4 @@
-// What is wrong with a configuration, and where.
+// Problems of a configuration, with positions.
 #pragma once
 
 #include <cstdint>

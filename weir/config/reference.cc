@@ -77,11 +77,11 @@ std::string print_bound(const Field& field, std::int64_t value) {
   return field.type == Type::duration ? print_duration(Duration{value}) : std::to_string(value);
 }
 
-// The range where the type does not already say it.
+// The range, unless the type implies it.
 std::string range_of(const Field& field) {
   const bool low = field.min != kNoMin;
   if (low && field.max != kNoMax) return ", " + print_bound(field, field.min) + " to " + print_bound(field, field.max);
-  // A nanosecond is the shortest duration there is.
+  // A nanosecond is the shortest possible duration.
   if (!low || (field.type == Type::duration && field.min == 1)) return {};
   return ", at least " + print_bound(field, field.min);
 }

@@ -1,11 +1,11 @@
-// The reference page of the configuration file, generated from the table the parser uses (fields.h).
+// The reference page of the configuration file, generated from the table of fields (fields.h).
 #pragma once
 
 #include <string>
 
 namespace weir::config {
 
-// Markdown, ending in a newline: what docs/configuration-reference.md holds.
+// Returns the content of docs/configuration-reference.md.
 std::string reference();
 
 }  // namespace weir::config

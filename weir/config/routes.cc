@@ -44,7 +44,7 @@ class RouteReader {
   std::string_view text(std::string_view key) const { return document_.text(entry_, key); }
   void refuse(NodeId at, std::string sentence) { complaints_.add(at, std::move(sentence)); }
 
-  // Begins a sentence; that a route has no name is reported elsewhere.
+  // The start of a message. A missing name is reported elsewhere.
   std::string this_route() const {
     const std::string_view name = text("name");
     return name.empty() ? "this route" : "route " + quote(name);
@@ -82,7 +82,7 @@ class RouteReader {
       }
       std::string attribute = header_attribute(name);
       const bool twice = std::ranges::any_of(match.headers, [&](const auto& had) { return had.first == attribute; });
-      // The checker has reported the same spelling twice.
+      // The checker has already reported duplicates with the same spelling.
       if (twice && document_.find(headers, name) == header) {
         complaints_.add_at_key(header,
                                "headers: " + quote(name) + " is given twice: header names are case-insensitive");
@@ -105,7 +105,7 @@ class RouteReader {
         continue;
       }
       const auto index = static_cast<std::uint32_t>(found->second);
-      // A refused limit may lack its key for a reason that was reported.
+      // If the limit was refused, its missing key may follow from a reported problem.
       const NamedLimit& limit = limits_.made[index];
       if (limit.key.empty() && !document_.node(limits_.nodes[index]).refused) {
         refuse(item, this_route() + " names the limit " + quote(name) +
@@ -150,7 +150,7 @@ class RouteReader {
   Complaints& complaints_;
 };
 
-// The most that its default numbers let pass at once, or nothing where there are none.
+// Returns the highest cost that the limit's default numbers allow at once; nullopt if it has none.
 std::optional<Count> most_at_once(const NamedLimit& limit) {
   std::optional<Count> most;
   if (limit.numbers) most = limit.numbers->burst();
@@ -158,7 +158,7 @@ std::optional<Count> most_at_once(const NamedLimit& limit) {
   return most;
 }
 
-// Overrides and schedules may allow it nevertheless, so it is not refused.
+// Only a warning, because overrides and schedules may allow the cost.
 void warn_of_cost(const Document& document, NodeId entry, const Route& route, const Limits& limits,
                   std::vector<std::string>& warnings) {
   if (!route.cost_header.empty() || route.cost == 1 || route.mode != Enforcement::enforce) return;

@@ -1,4 +1,4 @@
-// From the checked section `routes` to the routes of a Policy.
+// Builds a Policy's routes from the checked section `routes`.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace weir::config {
 
-// `root` is the whole file's node. What a route names must be there and fit.
+// `root` is the node of the whole file. Complains about unknown limits and about limits that a route cannot use.
 std::vector<Route> read_routes(const Document& document, NodeId root, const Limits& limits, Complaints& complaints,
                                std::vector<std::string>& warnings);
 

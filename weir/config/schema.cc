@@ -10,7 +10,7 @@
 namespace weir::config {
 namespace {
 
-// JSON text, two spaces a level.
+// Writes JSON, indented by two spaces per level.
 class Writer {
  public:
   void open(char bracket) {

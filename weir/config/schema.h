@@ -1,11 +1,11 @@
-// The JSON schema of the configuration file, generated from the table the parser uses (fields.h).
+// The JSON schema of the configuration file, generated from the table of fields (fields.h).
 #pragma once
 
 #include <string>
 
 namespace weir::config {
 
-// JSON text (draft 2020-12), ending in a newline: what schema/weir.schema.json holds.
+// Returns the content of schema/weir.schema.json (draft 2020-12).
 std::string schema();
 
 }  // namespace weir::config

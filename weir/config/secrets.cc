@@ -24,7 +24,7 @@ void resolve_one(const Options& options, Document& document, NodeId id, const Fi
     complaints.add(id, std::string(field.name) + ": " + why);
   };
   const std::string text(document.value(id));
-  std::string secret;  // must not be empty: that would turn the check off
+  std::string secret;  // must not be empty: that would disable the check
   if (text.starts_with(kEnv)) {
     const std::string name = text.substr(kEnv.size());
     const auto found = options.environment.find(name);
@@ -35,7 +35,7 @@ void resolve_one(const Options& options, Document& document, NodeId id, const Fi
     const Result<std::string> read = read_file(options, text.substr(kFile.size()), bounds::secret_bytes_max);
     if (!read) return refuse(read.error().detail);
     secret = *read;
-    // Editors and `echo` end a file with a line feed that is not meant.
+    // Editors and `echo` end a file with a line feed that is not part of the secret.
     if (secret.ends_with('\n')) secret.pop_back();
     if (secret.ends_with('\r')) secret.pop_back();
     if (secret.empty()) return refuse("the file " + quote(text.substr(kFile.size())) + " is empty");
@@ -46,7 +46,8 @@ void resolve_one(const Options& options, Document& document, NodeId id, const Fi
   document.node(id).value = kept;
 }
 
-// What is there, up to a block more than the bound. A terminal may take its time.
+// Reads the file, at most one block more than `bytes_max`. Waits for a pipe at most `pipe_patience`; a terminal may
+// take any time.
 Result<std::string> read_from_disk(const std::string& path, std::size_t bytes_max, Duration pipe_patience) {
   const auto fail = [&](const std::string& why) {
     return Error{Fault::unknown, "cannot read the file " + quote(path) + ": " + why};

@@ -1,5 +1,5 @@
-// Secrets that a configuration only points to: `env:NAME` and `file:/path`. They are looked up after the check and
-// replace the pointer in the tree; nothing here or later puts one into a sentence.
+// Resolves references to secrets: `env:NAME` and `file:/path`. Runs after the check and replaces each reference in the
+// tree with the secret. No message ever contains a secret.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace weir::config {
 void resolve_secrets(const Options& options, Document& document, NodeId section, std::span<const Field> fields,
                      Complaints& complaints);
 
-// A file's bytes, by Options::read or from disk. The Error names the path.
+// Reads a file with Options::read or from disk. The Error names the path.
 Result<std::string> read_file(const Options& options, const std::string& path, std::size_t bytes_max);
 
 }  // namespace weir::config

@@ -1,5 +1,5 @@
-// Rows of the table that fill Settings: ports, stores, the proxy, tokens and logs. Private to fields.cc, which has the
-// rest: limits, routes and access lists.
+// The rows of the table that fill Settings: listeners, stores, the proxy, tokens and logs. Private to fields.cc, which
+// has the other rows: limits, routes and access lists.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// The part of the configuration that is not limits: plain values, every default filled in. Each struct holds one
-// section of the file; the table in fields.h says which row fills which member. Services of limits are in the policy.
+// Everything in the configuration except limits: plain values with all defaults filled in. Each struct holds one
+// section of the file; the table in fields.h maps rows to members. Services that decide limits are in the policy.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace weir::config {
 struct Tls {
   std::string cert;
   std::string key;
-  // The first entry's are the whole listener's.
+  // Only the first entry's values are used; they apply to the whole listener.
   std::string client_ca;
   bool require_client = true;
   bool only_tls13 = false;
@@ -25,8 +25,8 @@ struct Tls {
 struct Listener {
   std::string address;              // "127.0.0.1:8080" or "unix:/run/weir/weir.sock"
   std::vector<std::string> speak;   // of http, grpc, resp, admin, proxy
-  std::vector<std::string> tokens;  // none: the decision API is open
-  std::string write_token;          // empty: refund and reset need no more than a check
+  std::vector<std::string> tokens;  // empty: the decision API is open
+  std::string write_token;          // empty: refund and reset need no more than a check does
   std::string password;
   std::string write_password;
   std::vector<Tls> tls;
@@ -78,7 +78,7 @@ struct Redis {
   std::string hash_tag;
   std::int64_t fallback_buckets = 0;
   std::int64_t wait_replicas = 0;
-  std::int64_t share = 1;  // servers that divide a limit's numbers while Redis is away
+  std::int64_t share = 1;  // servers that divide a limit's numbers while Redis is down
 };
 
 struct Proxy {
@@ -141,7 +141,7 @@ struct Settings {
   int failure_code = 0;
   Access access;
   Proxy proxy;
-  Forwarding forwarding;  // of requests whose route says nothing else
+  Forwarding forwarding;  // the defaults for all routes
   Duration drain_timeout{};
   Duration drain_delay{};
   bool merge_domains = false;

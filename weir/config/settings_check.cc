@@ -9,7 +9,7 @@
 namespace weir::config {
 namespace {
 
-// `redis` or `cache_redis`: where the endpoints are.
+// Checks the endpoints of `redis` or `cache_redis`.
 void check_endpoints(const Document& document, NodeId redis, Complaints& complaints) {
   const NodeId endpoints = document.find(redis, "endpoints");
   if (!document.is(endpoints, NodeKind::sequence)) return;
@@ -30,7 +30,7 @@ void check_endpoints(const Document& document, NodeId redis, Complaints& complai
   }
 }
 
-// What a Redis that is used must have.
+// Checks a section whose Redis is used.
 void check_store(const Document& document, NodeId redis, const Redis& settings, Complaints& complaints) {
   if (settings.mode == "single" && settings.endpoints.size() > 1) {
     complaints.add(document.find(redis, "endpoints"),

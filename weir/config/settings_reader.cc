@@ -20,7 +20,7 @@ Given read_given(const Document& document, NodeId section, const Field& field) {
   if (!none && document.node(id).kind == NodeKind::sequence) {
     for (const NodeId item : document.children(id)) given.items.emplace_back(document.value(item));
   } else if (field.type == Type::secret) {
-    given.items = {given.text};  // may hold a comma
+    given.items = {given.text};  // may contain a comma
   } else {
     for (const std::string_view item : split(given.text, ',')) given.items.emplace_back(item);
   }
@@ -28,7 +28,7 @@ Given read_given(const Document& document, NodeId section, const Field& field) {
   return given;
 }
 
-// Fills the struct behind `into` with a section's values. `section` may be kNoNode: everything has its default.
+// Fills the struct that `into` points to with a section's values; with all defaults if `section` is kNoNode.
 void fill_section(const Document& document, NodeId section, std::span<const Field> fields, void* into) {
   for (const Field& field : fields) {
     if (field.member.set != nullptr) field.member.set(read_given(document, section, field), into);

@@ -1,4 +1,4 @@
-// From the checked tree to Settings, and to the list of values in force with where each came from.
+// Builds Settings from the checked tree, and lists the values in force with their origins.
 #pragma once
 
 #include <vector>
@@ -9,25 +9,26 @@
 
 namespace weir::config {
 
-// Values that were refused have their defaults. REQUIRES: the tree was checked and its secrets resolved.
+// Refused values get their defaults. REQUIRES: the tree was checked and its secrets resolved.
 Settings read_settings(const Document& document, NodeId root);
 
-// Every value of the table in force, defaults included; entries of lists, `limits` and `names` as written. Overrides
-// are left out: there may be a million.
+// Returns every value in force, defaults included; items of lists and entries of `limits` and `names` as written. Omits
+// overrides: there may be a million.
 std::vector<Setting> list_origins(const Document& document, NodeId root, const Settings& settings,
                                   const std::vector<NamedLimit>& limits);
 
-// How long a connection may be idle where the listener does not say. Redis clients keep connections in pools and expect
-// Redis's own default: an idle one stays open.
+// Returns the idle timeout of a listener that sets none. Redis clients pool connections and expect Redis's default:
+// idle connections stay open.
 Duration default_idle_timeout(const std::vector<std::string>& speak);
 
-// Where a server listens by default.
+// Returns the listeners of a configuration that has none.
 std::vector<Listener> default_listeners();
 
-// Whether the file says where to listen; `listen:` with nothing behind it does not.
+// Returns true if the file has listeners. An empty `listen:` has none.
 bool has_listeners(const Document& document, NodeId root);
 
-// Values that are valid one by one but not together, and values that no server could start with (settings_check.cc).
+// Complains about values that are valid alone but not together, and about values that prevent a server from starting
+// (settings_check.cc).
 void check_settings(const Document& document, NodeId root, const Settings& settings, Complaints& complaints);
 
 }  // namespace weir::config

@@ -17,7 +17,7 @@ void say(Document& document, NodeId section, const Node& place, std::string_view
   document.append(section, document.add(node));
 }
 
-// `rate` and `addTokenMs` as count and period, so that one of the two can change.
+// Replaces `rate` and `addTokenMs` with count and period, so that one of the two can be replaced.
 void spell_out(Document& document, NodeId limit) {
   for (const std::string_view word : {"rate", "addTokenMs"}) {
     const NodeId at = document.find(limit, word);

@@ -1,5 +1,5 @@
-// Values that only a configuration has: days, hours, quotas, key sources, instants. Every parser takes the whole text;
-// an Error quotes it and says the rule.
+// Parses values that occur only in configurations: days, hours, quotas, key sources, instants. Every parser consumes
+// the whole text; its Error quotes the text and names the rule.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ Result<void> check_key_source(std::string_view text);
 // "2027-01-01T00:00:00Z", or with milliseconds, "2027-01-01T00:00:00.250Z": in UTC.
 Result<Wall> parse_instant(std::string_view text);
 
-// A limit's or a route's name.
+// Returns true if the text is a valid name of a limit or a route.
 bool is_name(std::string_view text) noexcept;
 
 }  // namespace weir::config

@@ -39,7 +39,7 @@ NodeId TreeBuilder::place(const Node& node, std::size_t anchor) {
     placed.key = level.key.key;
     placed.key_line = level.key.key_line;
     placed.key_column = level.key.key_column;
-    // An absent value has no place of its own: it has the position of its key.
+    // An absent value has no position; use its key's.
     if (placed.kind == NodeKind::null) {
       placed.line = placed.key_line;
       placed.column = placed.key_column;
@@ -58,7 +58,7 @@ void TreeBuilder::null(std::uint32_t line, std::uint32_t column, std::size_t anc
   place_leaf(NodeKind::null, line, column, {}, false, anchor);
 }
 
-// What a scalar or a null anchors is finished at once.
+// An anchor of a scalar or a null can be used immediately: the node is complete.
 void TreeBuilder::place_leaf(NodeKind kind, std::uint32_t line, std::uint32_t column, Slice value, bool quoted,
                              std::size_t anchor) {
   Node node = make(kind, line, column);
@@ -171,7 +171,7 @@ void TreeBuilder::alias(std::uint32_t line, std::uint32_t column, std::size_t an
   if (level == nullptr || wants_key()) {
     return refuse(line, column, "a key must be a single text, not an alias");
   }
-  // An alias to a list of aliases to lists ... grows exponentially: what all of them repeat is bounded.
+  // Nested aliases expand exponentially, so the total number of copied nodes is bounded.
   const std::size_t before = document_.size();
   std::vector<NodeId> pending{found->second};
   std::size_t repeated = 0;
@@ -197,7 +197,7 @@ void TreeBuilder::alias(std::uint32_t line, std::uint32_t column, std::size_t an
 
 namespace {
 
-// A view as a stream, without a copy.
+// Reads a string_view as a stream, without copying it.
 class ViewBuffer final : public std::streambuf {
  public:
   explicit ViewBuffer(std::string_view text) {
@@ -207,7 +207,7 @@ class ViewBuffer final : public std::streambuf {
   }
 };
 
-// yaml-cpp writes the escapes \N and \_ as one byte, which is no UTF-8: U+0085 and U+00A0 are two.
+// yaml-cpp decodes the escapes \N and \_ to one byte each, which is not UTF-8: U+0085 and U+00A0 take two.
 std::string spelled(const std::string& value) {
   std::string out;
   for (std::size_t i = 0; i < value.size();) {
@@ -219,7 +219,7 @@ std::string spelled(const std::string& value) {
   return out;
 }
 
-// yaml-cpp's events as a TreeBuilder's, under the eyes of a YamlGuard. Its marks count from 0.
+// Passes yaml-cpp's events to a TreeBuilder and a YamlGuard. yaml-cpp's marks count from 0.
 class Handler final : public YAML::EventHandler {
  public:
   Handler(TreeBuilder& builder, YamlGuard& guard) : builder_(builder), guard_(guard) {}
@@ -258,7 +258,7 @@ class Handler final : public YAML::EventHandler {
   }
   void OnMapEnd() override { end(); }
 
-  // What the guard found. It explains whatever else is wrong: half the file is inside a quoted text.
+  // What the guard found. It takes precedence over other errors, because they probably follow from the unclosed quote.
   const std::optional<TextFlaw>& flaw() const noexcept { return flaw_; }
 
  private:
@@ -279,7 +279,7 @@ class Handler final : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-// The first byte that no configuration may hold, or text.size().
+// Returns the first byte that is not allowed in a configuration, or text.size().
 std::size_t find_bad_byte(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
@@ -290,7 +290,7 @@ std::size_t find_bad_byte(std::string_view text) {
       continue;
     }
     const std::size_t length = utf8_sequence(text.substr(i));
-    // Of U+0080 to U+009F YAML allows the line end only.
+    // Of U+0080 to U+009F, YAML allows only the line end U+0085.
     const bool line_end = byte == 0xc2 && text.substr(i, length) == "\u0085";
     if (length == 0 || (byte == 0xc2 && !line_end && has_control(text.substr(i, length)))) return i;
     i += length;
@@ -314,7 +314,7 @@ void refuse_byte(std::string_view text, std::size_t at, TreeBuilder& builder) {
                  shown + (wide || byte < 0x80 ? " is a control character" : " is not part of valid UTF-8"));
 }
 
-// False after a complaint: too big, or bytes that are no text.
+// Returns false after a complaint: too large, or not text.
 bool is_text(std::string_view text, TreeBuilder& builder) {
   if (text.size() > bounds::config_bytes_max) {
     builder.refuse(1, 1, "is larger than " + std::to_string(bounds::config_bytes_max >> 20) + " MiB");
@@ -336,8 +336,8 @@ NodeId finish(const TreeBuilder& builder, FileId file, Document& document) {
   return document.add(empty);
 }
 
-// yaml-cpp stands at the end of a quoted text that is not closed and does not say where it began. The same text with a
-// line feed behind it is no error to it, and the guard finds the quote.
+// For an unclosed quote, yaml-cpp reports only the end of the text. It accepts the text up to there with a line feed
+// appended, and then the guard finds the opening quote.
 std::optional<TextFlaw> find_open_quote(const YamlGuard& guard, const YAML::Exception& error) {
   const bool ends = error.msg == YAML::ErrorMsg::EOF_IN_SCALAR;
   if (!ends && error.msg != YAML::ErrorMsg::DOC_IN_SCALAR) return std::nullopt;

@@ -1,5 +1,5 @@
-// YAML text to a Document's nodes. Bounded: size, depth, and how much aliases may repeat. Two readers: a quick one for
-// the everyday shape (plain_yaml.h) and yaml-cpp for everything; they give the same nodes.
+// Parses YAML into a Document. Size, depth and the expansion of aliases are bounded. A fast reader handles the common
+// subset (plain_yaml.h), yaml-cpp everything else; both produce the same nodes.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace weir::config {
 
-// Reads one file's text below a new root node. Syntax errors go to complaints; then the result is kNoNode. An empty
-// file is a null node.
+// Parses one file and returns its root node. Reports syntax errors to `complaints` and returns kNoNode. For an empty
+// file, returns a null node.
 NodeId read_yaml(std::string_view text, FileId file, Document& document, Complaints& complaints);
 
-// The same by yaml-cpp alone, for comparison.
+// The same with yaml-cpp only, for comparison.
 NodeId read_by_yaml_cpp(std::string_view text, FileId file, Document& document, Complaints& complaints);
 
-// Turns a reader's events into nodes. Events that would pass a bound are dropped after one complaint.
+// Turns a reader's events into nodes. At the first event beyond a bound, complains once and ignores the rest.
 class TreeBuilder {
  public:
   TreeBuilder(FileId file, Document& document, Complaints& complaints)
@@ -41,7 +41,7 @@ class TreeBuilder {
     NodeId id;
     NodeId last;       // its newest child
     bool wants_value;  // a map whose next node belongs to `key`
-    Node key;          // key text and position in waiting
+    Node key;          // key text and position, until its value arrives
     bool merges;       // a map that has the key `<<`
   };
 
@@ -50,7 +50,7 @@ class TreeBuilder {
   NodeId attach(Level& level, NodeId id);
   void place_leaf(NodeKind kind, std::uint32_t line, std::uint32_t column, Slice value, bool quoted,
                   std::size_t anchor);
-  // Puts a finished scalar, or a container just begun, where it belongs.
+  // Adds a finished scalar, or a container that just began, to its parent.
   NodeId place(const Node& node, std::size_t anchor);
   // Replaces the merge key `<<` of a finished map by the entries of the map, or the maps, that it names. The map's own
   // entries take precedence, then the earlier of several maps.

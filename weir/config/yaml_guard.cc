@@ -15,7 +15,7 @@ constexpr bool is_blank(char c) noexcept {
   return c == ' ' || c == '\t';
 }
 
-// YAML 1.2 §7.4.2: what is longer must be written behind a question mark.
+// YAML 1.2 §7.4.2: a longer key must be written after a question mark.
 constexpr std::size_t kPlainKeyBytesMax = 1024;
 
 }  // namespace
@@ -49,7 +49,7 @@ TextFlaw YamlGuard::flaw_at(std::size_t offset, std::string sentence) const {
           static_cast<std::uint32_t>(offset - start + 1), std::move(sentence)};
 }
 
-// Behind list items alone ("- - key") the text at `offset` has this column; otherwise nothing is said.
+// Returns the column of `offset` if only spaces and list dashes precede it on its line ("- - key"); otherwise nullopt.
 std::optional<std::size_t> YamlGuard::column_behind_items(std::size_t offset) const noexcept {
   std::size_t start = offset;
   const auto is_item = [&](std::size_t i) { return text_[i] == '-' && text_[i + 1] == ' '; };
@@ -58,7 +58,7 @@ std::optional<std::size_t> YamlGuard::column_behind_items(std::size_t offset) co
   return offset - start;
 }
 
-// What begins here lies behind the innermost block map, and behind the dash of a list directly before it.
+// Text that starts here must be indented deeper than the innermost block map, and than the list dash right before it.
 std::ptrdiff_t YamlGuard::column_at(std::size_t offset) const noexcept {
   const std::ptrdiff_t around = open_.empty() ? -1 : open_.back().column;
   const std::optional<std::size_t> own = offset < text_.size() ? column_behind_items(offset) : std::nullopt;
@@ -66,7 +66,7 @@ std::ptrdiff_t YamlGuard::column_at(std::size_t offset) const noexcept {
   return dash == std::string_view::npos ? around : std::max(around, static_cast<std::ptrdiff_t>(dash));
 }
 
-// Over "&anchor" and "!", and the spaces, lines and comments behind them.
+// Skips "&anchor" and "!", and the spaces, line breaks and comments after them.
 std::size_t YamlGuard::skip_properties(std::size_t offset) const noexcept {
   while (offset < text_.size() && (text_[offset] == '&' || text_[offset] == '!')) {
     while (offset < text_.size() && !is_blank(text_[offset]) && !is_break(text_[offset])) ++offset;
@@ -82,13 +82,13 @@ std::size_t YamlGuard::skip_properties(std::size_t offset) const noexcept {
 std::optional<TextFlaw> YamlGuard::scalar(std::size_t offset, bool quoted) {
   if (offset >= text_.size()) return std::nullopt;
   if (!open_.empty() && open_.back().waits) {
-    // The first key of a block map is at the column of all of them.
+    // All keys of a block map are in the column of the first.
     open_.back().waits = false;
     if (const auto own = column_behind_items(offset)) open_.back().column = static_cast<std::ptrdiff_t>(*own);
   }
   if (!quoted) return std::nullopt;
   const std::size_t opening = skip_properties(offset);
-  // A block text ("|") is as good as quoted, and ends where its indentation does.
+  // A block scalar ("|") also counts as quoted, but its indentation ends it.
   const bool in_quotes = opening < text_.size() && (text_[opening] == '"' || text_[opening] == '\'');
   return in_quotes ? check_quoted(opening) : std::nullopt;
 }
@@ -129,7 +129,7 @@ std::optional<TextFlaw> YamlGuard::explain(std::size_t offset) const {
   if (const std::size_t tab = indent.find('\t'); tab != std::string_view::npos) {
     return flaw_at(start + tab, "not valid YAML: a tab must not indent a line; indent it by spaces");
   }
-  // The error is found at the colon.
+  // yaml-cpp reports this error at the colon.
   const std::string_view before = line.substr(0, std::min(offset - start, line.size()));
   const bool at_colon = before.size() < line.size() && line[before.size()] == ':';
   const std::size_t space = before.find_last_of(" \t");

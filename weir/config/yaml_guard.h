@@ -1,6 +1,6 @@
-// What yaml-cpp lets pass, or refuses without saying why, seen in the text itself. It ends a quoted text at the end of
-// the file without an error, and lets one run over lines that belong to other keys: a quote somebody forgot to close
-// would swallow half a policy in silence.
+// Finds errors in YAML text that yaml-cpp accepts or reports poorly. yaml-cpp ends an unclosed quoted scalar at the end
+// of the file without an error, and lets one continue over lines that belong to other keys: a missing closing quote
+// would silently swallow half a policy.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace weir::config {
 
-// Something wrong in a text. Lines and columns count from 1, columns in bytes.
+// An error in a text. Lines and columns count from 1, columns in bytes.
 struct TextFlaw {
   std::uint32_t line = 0;
   std::uint32_t column = 0;
@@ -21,30 +21,30 @@ struct TextFlaw {
 
 inline constexpr std::string_view kNeverClosed = "this quote is never closed";
 
-// Follows a reader's events and looks at every quoted text: it must be closed, and its further lines must be indented
-// deeper than the entry it belongs to (YAML 1.2 §7.3). Where the text leaves the indentation in doubt the guard takes
-// the smaller one: it never refuses valid YAML. Linear in the text.
+// Follows a reader's events and checks every quoted scalar: it must be closed, and its continuation lines must be
+// indented deeper than its entry (YAML 1.2 §7.3). If the indentation is ambiguous, assumes the smaller one, so it never
+// rejects valid YAML. Linear in the text.
 class YamlGuard {
  public:
-  // Offsets below count from behind a byte order mark.
+  // Offsets start after the byte order mark, if there is one.
   explicit YamlGuard(std::string_view text);
 
-  // A map or list begins, its anchor, if it has one, at `offset`. `block_map`: a map that is not in braces.
+  // A map or list begins at `offset`, where its anchor is if it has one. `block_map`: a map that is not in braces.
   void begin(std::size_t offset, bool block_map);
   void end();
-  // Something that is neither a map nor a list nor a text: an alias, or nothing at all.
+  // Anything but a map, a list or a scalar: an alias or an empty value.
   void other();
-  // A text, key or value.
+  // A scalar: a key or a value.
   std::optional<TextFlaw> scalar(std::size_t offset, bool quoted);
 
   // The text before an offset.
   std::string_view before(std::size_t offset) const noexcept { return text_.substr(0, offset); }
 
-  // A better sentence for an error that the reader found at `offset`, if the text shows what is wrong.
+  // Returns a better message for an error that the reader found at `offset`, if the text shows the cause.
   std::optional<TextFlaw> explain(std::size_t offset) const;
 
  private:
-  // An open map or list, and the column, from 0, that lines of a text in it must lie behind; -1: none.
+  // An open map or list. Continuation lines of a quoted scalar in it must start after `column` (from 0); -1: anywhere.
   struct Level {
     std::ptrdiff_t column = -1;
     bool waits = false;  // a block map whose first key is still to come

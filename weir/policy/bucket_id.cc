@@ -77,7 +77,7 @@ bool is_hash(std::string_view id) noexcept {
 }
 
 Result<Identity> identify(const NamedLimit& limit, std::string_view id, int ipv6_prefix) {
-  // What lists show of a tenant that a service named, whatever the format of other ids.
+  // The id of a tenant that a service named, as lists show it. It is valid whatever the limit's id format.
   if (limit.service != nullptr && id.starts_with(kTenantPrefix) && is_tenant_key(id.substr(kTenantPrefix.size()))) {
     return Identity{std::string(id), nullptr, {}};
   }

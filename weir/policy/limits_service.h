@@ -28,13 +28,13 @@ struct LimitsService {
   std::string method;   // gRPC: "/weir.limits.v1.LimitService/GetLimits"
   Codec codec = Codec::protobuf;
   std::vector<std::pair<std::string, std::string>> fields;  // sent with every question: headers, or metadata
-  bool tls = false;                                         // gRPC; over HTTP the URL says it
+  bool tls = false;                                         // for gRPC; for HTTP the URL decides
   std::string ca_file;                                      // empty: the system's
   std::string cert_file;
   std::string key_file;
   std::string server_name;
   Duration timeout{};    // of a call, and of the wait for one
-  Duration cache_ttl{};  // of an answer that does not say
+  Duration cache_ttl{};  // of an answer that gives none
   std::size_t concurrent_max = 0;
   std::size_t waiting_max = 0;
   bool backend_required = false;
@@ -51,7 +51,7 @@ struct ServiceAnswer {
   std::optional<FailurePolicy> failure_policy;
   std::optional<int> failure_code;
   std::string backend_url;   // unchecked; empty: none
-  Time since = Time::max();  // when its numbers came in force here; max: just now
+  Time since = Time::max();  // when its numbers came into force here; max: just now
 };
 
 // The answers that are known. Thread-safe.

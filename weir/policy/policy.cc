@@ -132,8 +132,8 @@ const Adjustment* Policy::adjustment_of(const NamedLimit& limit, std::string_vie
   return by_handle->expires > by_id->expires ? by_handle : by_id;
 }
 
-// From the weakest to the strongest; each may replace what was chosen before it. The numbers of an override and of a
-// service are the same for every tier, and so is their bucket.
+// Tries sources in ascending precedence; each may replace what was chosen before it. The numbers of an override and of
+// a service are the same for every tier, and so is their bucket.
 Policy::Numbers Policy::choose(const NamedLimit& limit, const Override* found, const ServiceAnswer* answer,
                                const Adjustment* adjustment, const Tier* tier, Wall wall) {
   Numbers chosen;

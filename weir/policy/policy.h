@@ -1,6 +1,7 @@
-// Which limits apply, with which numbers. A Policy is made once from a configuration (parse.h) and never changes; a
-// reload makes another and swaps the pointer. In: a Query. Out: the charges for a store, with all numbers chosen and
-// all keys written. Pure: time is an argument, and no state is kept between calls.
+// Which limits apply to a query, and with which numbers. In: a Query. Out: the charges for a store, with all numbers
+// chosen and all keys written. Pure: time is an argument, and no state is kept between calls. A Policy is built once
+// from a configuration (config/parse.h) and is immutable, so any thread may read it; a reload builds another and swaps
+// the pointer.
 #pragma once
 
 #include <array>
@@ -109,9 +110,9 @@ class Resolved {
   // The route of a request; null: none, or the query named its limits.
   const Route* route() const noexcept { return route_; }
 
-  // What the services must be asked first; the charges are not complete. Empty: they are.
+  // The lookups that services must answer first; until then the charges are incomplete. Empty: they are complete.
   std::span<const Lookup> lookups() const noexcept { return lookups_; }
-  // A limit that requires a backend_url has no id here.
+  // True if a limit that requires a backend_url has no id in this query.
   bool lacks_backend() const noexcept { return lacks_backend_; }
 
   // For a query of descriptors: one answer per descriptor, and other limits that count their entries.
@@ -130,8 +131,7 @@ class Resolved {
   void make_room(std::size_t keys);
   std::size_t add(const Charge& charge);  // its index, or that of a charge of the same buckets; kNoCharge when full
 
-  // As long as the longest query so far, not the maximum: most have one or two, and many queries may be pending at
-  // once.
+  // Sized for the longest query so far, not the maximum: most have one or two charges, and many queries may be pending.
   std::vector<Charge> charges_;
   std::vector<Part> parts_;
   std::size_t charges_size_ = 0;
@@ -190,9 +190,9 @@ class Policy {
   // negative cost, a missing key that a limit requires), too_large (more than bounds::charges_max limits), internal (a
   // hashed limit and no key). A bucket that occurs twice is charged once, with the summed cost.
   //
-  // `published`: when this policy came in force; not known: it may have been just now. `answers`: what is known from
-  // services. If one must be asked first, Resolved::lookups() says so. Null: services are not asked, and their limits
-  // have their own numbers. REQUIRES: the query's subject is NamedCharges, RequestFacts or Descriptors.
+  // `published`: when this policy came into force; the default means unknown, possibly just now. `answers`: the known
+  // answers of services; Resolved::lookups() names those that must be asked first. Null: services are not asked, and
+  // their limits use their own numbers. REQUIRES: the query's subject is NamedCharges, RequestFacts or Descriptors.
   Result<void> resolve(const Query& query, const Known& known, Now now, Resolved& out, Time published = Time::max(),
                        const ServiceAnswers* answers = nullptr) const;
 
@@ -211,7 +211,7 @@ class Policy {
     Standing standing = Standing::charged;
     Wall changed = Wall::min();  // when the schedule, or the end of an adjustment, last changed the numbers
     std::string_view tier = {};  // of the bucket that is charged; empty: the limit's own
-    Time since{};                // when the service's answer came in force
+    Time since{};                // when the service's answer came into force
   };
   // `answer`: of the limit's service, if one is in force.
   InForce in_force(const NamedLimit& limit, std::string_view bucket_id, const Known& known, Wall wall,
@@ -223,7 +223,7 @@ class Policy {
 
   // The key for `hashed` and for handles.
   std::string_view hash_key() const noexcept { return parts_.hash_key; }
-  // Returns what an entry for this API key stores when it is made by handle (identify/handle.h).
+  // Returns what an entry made by handle (identify/handle.h) stores for this API key.
   std::string full_handle(std::string_view apikey) const;
   // Return an API key or an id as shown to operators: in clear text or as a full handle. A null limit means that it no
   // longer exists, so its ids may be API keys.
@@ -253,7 +253,7 @@ class Policy {
   // True if some rule blocks clients that are denied often: `access.block` or `block` of a limit.
   bool blocks() const noexcept { return blocks_; }
 
-  // Some limit has a service.
+  // True if some limit has a service.
   bool has_services() const noexcept { return has_services_; }
 
   // True if some limit is `hashed` and there is no key to hash with. Set Options::made_hash_key (parse.h).

@@ -213,7 +213,7 @@ Result<void> Policy::resolve_named(const NamedCharges& named_charges, const Aski
 Result<void> Policy::resolve_request(const RequestFacts& facts, const Asking& asking, Resolved& out) const {
   out.order_ = Order::together;
   if (Result<void> read = out.request_.read(facts.attributes, parts_.trusted); !read) return read;
-  // Who is on the allow list is not limited, but a service may still say where a proxy sends the request.
+  // An allow-listed client is not limited, but a service may still decide where a proxy sends the request.
   if (ask_lists(asking, out) && (out.deny_listed_ || !asking.wants_backend || !has_services_)) return {};
   std::span<const std::uint32_t> limits = keyed_;
   Count cost = facts.cost.value_or(1);
@@ -437,14 +437,15 @@ Result<void> Policy::add_part(const Wanted& wanted, const Asking& asking, Resolv
   return charge(numbers, *key, wanted, asking, part, out);
 }
 
-// The answer of the limit's service for this id, or what must be looked up first. Refunds and resets use what is known.
+// Sets the part's answer from the limit's service, or adds a Lookup if the service must be asked first. Refunds and
+// resets use only known answers.
 void Policy::find_answer(const Asking& asking, Part& part, Resolved& out) const {
   ServiceAnswers::Found found = asking.answers->find(*part.limit, part.id, asking.now.time);
   part.answer = std::move(found.answer);
   if (found.ask && asking.decides()) out.lookups_.push_back({part.limit, part.id});
 }
 
-// From here on the part counts the tenant that the service names. Returns its key. Lists and adjustments match the
+// Makes the part count the tenant that the service named, and returns the tenant's key. Lists and adjustments match the
 // extracted id or the tenant's.
 Result<std::string_view> Policy::use_tenant(const Wanted& wanted, const Asking& asking, Part& part,
                                             const Adjustment*& adjustment, Resolved& out) const {

@@ -33,8 +33,8 @@ void set_own_numbers(const OwnNumbers& numbers, std::string_view key, Wall wall,
   }
 }
 
-// The alternative that denies the query because it always denies and there is no other; kNoCharge: none does. If others
-// are charged, they decide.
+// Returns the first blocked alternative, which denies the query; kNoCharge if there is none, or if another alternative
+// is charged or unlimited and decides.
 std::size_t find_blocked_alternative(std::span<const Part> parts) noexcept {
   std::size_t found = kNoCharge;
   for (std::size_t i = 0; i < parts.size(); ++i) {

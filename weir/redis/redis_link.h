@@ -68,7 +68,7 @@ class RedisLink final : private Transport::Owner, private RedisClient::Replies {
   void start();
 
   bool is_up() const noexcept { return up_; }
-  // True once the handshake is done. A stalled link is ready, but worth a probe only.
+  // True once the handshake is done. A stalled link is ready, but only probes should use it.
   bool is_ready() const noexcept { return client_.is_ready(); }
   bool is_stalled() const noexcept { return stalled_; }
   // True after an established connection was lost, until the first attempt to replace it fails.
@@ -125,7 +125,7 @@ class RedisLink final : private Transport::Owner, private RedisClient::Replies {
   std::uint64_t written_ = 0;  // bytes given to the transport
   std::minstd_rand random_;
   bool up_ = false;
-  bool reported_ = false;   // the owner has been told whether it is up
+  bool reported_ = false;   // the owner knows whether it is up
   bool receiving_ = false;  // a reset() is delayed until receive() returns
   std::string reset_why_;   // not empty: a delayed reset()
   std::string failed_why_;  // why the last attempt failed

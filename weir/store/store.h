@@ -36,11 +36,12 @@ struct Question {
 
 // Whether a question may be sent now.
 enum class Room : unsigned char {
-  yes,       // also if the store would fail it at once: then the failure need not wait
+  yes,       // also if the store would fail it at once: a failure need not wait
   not_here,  // this question has to wait, but others may be sent
   none,
 };
 
+// Receives the answers of a Store: exactly one per ticket.
 class Answers {
  public:
   virtual ~Answers() = default;

@@ -14,7 +14,7 @@ class MemoryBucketScan final : public BucketScan {
   // added meanwhile, and fewer if they are spread over more than a thousand groups.
   static constexpr std::size_t kBucketsPerStep = 256;
 
-  // The table must outlive the bucket_scan.
+  // The table must outlive the scan.
   explicit MemoryBucketScan(Table& table) noexcept : table_(table) {}
 
   void visit(std::string_view cursor, Look look, Now now, const Visit& visit, const Done& done) override;

@@ -82,7 +82,7 @@ class Asked {
   std::size_t entries() const noexcept { return entries_size_; }
   std::string_view key(std::size_t entry) const noexcept;
   bool denies(std::size_t entry) const noexcept;
-  // Restores cached decisions, one per entry, as they are `later`. Assumes that nothing was charged since.
+  // Restores cached decisions, one per entry, advanced by `later`. Assumes that nothing was charged since.
   void recall(std::span<const Decision> decisions, Duration later) noexcept;
   Decision decision(std::size_t entry) const noexcept;
 
@@ -143,8 +143,8 @@ class Asked {
   static Decision as_it_stands(const Entry& entry) noexcept;
 
   Mode mode_ = Mode::spend;
-  // As long as the largest question so far, not the maximum: there are many of these in a flood, and most questions
-  // name one bucket.
+  // Sized for the largest question so far, not the maximum: a flood creates many of these, and most questions name one
+  // bucket.
   std::vector<Entry> list_;
   std::vector<Part> parts_;
   std::vector<Asking> charges_;

@@ -35,7 +35,7 @@ class RedisBucketScan final : public BucketScan {
     HashKey order;         // secret: keeps clients from choosing names whose hashes collide
   };
 
-  // Loop and store must outlive the bucket_scan, and the bucket_scan must outlive its unfinished calls.
+  // Loop and store must outlive the scan, and the scan must outlive its unfinished calls.
   RedisBucketScan(Loop& loop, RedisStore& store, Options options);
 
   void visit(std::string_view cursor, Look look, Now now, const Visit& visit, const Done& done) override;

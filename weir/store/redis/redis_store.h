@@ -1,5 +1,6 @@
-// The Store that keeps its state on Redis. A script decides (algorithm/gcra.lua), a few questions at a time
-// (batches.h). Everything asked in one turn of the loop goes out in one write; answers arrive later on the same loop.
+// The Store that keeps its buckets on Redis. A Lua script (algorithm/gcra.lua) decides, for several questions per
+// command (batches.h). Everything asked in one turn of the loop goes out in one write; answers arrive later on the same
+// loop.
 //
 // A question that is not answered within the timeout gets an Error: `timeout` if it may have been applied,
 // `unavailable` otherwise; the failure policy handles both (store/failover). Nothing that may have been applied is sent
@@ -40,8 +41,8 @@ class RedisStore final : public Store, public Commands, private RedisNode::Owner
     std::shared_ptr<DenialCache> denials;  // shared by all loops of a server; null: no cache
     Script script = kGcraScript;
     bool decides = true;  // the script is gcra.lua and a probe runs it; false: a probe is a PING
-    // Called when the store went down or a master turned out to be a replica, so that the stores of other loops can
-    // probe before their clients run into the same problem.
+    // Called when the store goes down or a master turns out to be a replica, so that other loops' stores can probe
+    // before their clients are affected.
     std::function<void()> in_doubt{};
     std::function<Wall()> test_time;  // for tests; empty: Redis's own clock
   };
@@ -73,7 +74,7 @@ class RedisStore final : public Store, public Commands, private RedisNode::Owner
   int slot_of(std::string_view key) const noexcept { return topology_->slot_of(key); }
   const Options& options() const noexcept { return options_; }
   Health& health() noexcept { return health_; }
-  // Sends everything that `sending` asks in one write.
+  // Calls `sending` and sends everything it asks in one write.
   void together(const std::function<void()>& sending);
   // Sends a probe to every node, to find out whether it replies.
   void probe();

@@ -33,7 +33,7 @@ class CallState;
 struct CallFailure {
   Error error;
   bool sent = false;            // false: the request was certainly not processed
-  bool response_begun = false;  // the owner has got the head
+  bool response_begun = false;  // the owner has the head
 };
 
 struct CallHead {
@@ -50,7 +50,7 @@ struct CallHead {
   bool accepts_trailers = false;  // HTTP/2 only: `TE: trailers`, without which gRPC servers refuse a call
 };
 
-// Move-only handle. Destroying it cancels the call; allowed anywhere, also in a callback.
+// Move-only handle. Destroying it cancels the call; allowed anywhere, even in a callback.
 class Call {
  public:
   class Owner {
@@ -63,9 +63,9 @@ class Call {
     virtual void head(const ResponseHead& head, BodyPart first) = 0;
     // Return the credit with Call::consumed(), for the first part too.
     virtual void body(BodyPart part) = 0;
-    // So many bytes of the request body left. At most once per turn.
+    // `bytes` of the request body left. At most once per turn.
     virtual void drained(std::size_t bytes) { (void)bytes; }
-    // The last callback, unless a part with `last` was. Of an upgraded call, `last` ends one direction, and the other
+    // The last callback, unless a part with `last` was. In an upgraded call, `last` ends one direction, and the other
     // may still fail.
     virtual void failed(const CallFailure& failure) = 0;
   };
@@ -93,24 +93,24 @@ class Call {
 enum class HttpVersion : unsigned char {
   http1,      // HTTP/1.1
   http2,      // HTTP/2: over TLS with ALPN, without TLS by prior knowledge
-  negotiate,  // over TLS what ALPN gives, HTTP/2 preferred; HTTP/1.1 without TLS
+  negotiate,  // over TLS what ALPN selects, HTTP/2 preferred; HTTP/1.1 without TLS
 };
 
-// Where calls go. Connections are pooled by the whole origin.
+// Where calls go. Connections are pooled per origin; all members count.
 struct Origin {
   Target target;
   HttpVersion version = HttpVersion::http1;
   std::shared_ptr<const TlsClient> tls = nullptr;  // null: no TLS
   std::string server_name = {};
-  // Only public addresses may be dialed (CallOptions::may_dial checks them): never shares a connection with an origin
-  // that may dial any.
+  // Only public addresses may be dialed (CallOptions::may_dial checks them). Such an origin never shares a connection
+  // with one that may dial any address.
   bool public_only = false;
 };
 
 struct CallOptions {
   Duration connect_timeout = std::chrono::seconds{5};
-  // Until the response head, from the last byte of the request that left, while the server owes us something: room for
-  // the rest of the request, or the response.
+  // From the last request byte that left until the response head. Counts only while we wait for the server: for room
+  // for the rest of the request, or for the response.
   Duration response_timeout = std::chrono::seconds{60};
   Duration idle_timeout = std::chrono::minutes{5};  // no byte either way once the response has begun
   Time deadline = Time::max();                      // of the whole call

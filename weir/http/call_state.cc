@@ -10,7 +10,7 @@
 namespace weir::http {
 namespace {
 
-// Decided by whoever writes the head, or told in CallHead.
+// True for fields that the client sets itself or takes from CallHead.
 bool is_decided_by_client(std::string_view name) noexcept {
   return is_framing_field(name) || same_word(name, "host") || same_word(name, "expect");
 }

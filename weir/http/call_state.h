@@ -1,5 +1,5 @@
-// What a call consists of. Its handle (Call), the pool and the client that carries it share it. A call is at one place
-// at a time: it waits in the pool, or it is open on a client. The place delivers its events.
+// The state of a call, shared by its handle (Call), the pool and the client that carries it. A call is in one place at
+// a time: it waits in the pool, or it is open on a client. The place delivers its events.
 //
 // Rules for a place: no callback inside write(), consumed() and cancel(). In every other function a callback may cancel
 // this and any other call, so look a call up again after a callback instead of keeping a reference to it.
@@ -30,19 +30,19 @@ class CallPlace {
   virtual void consumed(CallState& call, std::size_t bytes) = 0;
   // Forgets the call.
   virtual void cancel(CallState& call) = 0;
-  // False: certainly nothing of it was processed.
+  // Returns false if certainly nothing of it was processed.
   virtual bool has_sent(const CallState& call) const noexcept = 0;
-  // What to say when it has taken too long.
+  // Returns the error of a call that has taken too long.
   virtual Error timed_out(const CallState& call) const;
 
  protected:
   ~CallPlace() = default;
 };
 
-// The server broke the rules of HTTP.
+// Returns the error for a response that violates HTTP.
 Error bad_response(std::string_view sentence);
 
-// A CallHead that owns its text. Fields that a client decides itself are left out: framing fields, Host and Expect.
+// A CallHead that owns its text. Leaves out the fields that a client sets itself: framing fields, Host and Expect.
 class CallText {
  public:
   void assign(const CallHead& head);
@@ -72,17 +72,17 @@ class CallText {
 
 class CallState {
  public:
-  // The handle; call it once.
+  // Returns the handle. Call it once.
   Call handle() noexcept {
     has_handle_ = true;
     return Call(*this);
   }
   bool is_open() const noexcept { return place != nullptr; }
 
-  // Keeps a part of the request body until it is sent. Before `body_sent`, bytes are kept so that they can be sent
-  // again; not once they would take more than a window.
+  // Keeps a part of the request body until it is sent. Bytes before `body_sent` stay, so that they can be sent again,
+  // until the body would exceed a window.
   void hold(BodyPart part);
-  // Nothing of the body needs to be sent again.
+  // Frees the body: nothing of it will be sent again.
   void drop_body() noexcept;
   std::string_view waiting_body() const noexcept { return std::string_view(body).substr(body_sent); }
   // The whole request is in `head`, `body` and `trailers`: it can be sent (again) from its beginning.
@@ -101,8 +101,8 @@ class CallState {
   // Takes it from its place without a callback.
   void leave() noexcept;
 
-  // When it has taken too long, unless something happens before. `shortest`: it does not get earlier by itself within
-  // this time from now.
+  // due() returns when the call times out if nothing happens before. That time may move earlier, but never to less than
+  // shortest() from now.
   Time due() const noexcept;
   Duration shortest() const noexcept;
 
@@ -118,7 +118,7 @@ class CallState {
   std::size_t credited = 0;     // bytes at the start of `body` that were reported in an earlier attempt
   std::string trailers;         // of the request, as lines
   bool body_kept = true;        // `body` has everything from the first byte
-  bool body_last = false;       // nothing is written any more
+  bool body_last = false;       // the owner has written everything
   bool response_begun = false;  // the owner has the head
   bool retried = false;
   bool tunnel = false;
@@ -143,16 +143,16 @@ class CallState {
   std::shared_ptr<CallStates*> home_;  // null inside once the pool is gone
 };
 
-// Creates calls and reuses their memory. Knows all that are not over.
+// Creates calls and reuses their memory. Lists all open calls.
 class CallStates {
  public:
   CallStates();
-  // Every call is over, without a callback. Handles may outlive it.
+  // Ends every call without a callback. Handles may outlive it.
   ~CallStates();
   CallStates(const CallStates&) = delete;
   CallStates& operator=(const CallStates&) = delete;
 
-  // Put it to a place next.
+  // Creates a call. Give it to a place next.
   CallState& take(const CallHead& head, BodyPart first, Call::Owner& owner, const CallOptions& options, Time now);
   const std::vector<CallState*>& live() const noexcept { return live_; }
 

@@ -1,5 +1,5 @@
-// Which HTTP version a connection speaks: by ALPN (RFC 7301) under TLS, by its first bytes without TLS. An
-// `Upgrade: h2c` is ignored (RFC 9113 §3.1 removed it).
+// Chooses the HTTP version of a connection: by ALPN (RFC 7301) under TLS, by its first bytes without TLS. Ignores
+// `Upgrade: h2c`, which RFC 9113 §3.1 removed.
 #pragma once
 
 #include <string_view>

@@ -65,7 +65,7 @@ void ClientConnection::begin(CallState& call) {
 std::size_t ClientConnection::received(std::string_view bytes) {
   client_->sent(transport_.taken(), now());
   const std::size_t used = client_->receive(bytes, now());
-  // At once, not when the turn settles: what is read before that would have to be held.
+  // Now, not when the turn settles: bytes that are read in between would have to be held.
   if (!client_->reading()) transport_.pause();
   out_.touch();
   return used;

@@ -42,7 +42,7 @@ class ClientConnection final : public Retired, private Transport::Owner, private
   bool is_http2() const noexcept { return is_http2_; }
   bool can_begin() const noexcept { return client_ != nullptr && client_->can_begin(); }
   std::size_t calls() const noexcept { return client_ == nullptr ? 0 : client_->calls(); }
-  // False if the server has sent something that nobody asked for, or has closed the connection.
+  // False if the server has sent bytes without a request, or has closed the connection.
   bool is_quiet() const noexcept;
   // REQUIRES: can_begin().
   void begin(CallState& call);

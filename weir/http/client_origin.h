@@ -1,7 +1,7 @@
 // The connections to one origin and the calls that wait for one. Part of a ClientPool.
 //
-// A call takes the most recently used connection that has room; otherwise it waits for the next one that has, and a new
-// one is opened as long as there are fewer than the bound.
+// A call takes the most recently used connection with room. If there is none, it waits for one, and a new connection is
+// opened if there are fewer than connections_max.
 #pragma once
 
 #include <cstddef>
@@ -36,10 +36,10 @@ class ClientOrigin final : private CallPlace, private ClientConnection::Host {
   void add(CallState& call);
   // Reports failures that arose inside calls of the pool's user.
   void settle();
-  // Returns when to call it again.
+  // Runs the timeouts of the connections. Returns when to call it again.
   Time expire(Time now);
 
-  // Neither connections nor calls.
+  // True if there are no connections and no calls.
   bool is_empty() const noexcept { return connections_.empty() && waiting_.empty() && failing_.empty(); }
   std::size_t connections() const noexcept { return connections_.size(); }
   std::size_t idle() const noexcept;

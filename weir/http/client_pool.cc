@@ -67,7 +67,7 @@ class ClientPool::Parts final : private Settler {
     std::erase_if(origins_, [](const auto& item) { return item.second->is_empty(); });
   }
 
-  // A callback may make a call to an origin that is not there yet, so a loop needs its own list. Only settle() removes.
+  // A callback may add an origin, so loops iterate over a copy. Only settle() removes origins.
   std::vector<ClientOrigin*> all_origins() const {
     std::vector<ClientOrigin*> all;
     for (const auto& [key, origin] : origins_) all.push_back(origin.get());

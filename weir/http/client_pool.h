@@ -34,7 +34,7 @@ class ClientPool {
 
   // Loop and resolver must outlive the pool.
   ClientPool(Loop& loop, Resolver& resolver, Options options);
-  // Cancels all calls without calling their owners. Not inside a callback of one of its calls.
+  // Cancels all calls without calling their owners. Must not run inside a callback of one of its calls.
   ~ClientPool();
 
   // `owner` must outlive the call. The result is never empty; failures come through Call::Owner::failed().

@@ -1,4 +1,4 @@
-// The responses to what is not HTTP as understood here, and the form that all errors have:
+// Responses to requests that the HTTP layer refuses, and the form of all error responses:
 // {"error":"<code>","message":"<sentence>"}.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace weir::http {
 
 inline constexpr std::string_view kJson = "application/json";
 
-// The code of a problem with a message: "too_large".
+// Returns the error code for a status: "too_large".
 std::string_view code_of(int status) noexcept;
 
 // Appends the content of an error response, without a newline.

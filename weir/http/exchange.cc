@@ -139,7 +139,7 @@ std::uint32_t ExchangeTable::empty_slot() {
     slots_.emplace_back();
     return static_cast<std::uint32_t>(slots_.size() - 1);
   }
-  // Every slot has an object: one of another kind gives way.
+  // Every slot has an object: replace one of another kind.
   for (std::vector<std::uint32_t>& spare : spare_) {
     if (spare.empty()) continue;
     const std::uint32_t slot = spare.back();

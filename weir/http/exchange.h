@@ -61,7 +61,7 @@ struct Response {
   HttpFields fields;
   // Length of the body, if it is known before the last part. A response that is complete in respond() needs none.
   std::optional<std::uint64_t> length;
-  std::string_view reason = {};  // empty: the usual one of the status. HTTP/2 has none
+  std::string_view reason = {};  // empty: the status's usual phrase. HTTP/2 has none
   bool has_date = false;         // among the fields; otherwise the session adds one
 };
 
@@ -70,7 +70,7 @@ enum class Ending : unsigned char {
   canceled,  // by the peer: the stream was reset
   aborted,   // by us: abort()
   lost,      // the connection broke
-  drained,   // the server shuts down and did not wait any longer
+  drained,   // the server is shutting down and stopped waiting
 };
 
 // Gets the events of one exchange.
@@ -86,13 +86,13 @@ class Receiver {
   virtual void can_ask(Exchange& exchange);
   // The time of Exchange::expire_at() has come.
   virtual void expired(Exchange& exchange);
-  // So many bytes of the response body left the exchange, or there is room for the first time. At most once per turn.
+  // `bytes` of the response body left the exchange, or there is room for the first time. At most once per turn.
   virtual void drained(Exchange& exchange, std::size_t bytes);
-  // The request cannot be read any further: it breaks the rules of HTTP, exceeds a bound or takes too long, and there
-  // was no response. Respond with all of the problem now. ended() follows. Of a request that never began the handler
-  // hears this and nothing else.
+  // The request cannot be read any further (it violates HTTP, exceeds a bound or takes too long) and has no response
+  // yet. Send a complete response for the problem now; ended() follows. If the request never began, this is the
+  // handler's only call.
   virtual void refused(Exchange& exchange, const HttpProblem& problem);
-  // The server shuts down and waits for the exchange to end. A response without an end should end now.
+  // The server is shutting down and waits for the exchange to end. End an endless response now.
   virtual void draining(Exchange& exchange);
   // Called once and last. `complete` is reported to attached receivers only.
   virtual void ended(Exchange& exchange, Ending ending);
@@ -117,42 +117,43 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // The body is wanted: sends the 100 that a client waits for. Without `Expect: 100-continue` it does nothing.
+  // Accepts the body: sends the 100 that the client waits for. Does nothing without `Expect: 100-continue`.
   virtual void proceed() = 0;
   // Returns credit for body bytes that were delivered.
   virtual void consumed(std::size_t bytes) = 0;
-  // The rest of the request body is not wanted: it is read and dropped, or the connection closes after the response.
+  // Declines the rest of the request body: it is read and dropped, or the connection closes after the response.
   virtual void discard() = 0;
-  // A request body of more than so many further bytes will be refused: the session may answer 413 as soon as it knows.
+  // The receiver will refuse more than `bytes` further bytes of body, so the session may answer 413 as soon as it
+  // knows.
   virtual void expect_at_most(std::uint64_t bytes) { (void)bytes; }
 
-  // Counts body bytes that the receiver keeps until the request is complete. False, and not counted: all requests of
-  // the connection would keep more than bounds::http_kept_bytes_max.
+  // Counts body bytes that the receiver keeps until the request is complete. Returns false, without counting them, if
+  // the requests of the connection would together keep more than bounds::http_kept_bytes_max.
   bool keep(std::size_t bytes) noexcept;
-  // They are not kept any longer. When the exchange ends, this happens by itself.
+  // Stops counting them. Happens by itself when the exchange ends.
   void keep_nothing() noexcept;
 
-  // Returns a query to fill in, which is asked when the callback returns; null if there is no room now: can_ask()
-  // follows in this turn. The first question of an exchange is number 0.
+  // Returns a query to fill in, which is asked when the callback returns. Returns null if there is no room now;
+  // can_ask() follows in this turn or the next. The first question of an exchange is number 0.
   Query* ask();
   // Storage for what the query points to. Valid in the callback that ask() was called in.
   Queries& queries() noexcept;
 
-  // An interim response: 1xx except 100 and 101.
+  // Sends an interim response: 1xx except 100 and 101.
   virtual void inform(int status, const HttpFields& fields) = 0;
-  // first.last: the whole response.
+  // Sends the head and the first part of the response; the whole response if `first.last`.
   virtual void respond(const Response& head, BodyPart first) = 0;
   // Takes all of it. Stay within room(), or ask for no more than one bound over it.
   virtual void write(BodyPart part) = 0;
   virtual std::size_t room() const noexcept = 0;
-  // Answers 101. From here on both directions carry raw bytes as parts; `last` is the end of a direction.
+  // Answers 101. From here on both directions carry raw bytes as parts; `last` ends a direction.
   virtual void upgrade(const Response& head) = 0;
   // Gives up: HTTP/2 resets the stream, HTTP/1 closes the connection.
   virtual void abort() = 0;
 
   // Takes over the events from the handler and owns `receiver` until the exchange ends.
   void attach(std::unique_ptr<Receiver> receiver);
-  // Receiver::expired() is called then, unless the exchange has ended. Time::max() cancels it.
+  // Calls Receiver::expired() at `when`, unless the exchange has ended. Time::max() cancels it.
   void expire_at(Time when);
 
   ExchangeRef ref();
@@ -163,7 +164,7 @@ class Exchange {
   // The time of this callback.
   Now now() const noexcept;
 
-  // Room for the handler's own state of this request; zero when the exchange begins.
+  // Space for the handler's own state of this request; zeroed when the exchange begins.
   template <class T>
   T& notes() noexcept {
     static_assert(sizeof(T) <= kNotesBytes && std::is_trivially_copyable_v<T> && alignof(T) <= 8);
@@ -194,8 +195,8 @@ class Exchange {
       deliver_to(*attached_, event);
     }
   }
-  // Tells the receiver that the exchange is over and destroys it if it was attached. The exchange's own handler hears
-  // only of other endings than `complete`. Release the exchange afterward.
+  // Tells the receiver that the exchange is over and destroys it if it was attached. The handler itself gets every
+  // ending except `complete`. Release the exchange afterward.
   void end(Ending ending);
   // Runs expired() if it is due.
   void expire(Time now);
@@ -217,7 +218,7 @@ class Exchange {
 
   ExchangeHost* host_ = nullptr;
   std::unique_ptr<Receiver> attached_;
-  std::unique_ptr<Receiver> replaced_;  // in the callback that replaced it
+  std::unique_ptr<Receiver> replaced_;  // kept until the callback that replaced it returns
   Exchange* next_asking_ = nullptr;     // in ExchangeHost's list of those that wait to ask
   Exchange* previous_asking_ = nullptr;
   std::uint64_t serial_ = 0;

@@ -1,7 +1,7 @@
-// The exchanges of one loop, by slot. A token names a slot, its generation and the number of a question, so that the
-// answer to a question of an exchange that has ended finds nothing.
+// The exchanges of one loop, by slot. A token names a slot, its generation and the number of a question, so that an
+// answer finds nothing if its exchange has ended.
 //
-// Released exchanges are reused, the most recent first: a loop at rest in front of busy connections stays in the cache.
+// Released exchanges are reused, the most recent first, because their memory is most likely still in the CPU cache.
 // Thread safety: none, except run().
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace weir::http {
 
-// Which class of exchange an object is, because objects are reused: T::kKind.
+// The class of an exchange object (T::kKind). An object is reused only for its own class.
 enum class ExchangeKind : unsigned char { http1, http2, fake };
 
 // slot 20 bits, generation 20 bits, question 24 bits.
@@ -55,7 +55,7 @@ class ExchangeTable : public std::enable_shared_from_this<ExchangeTable> {
   // What an exchange is for. Refusals have bounds::http_refusals_max slots more, so that a full table can say so.
   enum class Use : unsigned char { request, refusal };
 
-  // Opens an exchange of the host's connection. Null: the table is full.
+  // Opens an exchange of the host's connection. Returns null if the table is full.
   template <class T>
   T* take(ExchangeHost& host, Use use = Use::request) {
     if (use == Use::request && open_ >= exchanges_max_) return nullptr;
@@ -82,7 +82,7 @@ class ExchangeTable : public std::enable_shared_from_this<ExchangeTable> {
 
   // Runs `work` with the exchange in a later turn, if it is open then. Any thread.
   void run(std::uint32_t slot, std::uint64_t serial, std::function<void(Exchange&)> work);
-  // The loop ends: run() does nothing from now on. Any thread.
+  // Call when the loop ends: run() does nothing from then on. Any thread.
   void close();
 
  private:

@@ -1,5 +1,5 @@
-// What answers the exchanges of an endpoint: the decision API, the admin API, the rate limit service, the proxy. One
-// per loop; it outlives its exchanges.
+// Answers the exchanges of an endpoint: the decision API, the admin API, the rate limit service, the proxy. One per
+// loop; it outlives its exchanges.
 #pragma once
 
 #include "weir/http/exchange.h"

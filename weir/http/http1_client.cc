@@ -181,7 +181,7 @@ std::size_t Http1Client::receive(std::string_view bytes, Time now) {
   if (bytes.empty()) return 0;
   const std::size_t used = call_ == nullptr ? 0 : receive_call(bytes, now);
   left_over_ = used < bytes.size();
-  if (call_ == nullptr) {  // nothing was asked, or not any more
+  if (call_ == nullptr) {  // no call is open
     if (left_over_) end_ = ClientEnd::close;
     return bytes.size();
   }
@@ -313,7 +313,7 @@ void Http1Client::finish_input() {
     end_ = ClientEnd::close;
     return;
   }
-  if (left_over_ && credit() == 0) return;  // the owner takes that first
+  if (left_over_ && credit() == 0) return;  // the owner must consume that first
   const ResponseHead* no_head = nullptr;
   switch (phase_) {
     case Phase::idle:

@@ -50,7 +50,7 @@ Result<std::size_t> Http1Session::receive(std::string_view bytes, Queries& queri
   settle();
   if (!closing_) return used;
   wait_for(Waiting::nothing, true);
-  // With responses owed, the error reply waits behind them, and finished() tells.
+  // With responses pending, the error reply follows them, and finished() reports the end.
   if (broken_ && finished()) return Error{Fault::invalid, "the request is not HTTP"};
   return bytes.size();
 }
@@ -140,7 +140,7 @@ bool Http1Session::read_body(std::string_view bytes, std::size_t& used) {
   Http1Exchange* const exchange = receiving_;
   const bool drops = dropping_ || exchange->discards_;
   if (!drops && (exchange->credit_ == 0 || exchange->expects_)) {
-    wait_for(Waiting::nothing, true);  // the time is ours
+    wait_for(Waiting::nothing, true);  // we hold the peer back: no deadline
     return false;
   }
   wait_for(Waiting::content, false);
@@ -151,7 +151,7 @@ bool Http1Session::read_body(std::string_view bytes, std::size_t& used) {
     return false;
   }
   used += piece.consumed;
-  if (piece.content.size() >= window_left_) {  // the peer keeps up: the time starts anew
+  if (piece.content.size() >= window_left_) {  // the peer keeps up: restart its deadline
     window_left_ = host_.shared.limits.body_progress_bytes;
     wait_for(Waiting::content, true);
   } else {
@@ -213,7 +213,7 @@ void Http1Session::reply(std::uint64_t token, const Result<Answer>& answer) {
 
 // --- exchanges ---
 
-// Without a head: to refuse what cannot be read.
+// `head` is null for a request that cannot be read and is refused.
 Http1Exchange* Http1Session::open_exchange(const RequestHead* head) {
   const auto use = head == nullptr ? ExchangeTable::Use::refusal : ExchangeTable::Use::request;
   Http1Exchange* const exchange = host_.shared.exchanges->take<Http1Exchange>(host_, use);
@@ -294,7 +294,7 @@ void Http1Session::promote(Http1Exchange& exchange) {
 
 // --- errors ---
 
-// The stream cannot be read any further: answers in the place of the request that is incomplete.
+// The input cannot be read any further: answers the incomplete request with the problem.
 void Http1Session::fail(const HttpProblem& problem) {
   broken_ = true;
   searched_ = 0;
@@ -302,7 +302,7 @@ void Http1Session::fail(const HttpProblem& problem) {
   wait_for(Waiting::nothing, true);
   Http1Exchange* exchange = receiving_;
   if (dropping_ || (exchange != nullptr && exchange->reply_ != Http1Exchange::Reply::none)) {
-    // It was answered, or the answer has begun: nothing can be added.
+    // The response is complete or has begun: an error cannot be added.
     dropping_ = false;
     if (exchange != nullptr) exchange->abort();
     closing_ = true;
@@ -320,7 +320,7 @@ void Http1Session::write_error(Http1Exchange& exchange, const HttpProblem& probl
   exchange.keep_alive_ = false;
   exchange.deliver([&](Receiver& receiver) { receiver.refused(exchange, problem); });
   if (exchange.open()) exchange.abort();
-  // Its receiver hears that the request never became complete.
+  // Tells the receiver that the request never became complete.
   if (exchange.silent_) return;
   exchange.end(Ending::canceled);
   exchange.silent_ = true;
@@ -417,7 +417,7 @@ void Http1Session::drain(Time now) {
   settle();
   host_.output.touch();
   if (receiving_ != nullptr && receiving_->tunnel_) return;
-  // A request whose head was read is still answered; what comes behind it is not.
+  // A request whose head was read is still answered; later ones are not.
   if (back_ != nullptr) back_->keep_alive_ = false;
   if (receiving_ == nullptr) closing_ = true;
 }

@@ -1,9 +1,10 @@
-// HTTP/1.1 and 1.0 on one connection: bytes to exchanges, responses to bytes in the order of the requests.
+// The server side of one HTTP/1.1 or 1.0 connection: turns bytes into exchanges, and their responses into bytes, in the
+// order of the requests.
 //
 // A request that arrives whole is passed to the handler without a copy and answered without an allocation. Behind a
 // handler that overlaps(), requests begin before earlier ones are answered, within bounds; otherwise one at a time.
-// Request content is delivered while there is credit. When the framing is lost, an error reply is written behind the
-// responses that are owed, and the connection closes.
+// Request content is delivered while there is credit. When the framing is lost, an error reply is written after the
+// pending responses, and the connection closes.
 #pragma once
 
 #include <cstddef>
@@ -71,8 +72,8 @@ class Http1Session final : public Session {
   std::size_t held_bytes_ = 0;  // in exchanges behind the front
   HttpBody body_;
   std::size_t searched_ = 0;       // bytes of an incomplete head already searched for line ends
-  std::uint64_t window_left_ = 0;  // content bytes until the time for them starts anew
-  Time since_ = Time::max();       // when the peer began what is waited for
+  std::uint64_t window_left_ = 0;  // content bytes until their deadline restarts
+  Time since_ = Time::max();       // when the current wait for the peer began
   Waiting waiting_ = Waiting::nothing;
   bool has_line_ = false;  // of an incomplete head
   bool dropping_ = false;  // the rest of the content of a request that was answered

@@ -13,7 +13,7 @@
 namespace weir::http {
 namespace {
 
-// As for HTTP/1, whose bounds the wire layer does not know: a list of fields counts as RFC 9113 §6.5.2 says.
+// The wire layer does not know the listener's bounds. RFC 9113 §6.5.2 defines the size of a list of fields.
 HttpProblem check_size(std::span<const HttpHeader> fields, const HttpLimits& limits) noexcept {
   std::size_t bytes = 0;
   for (const HttpHeader& field : fields) {
@@ -125,7 +125,7 @@ void Http2Session::dispatch(std::span<const Http2Event> events) {
         begin(*exchange, event.fields);
         break;
       case kData:
-        if (std::exchange(exchange->first_parts_, 0) > 0) break;  // begin() has got it
+        if (std::exchange(exchange->first_parts_, 0) > 0) break;  // begin() has it
         deliver_body(*exchange, {event.bytes, false});
         break;
       case Http2Event::Kind::trailers:
@@ -184,7 +184,7 @@ void Http2Session::deliver_body(Http2Exchange& exchange, BodyPart part) {
   if (part.last && !exchange.responded_) http2_.waits_since(exchange.stream_, host_.now.time);
 }
 
-// A client has so long for the next window of a body.
+// Restarts the deadline for the next window of the request's body.
 void Http2Session::expect_body(Http2Exchange& exchange) {
   exchange.blocked_ = false;
   exchange.window_left_ = host_.shared.limits.body_progress_bytes;
@@ -208,8 +208,7 @@ void Http2Session::refuse(std::int32_t stream, const HttpProblem& problem) {
   answer(*exchange, problem, false);
 }
 
-// Answers in the place of the request. `known`: its receiver has heard of it. From here on the exchange is the
-// session's own.
+// Answers a request with a problem. `known`: its receiver knows the exchange. From here on it belongs to the session.
 void Http2Session::answer(Http2Exchange& exchange, const HttpProblem& problem, bool known) {
   log_bad_request(host_.shared.log, host_.peer, problem.sentence);
   exchange.discard();
@@ -289,7 +288,7 @@ void Http2Session::sent(std::int32_t stream, std::size_t bytes) {
   exchange->body_sent_ += bytes;
   buffered_ -= bytes;
   if (exchange->unsent() > 0) exchange->write_progress_ = now();
-  // A response that was written whole has no one who waits for room.
+  // After the last part, only an attached receiver wants drained().
   if (exchange->last_ && !exchange->attached()) return;
   if (exchange->drained_ == 0 && bytes > 0) drained_.push_back(stream);
   exchange->drained_ += bytes;

@@ -1,11 +1,11 @@
-// HTTP/2 for one connection of a server: frames become exchanges, and exchanges become frames. The frames themselves
-// are in wire/http2.h.
+// The server side of one HTTP/2 connection: turns frames into exchanges, and their responses into frames. The frames
+// themselves are in wire/http2.h.
 //
 // - One read is decoded first, then the handler runs: head and body that arrived together are one begin(), and a stream
 //   that was reset in the same read never reaches the handler.
 // - Responses wait in their exchange until fill() turns them into DATA, as far as the stream's window and the
 //   connection allow. Streams take turns.
-// - An exchange that a client does not read, or whose body does not arrive, ends by itself; the others go on.
+// - An exchange whose response the client does not read, or whose body does not arrive, ends by itself; others go on.
 #pragma once
 
 #include <cstddef>
@@ -55,7 +55,7 @@ class Http2Exchange final : public Exchange {
   Http2Session* session_ = nullptr;
   std::int32_t stream_ = 0;
   bool begun_ = false;    // the handler knows it
-  bool silent_ = false;   // answered by the session: the handler does not know it, or not any more
+  bool silent_ = false;   // answered by the session: the handler does not know it, or no longer
   bool sealed_ = false;   // nothing more can be written: complete, aborted, or taken over by the session
   bool aborted_ = false;  // we have reset the stream
   bool responded_ = false;
@@ -68,7 +68,7 @@ class Http2Exchange final : public Exchange {
   bool expects_continue_ = false;
   bool to_head_ = false;
   std::size_t unconsumed_ = 0;   // delivered, and the credit not returned
-  std::size_t window_left_ = 0;  // of the request's body, until the time for it starts anew
+  std::size_t window_left_ = 0;  // bytes of the request's body until its deadline restarts
   std::size_t drained_ = 0;      // left since the last drained()
   std::string body_;             // of the response
   std::size_t body_sent_ = 0;

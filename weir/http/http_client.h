@@ -1,5 +1,5 @@
-// One connection's client side of HTTP, without the connection: bytes in, events to the owners of its calls, bytes out.
-// It does no I/O and reads no clock.
+// The client side of HTTP on one connection, without the connection: bytes in, events to the owners of its calls, bytes
+// out. It does no I/O and reads no clock.
 //
 //   begin()             starts a call if can_begin()
 //   receive()           decodes the response and calls the call's owner
@@ -65,7 +65,7 @@ class HttpClient : public CallPlace {
   virtual bool half_closed() const noexcept { return false; }
   virtual ClientEnd end() const noexcept = 0;
 
-  // No more calls begin: says goodbye where HTTP has a way to. REQUIRES: calls() is 0.
+  // Begins no more calls, and tells the server so if the HTTP version can. REQUIRES: calls() is 0.
   virtual void shut_down() = 0;
 
   // When to call expire(), up to a second late.
@@ -74,7 +74,7 @@ class HttpClient : public CallPlace {
   // How long the server keeps an idle connection, if it says so.
   virtual Duration keep_alive() const noexcept { return Duration::max(); }
 
-  // Put them to another place, or fail them.
+  // Returns the calls to give to another place, or to fail.
   std::vector<CallState*> take_unprocessed() noexcept { return std::exchange(unprocessed_, {}); }
 
  protected:

@@ -69,7 +69,7 @@ class Gathering final : public Receiver {
     exchange.keep_nothing();
     exchange.attach(nullptr);
     if (!asked_to_refuse_ && handler_.refuse(exchange, head_.head())) return;
-    // Queries point into them, and this object does not live until they are asked.
+    // Queries point into both, and this object is destroyed before the queries are asked.
     const std::string_view content = exchange.queries().keep(std::move(content_));
     exchange.queries().keep(head_.take_text());
     handler_.request(exchange, head_.head(), content);

@@ -1,5 +1,5 @@
-// A handler of requests that are read whole before they are answered: most of them. A request that arrived in one read
-// costs no copy; otherwise its head and body are gathered, within a bound.
+// A handler that gets each request whole, as most handlers want it. A request that arrived in one read costs no copy;
+// otherwise its head and body are gathered, within a bound.
 #pragma once
 
 #include <cstddef>

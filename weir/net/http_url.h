@@ -1,4 +1,4 @@
-// The address of a backend: "http://127.0.0.1:3000", "https://api.example.com/v2", "h2://10.0.0.1:8080".
+// The URL of a backend: "http://127.0.0.1:3000", "https://api.example.com/v2", "h2://10.0.0.1:8080".
 #pragma once
 
 #include <string>

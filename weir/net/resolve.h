@@ -40,7 +40,7 @@ class Resolver {
   using Function = std::function<Result<std::vector<Address>>(const Target&)>;
   using Done = std::function<void(const Result<std::vector<Address>>&)>;
 
-  // One pending lookup. Destroying it, on its loop's thread, cancels it: `done` is not called any more.
+  // One pending lookup. Destroying it, on its loop's thread, cancels it: `done` is no longer called.
   class Lookup;
 
   explicit Resolver(Function function = look_up);

@@ -1,5 +1,5 @@
-// TLS for one connection, without I/O: ciphertext in, plaintext out, and back. Client and server sides use the same
-// class; net/tls.h creates them. No header exposes OpenSSL.
+// TLS for one connection, without I/O: ciphertext in, plaintext out, and the reverse. Client and server sides use the
+// same class; TlsClient and TlsServer (net/tls.h) create it. No header exposes OpenSSL.
 //
 // Thread safety: none; a channel belongs to one loop.
 #pragma once

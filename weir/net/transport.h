@@ -94,8 +94,8 @@ class Transport final : public Retired, private Loop::Handler, private Settler {
   // How many bytes of plaintext were passed to the kernel or the cipher so far.
   std::uint64_t taken() const noexcept { return taken_; }
 
-  // Stop and continue reading. A reset is noticed even while paused; on an outgoing connection, only if nothing is left
-  // to read. resume() also passes the bytes that the owner left again, in this turn.
+  // Stop and resume reading. A reset is noticed even while paused; on an outgoing connection, only if nothing is left
+  // to read. In this turn, resume() also passes the bytes again that the owner left.
   void pause() noexcept { paused_ = true; }
   void resume();
   bool paused() const noexcept { return paused_; }
@@ -211,7 +211,7 @@ class Transport final : public Retired, private Loop::Handler, private Settler {
   bool half_closing_ = false;   // send our end after the unsent bytes
   bool half_closed_ = false;    // our end was sent
   bool finishing_ = false;      // finish() was called, or a TLS alert is being sent
-  bool finished_due_ = false;   // finished() must be called although it is closed
+  bool finished_due_ = false;   // finished() must be called although the transport is closed
   bool write_blocked_ = false;  // the kernel accepts no more for now
   bool was_blocked_ = false;    // it was write_blocked_, and unsent() has not been zero since
   bool write_broken_ = false;   // nothing can be sent anymore

@@ -1,4 +1,4 @@
-// The log line of a request that is answered with an error of the caller's.
+// The log line for a request that failed because of the caller's mistake.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace weir {
 
-// At debug, and for nothing otherwise. `peer` may be empty.
+// Logs at debug level; costs nothing if that is off. `peer` may be empty.
 inline void log_bad_request(Log* log, std::string_view peer, std::string_view error) {
   if (log == nullptr || !log->enabled(LogLevel::debug)) return;
   std::string line = "bad request: client=";

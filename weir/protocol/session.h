@@ -31,12 +31,12 @@ struct Asked {
   Query query;
 };
 
-// What one call of receive() found, bounded. Also keeps what queries point to, until clear().
+// The queries that one call of receive() found, bounded, and the storage they point into. Valid until clear().
 class Queries {
  public:
   std::span<const Asked> all() const noexcept { return asked_; }
   bool full() const noexcept { return asked_.size() >= bounds::queries_per_turn_max; }
-  // One more question, to be written where it stays: copying it would cost a tenth of what asking does.
+  // Adds a query and returns it to fill in place: copying it would cost a tenth of asking it.
   Query& add(std::uint64_t token) {
     Asked& asked = asked_.emplace_back();
     asked.token = token;
@@ -80,7 +80,7 @@ class Queries {
         std::uninitialized_copy(attributes.begin(), attributes.end(), static_cast<Attribute*>(to)) - attributes.size(),
         attributes.size()};
   }
-  // Both, one behind the other, letters of the second in lower case: "header:" and a header's name.
+  // Copies `prefix` followed by `text` in lower case: "header:" and a header's name.
   std::string_view copy_lower(std::string_view prefix, std::string_view text) {
     char* const to = static_cast<char*>(copies_.allocate(prefix.size() + text.size() + 1, 1));
     std::transform(text.begin(), text.end(), std::copy(prefix.begin(), prefix.end(), to),
@@ -159,7 +159,7 @@ class Session {
   // touches the output then), the connection calls receive() with the bytes that were left, even if no more arrived.
   virtual bool reading() const noexcept { return true; }
 
-  // The connection left the peer's bytes unread since then, because this side was behind with its answers.
+  // The connection left the peer's bytes unread from `since` to `now`, because our answers were late.
   virtual void was_unread(Time since, Time now) { (void)since, (void)now; }
   // Adds output and tells receivers what was sent. While Output::wants_fill is set and little is unsent, called at the
   // end of a turn before the output is written, and again whenever bytes have left; `unsent` is how much has not.
@@ -193,7 +193,7 @@ struct NewConnection {
   // An HTTP/2 session shuts down once no stream was open for `idle_timeout`, or `max_age` has passed. Zero: never.
   Duration idle_timeout = bounds::http_idle_time_max;
   Duration max_age{};
-  bool complete = false;  // nothing follows the first bytes soon: the factory must make do with them
+  bool complete = false;  // no more bytes follow soon: the factory must decide with these
 };
 
 // Creates the sessions of one endpoint's connections on one loop. Called when the connection is open and its first

@@ -1,5 +1,5 @@
-// gRPC on top of HTTP: a prefix before each message, a time limit in a field, a status in trailers
-// (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). Knows no messages.
+// gRPC on top of HTTP: a length prefix before each message, a timeout in a header field, a status in trailers
+// (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). Does not parse the messages themselves.
 #pragma once
 
 #include <cstddef>
@@ -38,21 +38,21 @@ struct Message {
 
 enum class Parsed : unsigned char { more, whole, too_large, broken };
 
-// The message that the bytes begin with; it ends kPrefixBytes + out.bytes.size() bytes later. `too_large` as soon as
-// the prefix says so. `broken`: the first byte is neither 0 nor 1.
+// Parses the message at the start of `bytes`, which takes kPrefixBytes + out.bytes.size() bytes. Returns `too_large` as
+// soon as the prefix announces too much, and `broken` if the first byte is neither 0 nor 1.
 Parsed parse(std::string_view bytes, std::size_t message_bytes_max, Message& out) noexcept;
 
-// Appends room for a prefix, and later writes into it the size of what has been appended since.
+// begin_message() appends space for a prefix; end_message() writes the size of everything appended since into it.
 std::size_t begin_message(std::string& out);
 void end_message(std::size_t begun, std::string& out) noexcept;
 
-// Of "grpc-timeout": up to eight digits and one of H M S m u n. Nothing: it is something else.
+// Parses "grpc-timeout": up to eight digits and one of H M S m u n. Returns nullopt for anything else.
 std::optional<Duration> parse_timeout(std::string_view text) noexcept;
 
-// A message of "grpc-message": bytes outside of printable ASCII, and '%', as %XX.
+// Appends a value for "grpc-message": bytes outside printable ASCII, and '%', become %XX.
 void append_escaped(std::string_view text, std::string& out);
 
-// True for "application/grpc", also followed by "+proto" or parameters.
+// True for "application/grpc", alone or followed by "+proto" or parameters.
 bool is_grpc(std::string_view content_type) noexcept;
 
 }  // namespace weir::grpc

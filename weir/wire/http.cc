@@ -12,7 +12,7 @@ const HttpHeader* HttpHeaders::find(std::string_view name) const noexcept {
   return nullptr;
 }
 
-// There are no tunnels here, so no authority form.
+// CONNECT is not supported, so there is no authority form.
 HttpProblem split_target(RequestHead& out) noexcept {
   constexpr HttpProblem kBad{400, "the request target is neither a path nor an http URL"};
   constexpr HttpProblem kForbidden{400, "the request target is empty or has a forbidden character"};
@@ -36,7 +36,7 @@ HttpProblem split_target(RequestHead& out) noexcept {
   out.path = take_until(rest, '?');
   if (out.path.empty()) out.path = "/";
   out.query = rest;
-  // Browsers send it in a query as it is. In a path, some servers take it for a slash.
+  // Browsers send it unescaped in a query. In a path, some servers treat it as a slash.
   if (out.path.find('\\') != out.path.npos) return kForbidden;
   return {};
 }

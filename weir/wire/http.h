@@ -1,4 +1,5 @@
-// What HTTP/1 and HTTP/2 have in common: fields, heads, and the words in them. Views point into the parsed bytes.
+// What HTTP/1 and HTTP/2 share: header fields, message heads, and functions that read field values. Views point into
+// the parsed bytes.
 #pragma once
 
 #include <array>
@@ -30,9 +31,9 @@ struct HttpProblem {
 struct HttpLimits {
   std::size_t head_bytes_max = bounds::http_head_bytes_max;
   std::size_t line_bytes_max = bounds::http_request_line_bytes_max;
-  int line_status = 431;  // of a longer line; 414 where targets are the clients' own
+  int line_status = 431;  // for a longer line; 414 where clients choose the targets
   Duration head_time_max = bounds::http_head_time_max;
-  Duration body_time_max = bounds::http_body_time_max;  // for so many bytes of content:
+  Duration body_time_max = bounds::http_body_time_max;  // for each body_progress_bytes of content
   std::size_t body_progress_bytes = bounds::http_window_bytes;
 
   HttpProblem line_too_long() const noexcept {
@@ -82,7 +83,7 @@ struct RequestHead {
   std::string_view host;
   std::string_view content_type;
   std::string_view content_encoding;
-  std::string_view accept;   // of its first field
+  std::string_view accept;   // the first Accept field
   std::string_view scheme;   // "http" or "https"; set by the session
   std::string_view version;  // "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0", for logs; has static storage duration
   std::string_view upgrade;  // HTTP/1.1 with `Connection: upgrade`: the protocols of Upgrade; else empty
@@ -95,22 +96,22 @@ struct RequestHead {
 struct ResponseHead {
   int status = 0;
   std::string_view reason;
-  std::optional<std::uint64_t> content_length;  // as written, also where there is no content (HEAD, 304)
+  std::optional<std::uint64_t> content_length;  // as written, even if there is no content (HEAD, 304)
   HttpFraming framing;
   HttpHeaders headers;
 };
 
-// Fields to send: lines that end with CRLF, then a list. Names may have any case. Connection-specific fields
-// (RFC 9113 §8.2.2) are left out.
+// Fields to send: first `lines`, text with a CRLF after each field, then `list`. Names may have any case.
+// Connection-specific fields (RFC 9113 §8.2.2) are left out.
 struct HttpFields {
   std::string_view lines;
   std::span<const HttpHeader> list;
 };
 
-// Fills `out` from the fields of an HTTP/2 request, pseudo-fields first, with the checks that parse_request_head()
-// makes of an HTTP/1 request: a handler sees the same head in both versions. `:authority` appears among the headers as
+// Fills `out` from the fields of an HTTP/2 request, pseudo-fields first, with the same checks that parse_request_head()
+// makes for HTTP/1, so that a handler sees the same head in both versions. `:authority` appears among the headers as
 // `host` unless there is one. `has_body`: the request does not end with its head. REQUIRES: the fields are well-formed
-// for HTTP/2 (wire/http2.h checks that) and not of CONNECT. Does not set `scheme`.
+// for HTTP/2 (wire/http2.h checks that), and the method is not CONNECT. Does not set `scheme`.
 HttpProblem check_request(std::span<const HttpHeader> fields, bool has_body, RequestHead& out);
 
 // Compares ignoring the case of ASCII letters.

@@ -94,7 +94,7 @@ HttpProblem split_field(std::string_view line, HttpHeader& header) noexcept {
 
 HeadResult parse_request_head(std::string_view bytes, RequestHead& out, const HttpLimits& limits) {
   if (bytes.empty()) return {};
-  // What does not even begin like a request (a TLS hello, say) is answered before there is a line.
+  // Bytes that cannot start a request (a TLS ClientHello, for example) are refused before the line is complete.
   if (bytes[0] != '\r' && !all_are(bytes.substr(0, 1), in_token)) return {0, {400, "this is not an HTTP request"}};
   const std::size_t start = bytes.starts_with("\r\n") ? 2 : 0;
   const Line line = take_first_line(bytes, start, limits.line_bytes_max, limits.line_too_long());
@@ -106,7 +106,7 @@ HeadResult parse_request_head(std::string_view bytes, RequestHead& out, const Ht
   const HeadResult step = parse_fields(bytes, start + line.text.size() + 2, limits, out.headers, std::ref(fields));
   if (step.size == 0) return step;
   if (const HttpProblem problem = fields.decide()) return {0, problem};
-  // HTTP/1.0 knows no interim answers (RFC 9110 §10.1.1), and without content there is nothing to wait for.
+  // HTTP/1.0 has no interim responses (RFC 9110 §10.1.1), and without content there is nothing to wait for.
   const bool content = out.framing.content == HttpContent::chunked || out.framing.length > 0;
   out.expects_continue = out.expects_continue && out.framing.http11 && content;
   return step;
@@ -137,7 +137,7 @@ HeadResult parse_response_head(std::string_view bytes, bool to_head, ResponseHea
   if (const HttpProblem problem = fields.decide(out.framing)) return {0, problem};
   out.content_length.reset();
   if (fields.has_length) out.content_length = fields.length;
-  // RFC 9112 §6.3: which responses have content, and when its end is the connection's.
+  // RFC 9112 §6.3: which responses have content, and which content ends with the connection.
   if (to_head || out.status < 200 || out.status == 204 || out.status == 304) {
     out.framing.content = HttpContent::none;
   } else if (out.framing.content == HttpContent::none) {

@@ -28,18 +28,19 @@ HeadResult parse_request_head(std::string_view bytes, RequestHead& out, const Ht
 // Returns whether the bytes are more than the empty line that may precede a request.
 bool is_begun_request(std::string_view bytes) noexcept;
 
-// `to_head` says that the request was HEAD, so that there is no content whatever the fields say.
+// `to_head`: the request was HEAD, so there is no content, whatever the fields say.
 HeadResult parse_response_head(std::string_view bytes, bool to_head, ResponseHead& out);
 
 // Splits "Name: value" and checks both parts.
 HttpProblem split_field(std::string_view line, HttpHeader& header) noexcept;
 
 // Returns whether a field frames its message or belongs to the connection it is on (RFC 9110 §7.6.1): Connection,
-// Keep-Alive, Proxy-Connection, Transfer-Encoding, Upgrade, Content-Length. Whoever writes a head sets those itself.
+// Keep-Alive, Proxy-Connection, Transfer-Encoding, Upgrade, Content-Length. The functions that write a head set these
+// themselves.
 bool is_framing_field(std::string_view name) noexcept;
 // Appends the fields, without framing fields.
 void write_fields(const HttpFields& fields, std::string& out);
-// One chunk (RFC 9112 §7.1); nothing if `content` is empty, because that would be the last one.
+// Appends one chunk (RFC 9112 §7.1). Appends nothing if `content` is empty: an empty chunk would end the body.
 void write_chunk(std::string_view content, std::string& out);
 void write_last_chunk(std::span<const HttpHeader> trailers, std::string& out);
 
@@ -57,9 +58,9 @@ struct HttpResponseHead {
   std::string_view reason = {};  // empty: the usual one of the status
 };
 void write_response_head(const HttpResponseHead& head, std::string& out);
-// 101, with the Upgrade field of the list.
+// Appends a 101 head. Unlike the other functions, it keeps the Upgrade fields of `fields.list`.
 void write_upgrade_head(const HttpFields& fields, std::string& out);
-// 1xx except 101.
+// Appends the head of an interim response: 1xx except 101.
 void write_interim_head(int status, const HttpFields& fields, std::string& out);
 
 void write_field(std::string_view name, std::string_view value, std::string& out);

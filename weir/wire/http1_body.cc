@@ -50,7 +50,7 @@ HttpBody::HttpBody(const HttpFraming& framing, std::uint64_t bytes_max) noexcept
 }
 
 void HttpBody::allow_more(std::uint64_t bytes_max) noexcept {
-  // Of a chunk, what has been announced counts already.
+  // The announced rest of a chunk counts against the bound.
   const std::uint64_t announced = state_ == BodyState::chunk ? left_ : 0;
   bytes_left_ = bytes_max - std::min(bytes_max, announced);
 }

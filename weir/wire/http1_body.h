@@ -30,13 +30,13 @@ class HttpBody {
   // bounds::http_chunk_line_bytes_max.
   BodyPiece next(std::string_view bytes, std::size_t content_max = std::numeric_limits<std::size_t>::max()) noexcept;
 
-  // From now on, more than so many further bytes of content are a problem with status 413.
+  // Replaces the bound: more than `bytes_max` further bytes of content are a problem with status 413.
   void allow_more(std::uint64_t bytes_max) noexcept;
   // Whether it is known how much content is still to come, and how much.
   bool has_known_rest() const noexcept { return state_ == BodyState::done || state_ == BodyState::length; }
   std::uint64_t rest() const noexcept { return left_; }
   bool done() const noexcept { return state_ == BodyState::done; }
-  // The fields behind the last chunk, once done(). Views of this object, valid until it is assigned to.
+  // Returns the fields after the last chunk, once done(). Views into this object, valid until it is assigned to.
   std::vector<HttpHeader> trailers() const;
   // Returns whether the content is complete if the peer closes now.
   bool complete_at_close() const noexcept { return done() || state_ == BodyState::until_close; }

@@ -72,8 +72,8 @@ bool must_not_be_indexed(std::string_view name) noexcept {
          name.starts_with("x-ratelimit") || name.starts_with("x-rate-limit");
 }
 
-// Fields as nghttp2 takes them. Views of what was added; valid as long as that is. Used again and again: what it has
-// allocated stays, up to a bound.
+// Header fields in nghttp2's form, as views of what was added; valid as long as that is. Reusable: it keeps its memory,
+// up to a bound.
 class EncodedFields {
  public:
   // Forgets what it held and makes room for the names of `fields`.
@@ -88,7 +88,7 @@ class EncodedFields {
     names_.reserve(names);  // so that views of it stay valid
   }
 
-  // A name in lower case, with static storage duration. A length that is added so is the only one.
+  // `name` is in lower case and has static storage duration. A Content-Length added here replaces one in later fields.
   void add_own(std::string_view name, std::string_view value) {
     if (name == "content-length") length_is_own_ = true;
     push(name, value, NGHTTP2_NV_FLAG_NO_COPY_NAME);

@@ -1,13 +1,13 @@
-// HTTP/2 framing (RFC 9113) for one connection, either side of it, on nghttp2. Bytes in, events out, output on demand;
-// no sockets, no exchanges, no clock.
+// HTTP/2 framing (RFC 9113) for one connection, client or server side, built on nghttp2. Bytes in, events out, output
+// on demand; no sockets, no exchanges, no clock.
 //
-//   receive()                                what the bytes mean, as events; flood control (http2_meter.h) included
+//   receive()                                decodes bytes into events, with flood control (http2_meter.h)
 //   respond() request() trailers() reset()   queue frames
 //   fill()                                   writes frames and pulls body bytes from a Source, as far as windows allow
 //   consumed()                               returns credit: without it the peer's windows stay closed
 //
-// Nothing of the caller's runs while nghttp2 does, except Source. After an event, call anything in any order; calls for
-// a stream that has ended do nothing. One thread.
+// No code of the caller runs inside nghttp2, except Source. While handling events, call any function in any order;
+// calls for a stream that has ended do nothing. Thread safety: none.
 #pragma once
 
 #include <cstddef>
@@ -48,9 +48,9 @@ struct Http2Event {
   enum class Kind : unsigned char {
     head,      // `fields`, pseudo-fields first. Cookie fields are joined, `host` agrees with `:authority`
     data,      // `bytes` of the body; give the credit back with consumed()
-    trailers,  // `fields` behind the body
+    trailers,  // `fields` after the body
     end,       // the peer sends nothing more on this stream
-    refused,   // server: the head passes a bound (`code` 431) or is CONNECT (405). Respond so; the body is dropped
+    refused,   // server: the head passes a bound (`code` 431) or is CONNECT (405). Send that; the body is dropped
     closed,    // server: the response was sent completely; client: the response was received completely
     reset,     // the stream ended before that; `code` is an Http2Code
     goaway,    // the peer takes no streams above `stream`; `code` says why
@@ -94,7 +94,7 @@ class Http2 {
  public:
   enum class Role : unsigned char { server, client };
 
-  // Holds the bodies to send. Called inside fill(), and must not call Http2.
+  // Supplies the bodies to send. Called inside fill(); must not call Http2.
   class Source {
    public:
     struct Body {
@@ -102,9 +102,9 @@ class Http2 {
       bool last = false;  // nothing follows them
     };
     virtual ~Source() = default;
-    // What can be sent now. Nothing and not the last: the stream sleeps until wake().
+    // Returns what can be sent now. If that is nothing and not the last, the stream sleeps until wake().
     virtual Body waiting(std::int32_t stream) = 0;
-    // The first `bytes` of it are in the output. Not called for a body that ends with nothing but trailers.
+    // The first `bytes` of it were written to the output. Not called for a body that ends with only trailers.
     virtual void sent(std::int32_t stream, std::size_t bytes) = 0;
   };
 
@@ -114,21 +114,21 @@ class Http2 {
   Http2(const Http2&) = delete;
   Http2& operator=(const Http2&) = delete;
 
-  // Appends to `events`. REQUIRES: at most bounds::http2_receive_bytes_max bytes. An error, a flood or bytes that are
-  // not HTTP/2, is final: fill() once more for the GOAWAY, then close.
+  // Appends to `events`. REQUIRES: at most bounds::http2_receive_bytes_max bytes. An error (a flood, or invalid HTTP/2)
+  // is final: call fill() once more to write the GOAWAY, then close.
   Result<void> receive(std::string_view bytes, Time now, std::vector<Http2Event>& events);
-  // Like receive(), but the fields of earlier calls stay valid. Their bound is one for all of them.
+  // Like receive(), but the fields of earlier calls stay valid and share one bound.
   Result<void> receive_more(std::string_view bytes, Time now, std::vector<Http2Event>& events);
 
-  // Appends frames to `out` until nothing is left to send or `out` has `bytes_max`, which one frame may pass. Appends
-  // `closed` and `reset` events of the streams that this ends.
+  // Appends frames to `out` until nothing is left to send or `out` holds `bytes_max` bytes; the last frame may exceed
+  // that. Appends `closed` and `reset` events for the streams that this ends.
   void fill(std::string& out, std::size_t bytes_max, std::vector<Http2Event>& events);
 
-  // Nothing more will be read or written: close the connection.
+  // True if nothing more will be read or written: close the connection.
   bool finished() const noexcept;
 
-  // Client. An error: too many streams (`overloaded`), the peer goes away (`unavailable`), or the fields are more than
-  // the peer accepts (`too_large`). Nothing is queued then.
+  // Client. Queues a request and returns its stream. On error nothing is queued: too many streams (`overloaded`), the
+  // peer is going away (`unavailable`), or the fields exceed what the peer accepts (`too_large`).
   Result<std::int32_t> request(const Http2Request& request);
   std::size_t streams_max() const noexcept;
 
@@ -138,21 +138,22 @@ class Http2 {
   void respond(std::int32_t stream, int status, const HttpFields& fields, bool has_body,
                std::span<const HttpHeader> own = {});
 
-  // The Source has more for this stream.
+  // Call when the Source has more for a sleeping stream.
   void wake(std::int32_t stream);
-  // Follow the body. REQUIRES: a body was announced, and the Source has not given its last bytes yet.
+  // Sends trailers after the body. REQUIRES: a body was announced, and the Source has not returned its last bytes yet.
   void trailers(std::int32_t stream, const HttpFields& fields);
-  // REQUIRES: no more than was delivered in `data` events. When a stream ends, what is left returns by itself.
+  // Returns credit for body bytes. REQUIRES: no more than `data` events delivered. The rest returns by itself when the
+  // stream ends.
   void consumed(std::int32_t stream, std::size_t bytes);
   void reset(std::int32_t stream, Http2Code code);
-  // Server, for the flood meter: from when to when the stream waits on us. A client that gives up waiting is no
-  // attacker, also if its reset arrives when the response is decided and not sent.
+  // Server, for the flood meter: when the stream started and stopped waiting on us. A client that gives up waiting is
+  // not an attacker, even if its reset arrives after the response was decided but before it was sent.
   void waits_since(std::int32_t stream, Time since);
   void waited_until(std::int32_t stream, Time until);
-  // Likewise: nothing was read from `since` until now. What is read next may have waited on us as long.
+  // Likewise: nothing was read from `since` until `now`, so what is read next may have waited on us that long.
   void was_unread(Time since, Time now);
 
-  // The answer is a `pong` event.
+  // Sends a PING. The answer arrives as a `pong` event.
   void ping();
   // Server: tells the client to open no more streams, then sends a PING. Streams that arrive meanwhile are served. Call
   // go_away() at the `pong`, or when it takes too long.
@@ -183,7 +184,7 @@ class Http2 {
   };
 
   Stream* find(std::int32_t stream) noexcept;
-  // Whether what is read now may have arrived before we read again.
+  // True if bytes read at `now` may have been waiting since unread_since_.
   bool catches_up(Time now) const noexcept;
   void start();
   void finish_block(std::int32_t id, Stream& stream);
@@ -199,7 +200,7 @@ class Http2 {
   Http2Streams<Stream> streams_;
   Http2Block block_;
   Time now_{};
-  // The peer's bytes wait unread since then, with pauses shorter than what excuses a reset; max: never.
+  // When the peer's bytes began to wait unread, ignoring gaps up to bounds::http2_reset_excused_after; max: never.
   Time unread_since_ = Time::max();
   Time read_again_{};
   bool stopped_ = false;

@@ -1,5 +1,5 @@
-// The fields of one HTTP/2 header block while it is decoded, within the bounds of a head, and the room where decoded
-// fields stay until they have been dealt with.
+// Http2Block collects the fields of one HTTP/2 header block while it is decoded, within the bounds of a head.
+// Http2FieldRoom stores the decoded fields until the caller has handled them.
 #pragma once
 
 #include <array>
@@ -19,7 +19,8 @@ namespace weir {
 // RFC 9113 §6.5.2: what each field adds to the size of a list, besides its name and value.
 inline constexpr std::size_t kHttp2FieldOverhead = 32;
 
-// Room for the fields that one read decodes: a few bytes may name much that is in HPACK's table, so it is bounded.
+// Memory for the fields that one read decodes. Bounded, because a few bytes can refer to large entries of HPACK's
+// table.
 class Http2FieldRoom {
  public:
   Http2FieldRoom() = default;
@@ -27,7 +28,7 @@ class Http2FieldRoom {
   Http2FieldRoom& operator=(const Http2FieldRoom&) = delete;
 
   void clear() noexcept;
-  // Null past bounds::http2_fields_bytes_max. Valid until clear().
+  // Returns null beyond bounds::http2_fields_bytes_max in total. Valid until clear().
   template <class T>
   T* take(std::size_t count) {
     return static_cast<T*>(take(count * sizeof(T), alignof(T)));
@@ -44,13 +45,14 @@ class Http2FieldRoom {
 class Http2Block {
  public:
   void begin() noexcept;
-  // Past bounds::http_head_bytes_max or bounds::http_headers_max fields nothing more is kept. False: past
-  // bounds::http2_list_bytes_max, where validating more of them costs too much.
+  // Keeps nothing more beyond bounds::http_head_bytes_max or bounds::http_headers_max fields. Returns false beyond
+  // bounds::http2_list_bytes_max, where even validating more fields would cost too much.
   bool add(std::string_view name, std::string_view value);
 
-  // A request or a response; otherwise trailers.
+  // True for a request or a response, false for trailers.
   bool is_head() const noexcept { return is_head_; }
-  // Copies the fields, cookies joined (RFC 9113 §8.2.3). False: they passed a bound, or there is no room.
+  // Copies the fields into `room` and joins cookies (RFC 9113 §8.2.3). Returns false if a bound was exceeded or the
+  // room is full.
   bool finish(Http2FieldRoom& room, std::span<const HttpHeader>& out);
 
  private:
@@ -61,7 +63,7 @@ class Http2Block {
 
   void copy(char* text, char* cookies, HttpHeader* headers, std::span<const HttpHeader>& out) const;
 
-  std::string text_;  // names and values behind each other
+  std::string text_;  // names and values, concatenated
   std::vector<Field> fields_;
   std::size_t list_bytes_ = 0;
   std::size_t regular_ = 0;  // fields that are not pseudo-fields; all cookies are one
@@ -70,7 +72,7 @@ class Http2Block {
   bool too_large_ = false;
 };
 
-// Null: no field of that name, in lower case.
+// Returns the field of that name, or null. `name` is in lower case.
 const HttpHeader* find_http2_field(std::span<const HttpHeader> fields, std::string_view name) noexcept;
 
 }  // namespace weir

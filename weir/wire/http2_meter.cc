@@ -31,7 +31,7 @@ struct Http2Meter::FrameHeader {
   }
 
   bool ends_stream() const noexcept { return (flags & kEndStream) != 0; }
-  // Padding is not content, and the header does not tell how much of a short payload it is.
+  // Padding is not content, and the header does not say how much of a short payload is padding.
   bool has_content() const noexcept { return (flags & kPadded) != 0 ? length > kPaddingMax : length > 0; }
   bool is_idle() const noexcept {
     if (type == kData) return !has_content() && !ends_stream();

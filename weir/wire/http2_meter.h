@@ -33,7 +33,7 @@ class Http2Meter {
   // a frame header are held back until the rest arrives. The result is valid until the next call.
   std::string_view next(std::string_view& input, Time now) noexcept;
 
-  // What Http2 saw happen. `waited`: how long the stream had been waiting on us.
+  // Http2 reports what it saw. `waited`: how long the stream had been waiting on us.
   void sent_content() noexcept { frames_.earn(bounds::http2_frames_earned_by_content); }
   void completed_exchange() noexcept { frames_.earn(bounds::http2_frames_earned_by_exchange); }
   void ended_without_response(Time now, Duration waited) noexcept;
@@ -71,7 +71,7 @@ class Http2Meter {
   Tokens resets_{bounds::http2_resets_max, bounds::http2_reset_every};
 };
 
-// What a log says of it; empty for none.
+// Returns the sentence for the log; empty for `none`.
 std::string_view sentence_of(Http2Meter::Flood flood) noexcept;
 
 }  // namespace weir

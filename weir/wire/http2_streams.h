@@ -17,7 +17,7 @@ class Http2Streams {
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
 
-  // Null: no such stream. Valid until the next insert() or erase().
+  // Returns null if there is no such stream. Valid until the next insert() or erase().
   T* find(std::int32_t id) noexcept {
     if (size_ == 0) return nullptr;
     for (std::size_t at = home(id);; at = next(at)) {
@@ -26,7 +26,7 @@ class Http2Streams {
     }
   }
 
-  // Returns the stream of that id, new or not. REQUIRES: id > 0.
+  // Returns the stream of that id; creates it if it does not exist. REQUIRES: id > 0.
   T& insert(std::int32_t id) {
     WEIR_ASSERT(id > 0);
     if (2 * (size_ + 1) > places_.size()) grow();
@@ -46,7 +46,7 @@ class Http2Streams {
       if (places_[hole].id == 0) return;
       hole = next(hole);
     }
-    // Streams behind the hole move up, unless the hole is before their home.
+    // Later streams move up into the hole, unless the hole is before their home.
     for (std::size_t at = next(hole); places_[at].id != 0; at = next(at)) {
       const std::size_t mask = places_.size() - 1;
       if (((at - home(places_[at].id)) & mask) < ((at - hole) & mask)) continue;

@@ -1,5 +1,5 @@
-// What both HTTP versions check in the fields of a head, one field at a time, and the character classes for it. In a
-// header so that the parsers can inline it; for use in this folder.
+// The checks that HTTP/1 and HTTP/2 both make on each field of a head, and the character classes for them. In a header
+// so that the parsers can inline them; only for this folder.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ constexpr std::array<unsigned char, 256> kCharClasses = [] {
   return classes;
 }();
 
-// Nearly always true, so it checks all bytes without a branch per byte.
+// Returns whether every byte is in the class. Nearly always true, so there is no branch per byte.
 constexpr bool all_are(std::string_view text, CharClass allowed) noexcept {
   unsigned in_all = allowed;
   for (const char c : text) in_all &= kCharClasses[static_cast<unsigned char>(c)];
@@ -137,7 +137,7 @@ inline void clear_request(RequestHead& out) noexcept {
 // Splits the target into path and query: origin, absolute and asterisk form (RFC 9112 §3.2, RFC 9113 §8.3.1).
 HttpProblem split_target(RequestHead& out) noexcept;
 
-// Those of a request that are more than framing.
+// Reads the fields of a request that the server interprets, including the framing fields.
 struct RequestFields {
   RequestHead& out;
   FramingFields framing = {};

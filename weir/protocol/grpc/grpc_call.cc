@@ -31,7 +31,7 @@ void GrpcCall::begin(Exchange& exchange, const RequestHead& head, BodyPart first
     exchange.discard();
     return fail(exchange, grpc::Status::unimplemented, "there is no method " + quote(head.path));
   }
-  const bool open = kind_ != Kind::should_rate_limit;  // health is for everybody
+  const bool open = kind_ != Kind::should_rate_limit;  // health checks need no token
   if (!open && handler_.is_welcome && !handler_.is_welcome(head)) {
     exchange.discard();
     return fail(exchange, grpc::Status::unauthenticated, "a token is needed: x-weir-token, or authorization: Bearer");
@@ -54,7 +54,7 @@ void GrpcCall::body(Exchange& exchange, BodyPart part) {
   exchange.consumed(part.bytes.size());
 }
 
-// A message may come in pieces of any size. What came whole is not copied.
+// A message may arrive in pieces of any size. One that arrives whole is not copied.
 void GrpcCall::take(Exchange& exchange, std::string_view bytes, bool last) {
   const bool split = !held_.empty() || !last;
   if (split) held_ += bytes;
@@ -135,7 +135,7 @@ void GrpcCall::expired(Exchange& exchange) {
     constexpr std::array<HttpHeader, 1> kLate = {{{"grpc-status", "4"}}};
     return exchange.write({{}, true, kLate});
   }
-  // Looked at again and again: whoever changes it need not know who watches.
+  // Polled, so that the code that changes the health does not need to know the watchers.
   if (health() != told_) {
     write_health();
     exchange.write({handler_.content_, false, {}});
@@ -147,7 +147,7 @@ void GrpcCall::refused(Exchange& exchange, const HttpProblem& problem) {
   fail(exchange, problem.status == 408 ? grpc::Status::deadline_exceeded : grpc::Status::internal, problem.sentence);
 }
 
-// Ends a watch, which would hold up the end of the server: the client watches whoever takes over.
+// Ends a watch, which would delay the shutdown. The client can watch the next server instead.
 void GrpcCall::draining(Exchange& exchange) {
   if (!watching_ || done_) return;
   done_ = true;
@@ -195,7 +195,7 @@ void GrpcCall::succeed(Exchange& exchange) {
   exchange.respond({200, kContentType, {}, {}}, {handler_.content_, true, kOkTrailers});
 }
 
-// Trailers only: the head is all there is.
+// Sends a Trailers-Only response: a head without a body.
 void GrpcCall::fail(Exchange& exchange, grpc::Status status, std::string_view message) {
   done_ = true;
   count(status);

@@ -1,4 +1,4 @@
-// One call of gRPC, from its first bytes to its status.
+// One gRPC call, from its first bytes to its status.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ class GrpcCall final : public http::Receiver {
   // Writes the message of a health check to the handler's scratch.
   void write_health();
   rls::Health health() const;
-  // The whole response, or why there is none.
+  // Sends the whole response, or the status that says why there is none.
   void succeed(http::Exchange& exchange);
   void fail(http::Exchange& exchange, grpc::Status status, std::string_view message);
   void count(grpc::Status status);

@@ -1,7 +1,8 @@
-// Envoy's rate limit service and gRPC's health check, and the same service as JSON (POST /json), on the listener of the
-// decision API: what is none of these goes on to the handler behind. Unary calls only, and a watched health.
+// Envoy's rate limit service, the same service as JSON (POST /json), and gRPC's health check, on the listener of the
+// decision API. Passes all other requests to the next handler. Unary calls only, plus the health Watch.
 //
-// A call ends with a status in trailers. One that cannot be answered has no message: its head is its trailers.
+// A call ends with a status in trailers. A call that cannot be answered has no message: its head carries the status
+// (Trailers-Only).
 #pragma once
 
 #include <functional>
@@ -22,13 +23,13 @@ class GrpcHandler final : public http::Handler {
 
   // The owner replaces these between two calls.
   rls::Options options;
-  std::function<bool(const RequestHead& head)> is_welcome;  // a caller shows what it must; empty: everybody is
-  std::function<bool()> is_serving;                         // what the health check tells; empty: always
+  std::function<bool(const RequestHead& head)> is_welcome;  // the caller has the required token; empty: all are welcome
+  std::function<bool()> is_serving;                         // what the health check reports; empty: always
 
   void begin(http::Exchange& exchange, const RequestHead& head, http::BodyPart first) override;
   bool overlaps() const noexcept override { return rest_.overlaps(); }
 
-  // Of exchanges that the handler behind answers: calls of ours have a receiver.
+  // For exchanges that the next handler answers: our own calls have a receiver.
   void body(http::Exchange& exchange, http::BodyPart part) override { rest_.body(exchange, part); }
   void answered(http::Exchange& exchange, std::uint32_t question, const Result<Answer>& answer) override {
     rest_.answered(exchange, question, answer);

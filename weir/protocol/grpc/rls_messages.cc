@@ -102,7 +102,7 @@ pb::Value& field(pb::Struct& of, const char* name) {
   return (*of.mutable_fields())[name];
 }
 
-// What was asked, by which rules: for the proxy's logs and filters.
+// Adds the request and the metadata of its descriptors, for the proxy's logs and filters.
 void add_metadata(const Answer& answer, std::string_view request, RateLimitResponse& to) {
   RateLimitRequest asked;
   if (!parse(request, Syntax::protobuf, asked)) return;

@@ -1,4 +1,4 @@
-// How the service says that it could not decide.
+// The gRPC status for each Fault.
 #include "weir/protocol/grpc/rls_messages.h"
 
 namespace weir::rls {

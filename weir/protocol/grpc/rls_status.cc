@@ -32,7 +32,8 @@ std::int64_t ceil_seconds(Duration duration) noexcept {
   return std::chrono::ceil<std::chrono::seconds>(std::max(duration, Duration::zero())).count();
 }
 
-// Until something is left, or until all is. What no wait helps is told when the bucket is full.
+// Seconds until the request may pass if it is over the limit, otherwise until the bucket is full. If no wait helps,
+// also until the bucket is full.
 std::int64_t reset_of(const Decision& decision, bool over, const Label& label) noexcept {
   const Duration full = decision.reset_after == Duration::zero() && over ? label.rate.window : decision.reset_after;
   if (!over) return ceil_seconds(decision.reset_after);

@@ -1,4 +1,4 @@
-// What a response says of one descriptor, in the units of Envoy's rate limit service.
+// The status of one descriptor in a response, in the units of Envoy's rate limit service.
 #pragma once
 
 #include <cstddef>
@@ -21,20 +21,20 @@ struct Status {
   std::uint32_t remaining = 0;
   std::int64_t reset_seconds = 0;
 
-  // Which of two the client must heed.
+  // True if this status, not `other`, is the one that the client must obey.
   bool is_stricter_than(const Status& other) const noexcept {
     return over != other.over ? over : remaining < other.remaining;
   }
 };
 
-// What nothing limits has so many left.
+// `remaining` of a descriptor without a limit.
 inline constexpr std::uint32_t kUnlimited = 0xffff'ffff;
 
-// Of the i-th descriptor. REQUIRES: i < answer.descriptors.size().
+// Returns the status of the i-th descriptor. REQUIRES: i < answer.descriptors.size().
 Status status_of(const Answer& answer, std::size_t i) noexcept;
 
-// How long to wait before the same request may pass, rounded up, at least 1: all limits that enforce must have room,
-// and one of the alternatives. Nothing: no wait helps, or nothing denied.
+// Returns how long to wait before the same request may pass, rounded up, at least 1: all limits that enforce must have
+// room, and one of the alternatives. nullopt if no wait helps or nothing denied.
 std::optional<std::int64_t> retry_seconds(const Answer& answer) noexcept;
 
 }  // namespace weir::rls

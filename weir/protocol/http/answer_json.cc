@@ -48,7 +48,7 @@ void write_numbers(const Decision& decision, TextWriter& out) {
   write_seconds(",\"reset_after\":", decision.reset_after, out);
 }
 
-// Where in the text the decision that speaks has its names and numbers. Among the decisions they are copied.
+// Where the strictest decision's names and numbers are in the output. write_decision() copies them from there.
 struct SpeakerText {
   std::size_t names = 0;
   std::size_t numbers = 0;
@@ -83,7 +83,7 @@ void write_half(std::string_view name, const Decision& decision, const BucketLab
   out.character('}');
 }
 
-// `text`: null unless this is the decision that speaks.
+// `text`: null unless this is the strictest decision.
 void write_decision(const LimitDecision& decided, const Label& label, const SpeakerText* text, bool explain,
                     TextWriter& out) {
   const Decision& decision = decided.strictest();
@@ -131,7 +131,7 @@ void write_answer(const Answer& answer, bool explain, Denial denial, std::string
   bool as_decided = true;
   if (!verdict.all.empty()) {
     Decision speaker = verdict.speaker();
-    // Only a shadow denied: nobody waits.
+    // Only a shadow denied: no client waits.
     as_decided = !verdict.allowed || speaker.allowed;
     if (!as_decided) speaker.retry_after = Duration::zero();
     text = write_speaker(speaker, answer.labels[verdict.strictest], out);

@@ -1,4 +1,4 @@
-// What the decision API says, as JSON.
+// Writes the answers of the decision API as JSON.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 namespace weir {
 
 enum class Denial : unsigned char {
-  plain,      // the numbers only: inside an array, or of a peek
-  explained,  // and error, message, identifier: of a 429 and a 403
+  plain,      // the numbers only: in an array, or for a peek
+  explained,  // also error, message, identifier: for a 429 or 403
 };
 
 // {"allowed", "limit", "id", "burst", "remaining", "retry_after", "reset_after", "decisions": […]}; "degraded" when it
@@ -19,10 +19,10 @@ enum class Denial : unsigned char {
 // Seconds are exact; a wait that never ends is -1.
 void write_answer(const Answer& answer, bool explain, Denial denial, std::string& out);
 
-// What a denied client reads: that it is denied for now, that it is blocked, or that the request can never pass.
+// Returns the sentence for a denied client: denied for now, blocked, or can never pass.
 std::string_view denial_message(const Answer& answer) noexcept;
 
-// A denial as RFC 9457 has it.
+// Writes a denial as a problem document (RFC 9457).
 void write_denial_problem(const Answer& answer, std::string& out);
 
 }  // namespace weir

@@ -9,7 +9,7 @@
 namespace weir {
 namespace {
 
-// The last line of that name: a proxy that does not replace what the client sent adds its own behind it.
+// Returns the last field of that name: a proxy that does not replace the client's field adds its own after it.
 std::string_view find_last(const RequestHead& head, std::string_view name) noexcept {
   std::string_view last;
   for (const HttpHeader& header : head.headers.all()) {

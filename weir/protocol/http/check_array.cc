@@ -23,13 +23,13 @@ void CheckArray::can_ask(http::Exchange& exchange) {
   respond_if_complete(exchange);
 }
 
-// From the first item not read yet until there is no room to ask.
+// Asks the items, from the first unread one until there is no room.
 void CheckArray::ask_items(http::Exchange& exchange, JsonValue array) {
   std::size_t i = 0;
   for (const JsonValue item : array.items()) {
     if (i++ < read_) continue;
     if (exchange.queries().full()) {
-      (void)exchange.ask();  // to be told when there is room
+      (void)exchange.ask();  // so that can_ask() follows
       return;
     }
     const auto index = static_cast<std::uint32_t>(read_++);

@@ -53,7 +53,7 @@ Problem read_rate(JsonValue value, std::optional<Rate>& out) {
     return wrong_kind("rate", "a rate such as \"100/s\", or a number per second", value);
   }
   const Result<Rate> rate = parse_rate(number ? std::string(value.number()) + "/s" : std::string(value.string()));
-  if (!rate) return bad_value(rate.error().detail);  // it names itself
+  if (!rate) return bad_value(rate.error().detail);  // the detail names the field
   out = *rate;
   return {};
 }
@@ -75,7 +75,7 @@ Problem read_cost(JsonValue value, Count& out) {
   return {};
 }
 
-// What one charge may say; a null member was not said.
+// The fields of one charge; a null member was absent.
 struct ParsedCharge {
   std::optional<std::string_view> limit;
   std::optional<std::string_view> id;
@@ -83,7 +83,7 @@ struct ParsedCharge {
   Count cost = 1;
   bool cost_said = false;
 
-  // False: the field is not one of a charge's.
+  // Returns false if a charge has no such field.
   bool read(const JsonValue::Member& member, Problem& problem) {
     if (member.key == "limit") {
       problem = read_text("limit", member.value, limit.emplace());
@@ -148,7 +148,7 @@ Problem read_order(JsonValue value, Order& out) {
   return {};
 }
 
-// The attributes of a request in the making.
+// Collects the attributes of a request.
 class RequestBody {
  public:
   explicit RequestBody(Queries& queries) noexcept : queries_(queries) {}
@@ -191,7 +191,7 @@ class RequestBody {
         if (auto problem = add(name, queries_.copy(header.value.string()))) return problem;
         continue;
       }
-      // Sent more than once.
+      // An array holds the values of a header that was sent more than once.
       if (!header.value.is(JsonKind::array)) return wrong_kind("a header", "a string or an array", header.value);
       for (const JsonValue line : header.value.items()) {
         if (!line.is(JsonKind::string)) return wrong_kind("a line of a header", "a string", line);
@@ -225,7 +225,7 @@ class RequestBody {
   bool path_ = false;
 };
 
-// What a check may hold; which of it goes together is for read_check() to say.
+// The fields of a check; read_check() decides which may be combined.
 struct ParsedCheck {
   ParsedCharge said;
   std::span<const NamedCharge> charges;

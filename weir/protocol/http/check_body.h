@@ -1,5 +1,5 @@
-// The JSON bodies of the decision API, one object at a time, as queries. Strict: a field nobody reads is an error, so
-// that a typing mistake never means "no limit".
+// Reads the JSON bodies of the decision API into queries, one object at a time. Strict: an unknown field is an error,
+// so that a typo never means "no limit".
 #pragma once
 
 #include <optional>

@@ -72,7 +72,7 @@ const CheckHandler::Route* CheckHandler::find_route(std::string_view path) noexc
 
 // --- requests ---
 
-// A caller without a token that is needed is told nothing else. True: responded.
+// Refuses a caller who lacks the required token, before anything else is revealed. Returns true if it responded.
 bool CheckHandler::refuse_caller(Exchange& exchange, const RequestHead& head) {
   const Route* const route = check_of(exchange).route;
   const bool writes = route != nullptr && (route->mode == Mode::refund || route->mode == Mode::reset);
@@ -90,7 +90,7 @@ bool CheckHandler::refuse_caller(Exchange& exchange, const RequestHead& head) {
   return false;
 }
 
-// What the head alone makes impossible.
+// Refuses what the head alone rules out.
 bool CheckHandler::refuse(Exchange& exchange, const RequestHead& head) {
   Check& check = check_of(exchange);
   check.route = find_route(head.path);
@@ -180,7 +180,7 @@ std::optional<ApiError> CheckHandler::decode(JsonValue value, Exchange& exchange
   return {};
 }
 
-// A proxy's question: whatever content came with it belongs to the request it asks about.
+// Ignores the content, which belongs to the request that the proxy asks about.
 void CheckHandler::authorize(Exchange& exchange, const RequestHead& head) {
   const std::optional<int> denied = denial_status(head.query);
   if (!denied) return fail(exchange, {400, "bad_value", "deny must be 429 or 403"});
@@ -219,7 +219,7 @@ void CheckHandler::ask_many(Exchange& exchange, JsonValue array, std::string_vie
 
 // --- answers ---
 
-// Why there are no numbers, if there are none.
+// Returns the error to respond with, or nullopt if the answer is a decision to report.
 std::optional<ApiError> CheckHandler::error_in(const Check& check, Count cost, const Result<Answer>& answer) const {
   if (!answer) {
     const Fault fault = answer.error().fault;
@@ -236,7 +236,7 @@ std::optional<ApiError> CheckHandler::error_in(const Check& check, Count cost, c
   const Verdict& verdict = answer->verdict;
   if (verdict.allowed || verdict.all.empty() || check.route->mode == Mode::reset) return {};
   const Decision& decision = verdict.speaker();
-  // A blocked client waits forever too; its bucket has no size.
+  // A blocked client also waits forever, with burst 0: that is an ordinary denial.
   if (decision.retry_after != kNever || decision.burst == 0) return {};
   const Label& label = answer->labels[verdict.strictest];
   std::string message = "cost " + std::to_string(cost > 0 ? cost : label.cost) + " can never pass: burst is " +
@@ -281,7 +281,7 @@ void CheckHandler::fail(Exchange& exchange, const ApiError& error) {
   content_.clear();
   http::write_error(error.code, error.message, content_);
   content_ += '\n';
-  // Refused because the store is away: nobody knows for how long.
+  // It is unknown how long the failure lasts, so suggest a short wait.
   if (error.status == 429 || error.status == 503) write_field("Retry-After", "1", fields_);
   respond(exchange, error.status, kJson, content_);
 }

@@ -1,6 +1,6 @@
 // The decision API: POST /v1/check /v1/throttle /v1/refund /v1/peek /v1/reset, any method on /v1/authorize, and the
-// probes. In: whole requests. Out: questions, and a response for each request once its questions are answered. What
-// cannot be understood gets a response that says why.
+// probes. In: whole requests. Out: questions, and a response for each request once its questions are answered. An
+// invalid request gets a response that says why.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class CheckHandler final : public http::WholeHandler {
  public:
   explicit CheckHandler(const Health& health) : health_(health) {}
 
-  HttpTokens tokens;   // that callers must show; the owner replaces them between two calls
+  HttpTokens tokens;   // that callers must present; the owner replaces them between calls
   Log* log = nullptr;  // gets bad requests, at debug
 
   bool overlaps() const noexcept override { return true; }
@@ -36,7 +36,7 @@ class CheckHandler final : public http::WholeHandler {
   struct Route;
   // What a response needs to know of its request. A whole number of these fits into an exchange's notes.
   struct Check {
-    const Route* route;   // null: not one of ours
+    const Route* route;   // null: unknown path
     Count cost;           // if there is one for all charges, otherwise 0
     std::int16_t denied;  // the status of a denial
     bool explain;

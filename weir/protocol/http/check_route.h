@@ -1,4 +1,4 @@
-// The table of what can be called. Private to this folder.
+// The routes of the decision API. Private to this folder.
 #pragma once
 
 #include <string_view>
@@ -17,7 +17,7 @@ struct CheckHandler::Route {
   std::string_view allow;
 };
 
-// The cost of every charge, or 0 if there is not one for all.
+// Returns the single cost of the query, or 0 if it has none.
 Count one_cost(const Query& query) noexcept;
 
 }  // namespace weir

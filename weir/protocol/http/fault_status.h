@@ -1,4 +1,4 @@
-// How the HTTP API says that it could not decide: a status, a code for programs and a sentence for people.
+// The HTTP error for each Fault: a status, a code for programs and a sentence for people.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct FaultStatus {
   std::string_view code;
 };
 
-// Of a question that was well formed; what is malformed never becomes a question.
+// For well-formed requests only: a malformed one never becomes a query.
 constexpr FaultStatus status_of(Fault fault) noexcept {
   switch (fault) {
     case Fault::invalid:

@@ -1,4 +1,4 @@
-// What the probes tell.
+// The state that the health probes report.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@ namespace weir {
 struct Health {
   std::atomic<bool> started{false};
   std::atomic<bool> ready{false};
-  // Whether the store is up, if it is a process of its own: then /readyz?deep=true asks it too. Set before the loops
-  // run.
+  // Returns whether the store is up, if it is a separate process: then /readyz?deep=true asks it too. Set before the
+  // loops run.
   std::function<bool()> store_up;
 };
 

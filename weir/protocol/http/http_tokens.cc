@@ -5,7 +5,7 @@
 namespace weir {
 namespace {
 
-// The last line: a proxy that does not replace what its client sent adds its own behind it.
+// The last field counts: a proxy that does not replace the client's field adds its own after it.
 std::string_view shown_by(const RequestHead& head) noexcept {
   std::string_view shown;
   for (const HttpHeader& header : head.headers.all()) {
@@ -14,7 +14,7 @@ std::string_view shown_by(const RequestHead& head) noexcept {
   return shown.empty() && head.path != "/v1/authorize" ? bearer_of(head) : shown;
 }
 
-// Paths that tokens protect, whether there is something at them or not.
+// True for paths that tokens protect, whether they exist or not.
 bool is_protected(std::string_view path) noexcept {
   return path.starts_with("/v1/") || path == "/json" || path.starts_with("/envoy.service.ratelimit.");
 }
@@ -34,7 +34,7 @@ Caller caller_of(const RequestHead& head, const HttpTokens& tokens, bool writes)
   const bool needs_write = writes && !tokens.write_token.empty();
   if ((tokens.tokens.empty() && !needs_write) || !is_protected(head.path)) return Caller::welcome;
   const std::string_view shown = shown_by(head);
-  // All of them are compared, whatever the first says. An empty one is none at all.
+  // Compares with every token, so that the time reveals nothing. An empty token never matches.
   bool known = false;
   for (const std::string& token : tokens.tokens) known = (same_secret(shown, token) && !token.empty()) || known;
   const bool may_write = same_secret(shown, tokens.write_token) && !tokens.write_token.empty();

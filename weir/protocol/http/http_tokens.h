@@ -1,4 +1,4 @@
-// Who may call the decision API, where a listener asks for tokens.
+// Decides who may call the decision API on a listener that requires tokens.
 #pragma once
 
 #include <string>
@@ -9,16 +9,17 @@
 
 namespace weir {
 
-// Of one listener. No tokens: everybody may call, but for refund and reset if there is a write token.
+// The tokens of one listener. If `tokens` is empty, all callers are welcome, except for refund and reset if there is a
+// write token.
 struct HttpTokens {
   std::vector<std::string> tokens;
-  std::string write_token;  // may do what the others may, too
+  std::string write_token;  // also allows what the others allow
 };
 
-// What stands behind "Authorization: Bearer"; empty: no such field.
+// Returns the token after "Authorization: Bearer", or an empty view if there is no such field.
 std::string_view bearer_of(const RequestHead& head) noexcept;
 
-// The field that authenticates a caller and is no attribute of a request.
+// The field that authenticates a caller. It never becomes an attribute of a request.
 inline constexpr std::string_view kTokenField = "x-weir-token";
 
 enum class Caller : unsigned char {
@@ -27,7 +28,7 @@ enum class Caller : unsigned char {
   read_only,  // 403: a token, and a write token is needed
 };
 
-// On /v1/authorize the Authorization field is the client's, and only X-Weir-Token counts. Takes a time that does not
+// On /v1/authorize the Authorization field is the client's, and only X-Weir-Token counts. The time it takes does not
 // depend on how much of a token is right.
 Caller caller_of(const RequestHead& head, const HttpTokens& tokens, bool writes);
 

@@ -26,12 +26,12 @@ void write_x_ratelimit(const Answer& answer, bool epoch, TextWriter& out) {
   out.text("\r\nX-RateLimit-Reset: ").integer(ceil_seconds(since + decision.reset_after).count()).text("\r\n");
 }
 
-// Of a blocked id: there is no bucket whose numbers could be told, and no time at which to come back.
+// True for a blocked id: there are no bucket numbers to report, and no time to retry at.
 bool is_blocked(const Decision& decision) noexcept {
   return decision.burst == 0 && decision.retry_after == kNever;
 }
 
-// The decision of one half of a limit, if a client should know it: it enforces, and has numbers. Null otherwise.
+// The decision of one half of a limit, if it is reported to clients: it enforces and has numbers. Null otherwise.
 const Decision* known_half(const Answer& answer, std::size_t i, Kind kind) noexcept {
   const Decision* const half = answer.verdict.all[i].half(kind);
   if (half == nullptr || answer.labels[i].shadow || is_blocked(*half) || half->burst == kUnbounded) return nullptr;
@@ -42,7 +42,7 @@ std::string_view suffix_of(const LimitDecision& decision, Kind kind) noexcept {
   return decision.has_both() && kind == Kind::quota ? kQuotaSuffix : std::string_view{};
 }
 
-// One limit may be charged for several ids, and nobody could tell apart two items of one name: the strictest is told.
+// A limit may be charged for several ids, and two items of one name would be ambiguous: only the strictest is reported.
 bool speaks_for_its_name(const Answer& answer, std::size_t i, Kind kind) noexcept {
   const Decision& mine = *known_half(answer, i, kind);
   for (std::size_t j = 0; j < answer.verdict.all.size(); ++j) {
@@ -54,7 +54,7 @@ bool speaks_for_its_name(const Answer& answer, std::size_t i, Kind kind) noexcep
   return true;
 }
 
-// Calls `write` for each decision a client should know: a limit's rate, then its quota.
+// Calls `write` for each reported decision: a limit's rate, then its quota.
 template <class Write>
 void each_known(const Answer& answer, TextWriter& out, Write write) {
   bool first = true;
@@ -102,7 +102,7 @@ void write_rate_headers(const Answer& answer, const HeaderFamilies& families, st
   const Verdict& verdict = answer.verdict;
   if (verdict.all.empty() || verdict.speaker().burst == kUnbounded) return;
   if (answer.labels[verdict.strictest].shadow) return;  // nothing enforces
-  // Who is denied by a list has met no limit whose numbers could be told.
+  // For a client denied by a list, there are no limit numbers to report.
   const bool limited = answer.access != Access::deny_listed && !is_blocked(verdict.speaker());
   TextWriter writer(out);
   if (families.x_ratelimit && limited) write_x_ratelimit(answer, families.reset_is_epoch, writer);

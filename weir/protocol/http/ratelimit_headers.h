@@ -1,5 +1,4 @@
-// The headers that tell a client where it stands. One place writes them, for every HTTP answer that a limit had a say
-// in.
+// Writes the rate limit headers (RateLimit, X-RateLimit-*, Retry-After) of every HTTP response that a limit influenced.
 #pragma once
 
 #include <string>
@@ -9,16 +8,16 @@
 
 namespace weir {
 
-// Appends the families chosen, then Retry-After if the answer is a denial that ends. Nothing for a verdict without
-// decisions, or of an id that nothing limits.
+// Appends the families chosen, then Retry-After if the answer is a denial that ends. Appends nothing for a verdict
+// without decisions or for an id without limits.
 void write_rate_headers(const Answer& answer, const HeaderFamilies& families, std::string& out);
 
-// Until the bucket has one more token; zero when it is full.
+// Returns the time until the bucket has one more token; zero when it is full.
 Duration next_token_after(const Decision& decision, const BucketLabel& label) noexcept;
 
 // The limit's name, or what a bucket of the caller's own is called where a name is needed.
 std::string_view policy_name(const Label& label) noexcept;
-// Behind the name of a limit that has a rate too, the name of its quota.
+// Follows the limit's name in the name of a quota whose limit also has a rate.
 inline constexpr std::string_view kQuotaSuffix = ".quota";
 
 }  // namespace weir

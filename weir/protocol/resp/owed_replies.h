@@ -20,7 +20,7 @@ enum class ReplyForm : unsigned char {
   crab,       // THROTTLE: allowed, burst, remaining, reset_after, retry_after in seconds
   numbers,    // WEIR.CHECK, PEEK, REFUND: allowed, burst, remaining, retry_after, reset_after in milliseconds
   forgotten,  // WEIR.RESET: 1 if there was a bucket
-  part,       // a key of a DEL other than the last: no reply of its own
+  part,       // a key of a DEL other than the last: no separate reply
   sum,        // the last key of a DEL: how many buckets there were
 };
 

@@ -1,6 +1,6 @@
-// The session of a Redis client: RESP2 and RESP3, inline commands, pipelining of any depth, replies in the peer's
-// order. CL.THROTTLE, THROTTLE and DEL use buckets with the caller's own numbers, WEIR.* use configured limits; the
-// other commands are those that clients send before they ask (resp_client.h). docs/resp.md is the page for users.
+// The session of a Redis client: RESP2 and RESP3, inline commands, pipelining of any depth, replies in the order of the
+// commands. CL.THROTTLE, THROTTLE and DEL use buckets with the caller's own numbers, WEIR.* use configured limits; the
+// other commands are what client libraries send when they connect (resp_client.h). docs/resp.md is the page for users.
 #pragma once
 
 #include <cstddef>

@@ -112,7 +112,7 @@ class ClientView final : public Work {
   }
 
  private:
-  // The tenant's buckets count, whoever of it asks.
+  // All ids of a tenant share the tenant's buckets.
   void use_tenant(const std::string& tenant) {
     Result<std::string> id = policy_->bucket_id(target_.limit->name, std::string(kTenantPrefix) + tenant);
     if (id) target_.id = std::move(*id);
@@ -377,7 +377,7 @@ class ResetAll final : public Work {
     std::uint64_t forgotten = 0;
     std::optional<Error> error;
     bool waiting = false;
-    bool calling = false;  // inside forget(): the answer wakes nobody
+    bool calling = false;  // inside forget(): the answer needs no wake
     bool over = false;
   };
 

@@ -1,6 +1,6 @@
-// One stream of numbers for all viewers of the dashboard (GET /ratelimit/live): one sample a second while anybody
-// watches, however many do, and none otherwise. The viewers' own streams take the samples: each asks once a second, and
-// the one that gets the turn scans, then publishes to all.
+// One stream of numbers for all viewers of the dashboard (GET /ratelimit/live): one sample a second for any number of
+// viewers, and none without viewers. The viewers' own streams take the samples: each asks once a second; the one that
+// gets the turn scans and publishes to all.
 //
 // Thread-safe.
 #pragma once
@@ -18,8 +18,8 @@ namespace weir::admin {
 
 class LiveNumbers {
  public:
-  // How often a sample is taken; how much earlier one may be, because viewers ask once a second and not exactly so; and
-  // how long the one who got the turn may need: then somebody else gets it.
+  // How often a sample is taken; how much earlier it may be, because viewers ask about once a second; and how long a
+  // viewer may take for it before another one gets the turn.
   static constexpr Duration kEvery = std::chrono::seconds{1};
   static constexpr Duration kEarly = std::chrono::milliseconds{100};
   static constexpr Duration kTurn = std::chrono::seconds{3};
@@ -27,8 +27,8 @@ class LiveNumbers {
   // Lasts as long as the queue is held. Fails with `overloaded` at bounds::event_subscribers_max viewers.
   Result<std::shared_ptr<EventQueue>> subscribe();
 
-  // True for one caller per sample: that one takes it and calls publish(). Early turns do not add up: in any time there
-  // are at most as many samples as seconds, and two.
+  // True for one caller per sample: that one takes it and calls publish(). Early turns do not add up: n seconds have at
+  // most n + 2 samples.
   bool take_turn(Time now);
   void publish(const std::string& sample);
 

@@ -41,7 +41,7 @@ class Scan final : public Work {
     std::string cursor;
     std::optional<Error> error;
     bool waiting = false;
-    bool visiting = false;  // inside visit(): the answer wakes nobody
+    bool visiting = false;  // inside visit(): the answer needs no wake
     Time asked{};           // when the wait started
     bool over = false;
   };

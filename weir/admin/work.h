@@ -59,8 +59,7 @@ class Work {
   }
 
   // Runs for well under a millisecond. Returns the outcome once it is known: a reply or further work. Before that, it
-  // is called again after `wake`, and must arrange for somebody to call that. Work with queries must not return further
-  // work.
+  // must arrange for a call of `wake`, after which it is called again. Work with queries must not return further work.
   virtual std::optional<Outcome> advance(Now now, const Wake& wake) = 0;
   // When to call advance() at the latest.
   virtual Time wake_at() const noexcept { return Time::max(); }

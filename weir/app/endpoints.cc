@@ -27,7 +27,7 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// Each of these makes, for one loop, what its sessions share, and then the sessions.
+// Each of these builds what the sessions of one loop share, and returns the function that makes them.
 
 http::HttpShared http_shared(Loop& loop) {
   return http::HttpShared([&loop](std::function<void()> work) { loop.post(std::move(work)); },
@@ -106,7 +106,7 @@ Result<std::unique_ptr<TlsServer>> listener_tls(const config::Listener& listener
 
 ConnectionTimes connection_times(const config::Settings& settings, std::size_t index) {
   const config::Listener& listener = settings.listen[index];
-  // A proxy listener that says nothing has the default of all.
+  // A proxy listener that sets no idle_timeout has the general default at this point.
   const bool silent = has(listener.speak, "proxy") && listener.idle_timeout == bounds::http_idle_time_max;
   return {silent ? settings.proxy.idle_timeout : listener.idle_timeout, listener.max_connection_age};
 }

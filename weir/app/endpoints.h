@@ -1,4 +1,4 @@
-// From the `listen` list of the configuration to what the server listens on: which sessions each address makes.
+// Turns the `listen` list of the configuration into the server's endpoints: which sessions each address makes.
 #pragma once
 
 #include <atomic>

@@ -42,7 +42,7 @@ class CommandLine {
     for (const Command& command : commands()) add(command);
   }
 
-  // Throws CLI::ParseError, help among them. Null: no command was named.
+  // Returns null if no command was named. Throws CLI::ParseError, also for help.
   const Command* parse(int argc, const char* const* argv) {
     app_.parse(argc, argv);
     for (auto& [command, parser] : parsers_) {
@@ -187,7 +187,8 @@ std::string explain(const CLI::ParseError& error, const Command* command) {
   return text;
 }
 
-// The sentence for the first word that looks like an option and is none of the command's; otherwise `otherwise`.
+// Returns the sentence for the first word that looks like an option but is not one of the command's; otherwise
+// `otherwise`.
 std::string refusal(const std::vector<std::string_view>& words, const Command* command, const std::string& otherwise) {
   if (command == nullptr) return otherwise + "; see weir --help";
   const std::string help = "; see weir " + std::string(command->name) + " --help";
@@ -257,7 +258,7 @@ Exit run(int argc, const char* const* argv, Console& console) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A reader that went away is an error of write(), not a death: buffers and exit status stay ours.
+  // A closed pipe must fail write() instead of killing us, so that the exit status can report it.
   std::signal(SIGPIPE, SIG_IGN);
   Output out(STDOUT_FILENO);
   Output err(STDERR_FILENO);

@@ -7,7 +7,7 @@
 
 namespace weir::app {
 
-// A loop's side of the redis_admin's bucket_scan.
+// One loop's access to the bucket scan on the admin thread.
 class RedisAdmin::LoopBucketScan final : public BucketScan {
  public:
   LoopBucketScan(RedisAdmin& redis_admin, Loop& loop) : redis_admin_(redis_admin), loop_(loop) {}
@@ -27,7 +27,7 @@ class RedisAdmin::LoopBucketScan final : public BucketScan {
   }
 
  private:
-  // Calls it in the loop's thread.
+  // Makes `done` run on the loop's thread.
   Done back(const Done& done) {
     return [&loop = loop_, done](const Result<Step>& step) { loop.post([done, step] { done(step); }); };
   }

@@ -1,8 +1,8 @@
-// What a server asks Redis apart from decisions: lists of buckets, resets of all of them, what servers share, and the
-// key of hashed limits. It has one connection per master, a loop and a thread of its own, so that a long list, or a
-// reply that is too large, delays no decision.
+// Everything a server asks Redis apart from decisions: lists of buckets, resets of all buckets, state that servers
+// share, and the key of hashed limits. Has its own thread and loop and one connection per master, so that a long list
+// or an oversized reply delays no decision.
 //
-// Thread safety: all of it.
+// Thread-safe.
 #pragma once
 
 #include <memory>
@@ -33,16 +33,16 @@ class RedisAdmin {
   RedisAdmin(const RedisAdmin&) = delete;
   RedisAdmin& operator=(const RedisAdmin&) = delete;
 
-  // For one loop, which must live until stop(). Buckets are visited in the redis_admin's thread.
+  // Creates the scan of one loop, which must live until stop(). Buckets are visited on this object's thread.
   std::unique_ptr<BucketScan> bucket_scan(Loop& loop);
 
-  // From now on the keeper, which must outlive the redis_admin, shares what is known with every server on this Redis.
-  // Waits until that was read, at most `at_most`; false: it was not, and will be.
+  // From now on shares the keeper's run-time state with every server on this Redis. Waits at most `at_most` for the
+  // first read; returns false if it is still to come. The keeper must outlive this object.
   bool share(KnownKeeper& keeper, RedisKnown::Log log, Duration at_most);
 
-  // The key of hashed limits (redis_hash_key.h), waiting for Redis at most that long. Not to be called in a loop.
+  // Returns the key of hashed limits (redis_hash_key.h). Blocks for at most `at_most`, so do not call it on a loop.
   Result<RedisHashKey::Found> wait_for_hash_key(Duration at_most);
-  // The same without waiting; `done` is called in the redis_admin's thread.
+  // The same without blocking. Calls `done` on this object's thread.
   void ask_hash_key(const std::string& known, RedisHashKey::Done done);
   const std::string& hash_key_name() const noexcept { return hash_key_->name(); }
 
@@ -63,7 +63,7 @@ class RedisAdmin {
   std::unique_ptr<Loop> loop_;
   std::shared_ptr<redis::DenialCache> denials_;
   std::string key_prefix_;
-  redis::Health silent_{[](LogLevel, std::string_view) {}};  // the loops' stores tell how Redis fares
+  redis::Health silent_{[](LogLevel, std::string_view) {}};  // the loops' stores log the health of Redis
   // Made and used in the thread.
   std::unique_ptr<redis::RedisStore> store_;
   std::unique_ptr<redis::RedisBucketScan> bucket_scan_;

@@ -17,7 +17,7 @@ class RedisHashKey {
  public:
   struct Found {
     std::string key;
-    bool replaced = false;  // something that was no key was there
+    bool replaced = false;  // Redis held something that is not a key
   };
   using Done = std::function<void(const Result<Found>& found)>;
 
@@ -26,8 +26,8 @@ class RedisHashKey {
       : loop_(loop), commands_(commands), name_(key_prefix + "hash_key") {}
 
   const std::string& name() const noexcept { return name_; }
-  // If Redis has none, `known` becomes it, or a fresh one if that is empty. While Redis is down it waits until `until`;
-  // then the Error is `unavailable`.
+  // Gets the key. If Redis has none, stores `known` as the key, or a new one if `known` is empty. While Redis is down,
+  // waits until `until`; then the Error is `unavailable`.
   void ask(const std::string& known, Time until, const Done& done);
 
  private:

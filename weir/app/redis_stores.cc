@@ -76,7 +76,7 @@ redis::MakeTopology RedisStores::topology(redis::OnDiscoveryFailed on_discovery_
 }
 
 std::unique_ptr<Store> RedisStores::store(Loop& loop, Table& fallback, const Clock& clock) {
-  // Where the masters cannot be found, no link to one of them tells.
+  // If discovery finds no masters, there is no link that could report the failure.
   const auto on_discovery_failed = [this, &loop](std::string_view why) {
     if (!health_.is_up()) health_.went_down(false, why, loop.now().time);
   };

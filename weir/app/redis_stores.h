@@ -30,14 +30,14 @@ class RedisStores {
  public:
   using Log = redis::Health::Log;
 
-  // `log` may be called from any thread. Errors: endpoints that are none, certificates that cannot be read.
+  // `log` may be called from any thread. Fails on invalid endpoints and unreadable certificates.
   static Result<std::unique_ptr<RedisStores>> make(const config::Redis& settings, Log log);
 
-  // For one loop, whose thread need not run yet; with the failure policies around it, whose buckets are in `fallback`.
-  // Does not block: Redis may be down. Table and clock must outlive the store.
+  // Creates the store of one loop, whose thread need not run yet. Applies the failure policies, with the buckets of
+  // inMemoryFallback in `fallback`. Does not block: Redis may be down. Table and clock must outlive the store.
   std::unique_ptr<Store> store(Loop& loop, Table& fallback, const Clock& clock);
 
-  // For what is not on the way of requests. The stores must outlive it.
+  // Creates the connection for everything except decisions. The stores must outlive it.
   Result<std::unique_ptr<RedisAdmin>> desk() const;
 
   bool is_up() const noexcept { return health_.is_up(); }

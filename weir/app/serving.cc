@@ -36,15 +36,15 @@ namespace {
 // How long the start waits for Redis, for the key of hashed limits and what other servers know together.
 constexpr std::chrono::milliseconds kKnownPatience{1000};
 
-// How long a start waits for the process before it to hand over its state, and how often it tries.
+// How long a start waits for the previous process to hand over its state, and how often it tries.
 constexpr std::chrono::seconds kHandOverPatience{5};
 constexpr int kLockRetryMs = 20;
 
 // Descriptors for everything that is not a client's connection: files, listeners, Redis.
 constexpr rlim_t kDescriptorsKept = 128;
 
-// A connection is a descriptor: takes as many as the system grants instead of what shells start programs with. Returns
-// how many connections that makes.
+// Raises the descriptor limit as far as the system allows, because each connection needs one and shells start programs
+// with few. Returns how many connections that allows.
 std::size_t raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return SIZE_MAX;
@@ -54,15 +54,15 @@ std::size_t raise_descriptor_limit() {
   return static_cast<std::size_t>(limit.rlim_cur - std::min(kDescriptorsKept, limit.rlim_cur / 2));
 }
 
-// Signals as something to wait for together with other things. Before any thread exists, so that all of them leave
-// these signals to the one that reads.
+// Returns a signalfd, so that one poll() waits for signals and files. Call it before any thread starts: threads inherit
+// the mask that leaves these signals to the signalfd.
 Socket take_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a full file is an error of the call, not our end
+  std::signal(SIGXFSZ, SIG_IGN);  // at the file size limit a write fails instead of killing us
   return Socket(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
@@ -70,12 +70,12 @@ void apply_log(const config::Settings& settings, Log& log) {
   log.configure(log_level(settings.log.level), settings.log.format == "json" ? LogFormat::json : LogFormat::text);
 }
 
-// Beside which of the state files the run-time changes are kept: the one that lasts longest. Empty: they are not kept.
+// The state file next to which run-time changes are kept: the one that lasts longest. Empty if they are not kept.
 const std::string& known_path(const config::State& state) {
   return state.snapshot.empty() ? state.live : state.snapshot;
 }
 
-// From empty to full, that the store can hold.
+// The longest window, from empty to full, that the store can hold.
 Duration window_max_of(const config::Settings& settings) {
   return settings.store == config::StoreKind::redis ? bounds::redis_window_max : bounds::window_max;
 }
@@ -171,7 +171,7 @@ cli::Exit Serving::start() {
   return cli::kOk;
 }
 
-// After a failed start too: a live file that is left unsealed would be taken for that of a killed process.
+// Also called after a failed start: an unsealed live file looks like that of a killed process.
 void Serving::close_state() {
   if (state_.table == nullptr) return;
   if (auto sealed = state_.seal(clock_->now()); !sealed) log_.error(sealed.error().detail);
@@ -179,8 +179,8 @@ void Serving::close_state() {
   lock_.release();
 }
 
-// Two processes would overwrite each other's snapshots and run-time changes. A successor waits here until the process
-// before it has handed over.
+// Two processes would overwrite each other's snapshots and run-time changes. A successor waits here until the previous
+// process has handed over.
 Result<void> Serving::lock_state(const config::Settings& settings) {
   using Steady = std::chrono::steady_clock;
   const std::string& path = known_path(settings.state);
@@ -196,8 +196,8 @@ Result<void> Serving::lock_state(const config::Settings& settings) {
   return {};
 }
 
-// What this process leaves to the next one. With a live file only at its end, because that goes from one to the other;
-// otherwise as soon as every loop has answered what it had read.
+// Hands the state to the next process, as soon as every loop has answered what it had read. A live file is handed over
+// only at the end, because both processes use the same file.
 void Serving::hand_over() {
   if (std::exchange(handed_over_, true)) return;
   keeper_->close();
@@ -205,8 +205,8 @@ void Serving::hand_over() {
   if (!state_.file.is_open()) lock_.release();
 }
 
-// Redis may be away: then the server starts all the same, and hashed limits have a key of this server's own until
-// maintain() has found the shared one.
+// Redis may be down: the server starts anyway, and hashed limits use a key of its own until maintain() finds the shared
+// one.
 Result<void> Serving::open_redis(const config::Settings& settings) {
   auto stores = RedisStores::make(settings.redis,
                                   [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); });
@@ -314,8 +314,8 @@ std::unique_ptr<external::LoopServices> Serving::make_services(Loop& loop, Servi
   return std::make_unique<external::LoopServices>(*services_, std::move(caller), post, metrics);
 }
 
-// Of hashed limits: the one that all servers on one Redis share, or one made from the table's secret seed, which lives
-// as long as the buckets it names.
+// Returns the key of hashed limits: the one that all servers on one Redis share, or one made from the table's secret
+// seed, which lives as long as the buckets that it names.
 std::string Serving::hash_key() {
   {
     const std::lock_guard lock(mutex_);
@@ -338,7 +338,7 @@ config::Outcome Serving::load(const std::vector<config::Amendment>& amendments) 
   options.jwt_keys = running->jwt_keys;
   options.jwt_counts = jwt_counts_;
   std::vector<SeenFile> read;
-  // Looked at before it is read: what changes in between is seen as a change.
+  // Note the version before reading, so that a change in between is noticed.
   options.reading = [&](const std::string& path) { read.push_back({path, FileVersion::at(path)}); };
   auto outcome = cli::check_to_serve(path_, std::move(options));
   {

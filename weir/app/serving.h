@@ -1,5 +1,5 @@
-// A server from its configuration to its end: built top to bottom in run(), in reading order. Beside the event loops it
-// has two threads: one waits for signals and for changed files, and reloads; one keeps the table in order.
+// The life of a server, from configuration to shutdown: run() builds it top to bottom, in reading order. Besides the
+// event loops it has two threads: one waits for signals and changed files, and reloads; one maintains the table.
 #pragma once
 
 #include <atomic>
@@ -44,7 +44,7 @@ class Serving {
  public:
   Serving(cli::ServerStart start, cli::Console& console);
 
-  // Until a signal says so.
+  // Serves until a signal stops it.
   cli::Exit run();
 
  private:
@@ -119,7 +119,7 @@ class Serving {
   Health health_;
   ServerServices around_;
   ProxyServices proxy_;
-  std::size_t connections_max_ = 0;  // what the descriptors suffice for
+  std::size_t connections_max_ = 0;  // as many as the descriptor limit allows
   bool takes_over_ = false;          // another process had the state
   std::unique_ptr<Server> server_;
 

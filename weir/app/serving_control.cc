@@ -30,8 +30,8 @@ constexpr std::chrono::milliseconds kSettleAtMost{2000};
 
 }  // namespace
 
-// Waits for signals and for files that change. Editors and deployments touch several files, or one in several steps:
-// a reload comes when nothing has changed for a moment, or when that takes too long.
+// Waits for signals and changed files. Editors and deployments touch several files, or one in several steps, so it
+// reloads when nothing has changed for a moment, or after a bound.
 void Serving::control() {
   using Steady = std::chrono::steady_clock;
   if (auto watched = WatchedFiles::make()) {
@@ -77,7 +77,7 @@ void Serving::control() {
   }
 }
 
-// The files of the last load instead of those before it.
+// Watches the files of the last load instead of those of the load before.
 void Serving::watch_files() {
   std::optional<std::vector<SeenFile>> read;
   {
@@ -129,7 +129,7 @@ void Serving::save_snapshot() {
   last_snapshot_ = now.time;
 }
 
-// A full table forgets clients that are not full: an operator must know, once.
+// Logs once that the full table evicts buckets that are not full: those clients get tokens back early.
 void Serving::watch_evictions() {
   const std::uint64_t evicted = state_.table->stats().evicted;
   if (eviction_logged_ || evicted == evicted_before_) return;
@@ -139,8 +139,8 @@ void Serving::watch_evictions() {
             (redis_ == nullptr ? "; raise memory.max_buckets" : "; raise redis.fallback_buckets"));
 }
 
-// Asks for the shared key of hashed limits when Redis comes back, and now and then: a Redis that lost everything gets
-// the key again, or all servers take what one of them made anew. Does not block: the answer is used in a later round.
+// Asks Redis for the shared key of hashed limits when Redis comes back, and from time to time: if Redis lost its data,
+// it gets the key again, or all servers adopt a new one. Does not block: a later round uses the answer.
 void Serving::watch_redis() {
   std::optional<RedisHashKey::Found> found;
   std::string known;
@@ -179,7 +179,7 @@ void Serving::watch_redis() {
   });
 }
 
-// True: the key has changed.
+// Returns true if the key has changed.
 bool Serving::use_hash_key(const RedisHashKey::Found& found) {
   if (found.replaced) {
     log_.warn(redis_admin_->hash_key_name() +

@@ -1,4 +1,4 @@
-// The protocol between systemd and a server. Does nothing where systemd did not start it.
+// The protocol between systemd and a server. Does nothing if systemd did not start the server.
 #pragma once
 
 #include <string>

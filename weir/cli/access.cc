@@ -15,7 +15,7 @@
 namespace weir::cli {
 namespace {
 
-// A deny entry for more addresses than these networks have is asked about.
+// Asks before adding a deny entry for more addresses than these networks have.
 constexpr int kWideBits4 = 16;
 constexpr int kWideBits6 = 32;
 
@@ -84,7 +84,7 @@ Exit print_entries(const std::vector<AdminAnswer>& answers, const std::string& f
   return out.flush() ? kOk : kFailed;
 }
 
-// Whether the entry may be added: an operator who denies half the Internet is asked, where there is one.
+// Returns true if the entry may be added. Asks the operator, if there is one, before denying half the Internet.
 bool is_meant(const std::string& list, const std::string& ip, const Arguments& arguments, Console& console) {
   if (list != "deny" || ip.empty() || arguments.has("--yes") || !can_ask()) return true;
   const Result<IpPrefix> prefix = IpPrefix::parse(ip);

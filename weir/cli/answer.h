@@ -14,7 +14,7 @@ class Answer {
  public:
   enum class Kind : unsigned char { null, boolean, number, string, array, object };
 
-  // Nothing if the text is not one JSON value, or is nested deeper than bounds::json_depth_max.
+  // Returns nothing if the text is not one JSON value or is nested deeper than bounds::json_depth_max.
   static std::optional<Answer> read(std::string_view json);
 
   Answer() = default;
@@ -25,14 +25,14 @@ class Answer {
   // A string's characters, a number as written, "true" or "false"; empty for null, arrays and objects.
   const std::string& text() const noexcept { return text_; }
   bool is_true() const noexcept { return kind_ == Kind::boolean && text_ == "true"; }
-  // 0 if it is no number.
+  // 0 if it is not a number.
   double number() const noexcept;
   // A whole number of at least 0; otherwise 0.
   std::uint64_t count() const noexcept;
 
   // A member, or a null value if there is none.
   const Answer& operator[](std::string_view name) const noexcept;
-  // Of an array, or the values of an object; otherwise none.
+  // The items of an array or the values of an object; empty for anything else.
   const std::vector<Answer>& items() const noexcept { return items_; }
 
  private:

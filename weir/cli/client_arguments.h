@@ -26,10 +26,10 @@ struct ClientArguments {
 
 std::vector<Option> client_options();
 
-// Complains and returns nothing unless exactly one client is named. `may_lack_limit`: --id alone is enough.
+// Prints an error and returns nothing unless exactly one client is named. `may_lack_limit`: --id alone is enough.
 std::optional<ClientArguments> read_client(const Arguments& arguments, Console& console, bool may_lack_limit = false);
 
-// Reads an option that is a whole number of at least 1. Complains and returns nothing if it is not.
+// Reads an option that is a whole number of at least 1. Prints an error and returns nothing if it is not.
 std::optional<std::int64_t> read_count(const Arguments& arguments, std::string_view option, Console& console);
 // The same for a duration of more than 0, as it was written.
 bool is_duration(const Arguments& arguments, std::string_view option, Console& console);

@@ -25,7 +25,7 @@ struct Option {
 
   bool positional() const noexcept { return !name.starts_with("--"); }
   bool flag() const noexcept { return value.empty(); }
-  // The value if it is not given; empty: none.
+  // The default value; empty: none.
   std::string_view otherwise() const noexcept {
     return choices.empty() || required || no_default ? std::string_view() : choices.front();
   }
@@ -41,7 +41,7 @@ class Arguments {
   // Whether a flag was given.
   bool has(std::string_view flag) const noexcept { return !(*this)[flag].empty(); }
 
-  // Of an option that may be repeated, in the order given.
+  // Values of an option that may be repeated, in the order given.
   void add(std::string_view name, std::string value) { repeated_[std::string(name)].push_back(std::move(value)); }
   std::vector<std::string> all(std::string_view name) const;
 
@@ -64,19 +64,19 @@ const std::vector<Command>& commands();
 // Words that begin the names of several commands, in the order of the table: "config", "access".
 std::vector<std::string_view> command_groups();
 
-// The word that may stand before any command and changes nothing: `weir ratelimit stats` is `weir stats`.
+// A word that is allowed before any command and changes nothing: `weir ratelimit stats` is `weir stats`.
 inline constexpr std::string_view kAnyCommandPrefix = "ratelimit";
 
 // The configuration file: `--config FILE`, `-c FILE`, or just FILE where `bare`.
 Option config_option(std::string_view help, bool required, bool bare = true);
 
-// The word every command that prints a report understands.
+// --output, for every command that prints a report.
 Option output_option();
 
 // A flag: "--yes".
 Option flag_option(std::string_view name, std::string_view help);
 
-// The flag of every command that reads a configuration: values on top of everything else.
+// --set, for every command that reads a configuration: its values override everything else.
 Option set_option();
 
 }  // namespace weir::cli

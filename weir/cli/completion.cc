@@ -30,8 +30,8 @@ std::string bash_branches() {
   return text;
 }
 
-// The values of options that have a fixed set of them, or that are files. One name may have other values in another
-// command, so the command is part of the pattern.
+// The values of options that take one of a fixed set, or a file. The command is part of the pattern, because the same
+// option may take other values in another command.
 std::string bash_values() {
   std::string text;
   for (const Command& command : commands()) {

@@ -9,11 +9,11 @@
 
 namespace weir::cli {
 
-// Whether a value is the name of a file.
+// True if the option's value is a file name.
 bool takes_file(const Option& option);
 // The words that may follow `group`, which is "" or ends with a space: of "config ", "check", "show", …
 std::vector<std::string_view> words_after(std::string_view group);
-// With a space between them.
+// Joins the words with spaces.
 std::string joined_words(const std::vector<std::string_view>& words);
 
 std::string zsh_completion();

@@ -48,7 +48,7 @@ void print_routes(const config::Loaded& loaded, Output& out) {
 
 const std::vector<std::string> kHeads = {"LIMIT", "NUMBER", "KEY", "ID", "ALLOWS", "QUOTA", "OVERRIDES", "MODE"};
 
-// For programs, so what goes without saying is said.
+// For programs, so it spells out the defaults that the table leaves out.
 void print_csv(const config::Loaded& loaded, Console& console) {
   const std::vector<config::Described> limits = config::describe(*loaded.policy);
   Table table(kHeads);
@@ -78,7 +78,7 @@ void print_table(const config::Loaded& loaded, const std::string& path, Console&
   Table table(kHeads);
   for (std::size_t i = 0; i < limits.size(); ++i) {
     const config::Described& limit = limits[i];
-    // What goes without saying is not said: any text is an id, and an ip key's ids are addresses.
+    // Leave out the obvious: any text is an id, and the ids of an ip key are addresses.
     const bool plain_id = limit.id == "text" || limit.id == limit.key;
     table.add({limit.name, limit.number, limit.key, plain_id ? "" : limit.id,
                sentence(loaded.policy->limits()[i], limit), limit.quota, limit.overrides == "0" ? "" : limit.overrides,

@@ -29,7 +29,7 @@ config::Environment process_environment() {
   return environment;
 }
 
-// Problems of one kind that are printed before the rest is counted.
+// How many problems of one kind are printed; the rest is only counted.
 constexpr std::size_t kOfAKind = 20;
 
 // The sentence without its quoted texts and numbers: two problems with the same rest are of one kind.

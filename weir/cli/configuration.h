@@ -1,4 +1,4 @@
-// What every command that reads a configuration does first.
+// Reads the configuration for a command (file, environment, --set), and prints its problems and warnings.
 #pragma once
 
 #include <memory>
@@ -20,11 +20,11 @@ namespace weir::cli {
 // nothing, because nothing leaves an offline command that its input did not already say. A server has its own.
 inline constexpr std::string_view kOfflineHashKey = "weir offline";
 
-// What `--set PATH=VALUE` says, by path. The Error is a sentence about one that cannot be read.
+// The values of `--set PATH=VALUE`, by path. The Error is a sentence about one that cannot be read.
 using Flags = config::Environment;
 Result<Flags> read_flags(const Arguments& arguments);
 
-// The file with the process's environment and the flags on top; an empty path is the environment alone.
+// Loads the file, with the process's environment and then the flags on top. An empty path means no file.
 config::Outcome load(const std::string& path, const Flags& flags);
 
 // What a server starts from. Its files are read once: it opens its state, which has the key of hashed limits, between
@@ -41,20 +41,20 @@ struct ServerStart {
 // `options`.
 std::variant<config::Checked, config::Problems> check_to_serve(const std::string& path, config::Options options);
 
-// Sentences about certificates with which a server could not start here: those of listeners and of the Redis store. A
-// file may well be checked on a machine that does not have them.
+// Returns warnings about certificates of listeners and of the Redis store with which a server could not start here. Not
+// errors, because a file may be checked on a machine that does not have them.
 std::vector<std::string> doubt_certificates(const config::Loaded& loaded, const std::string& path);
 
-// Sentences about listeners that others can reach and where they need not show anything.
+// Returns warnings about decision listeners that other machines can reach without a secret or a client certificate.
 std::vector<std::string> doubt_listeners(const config::Loaded& loaded);
 
-// One line per problem on err, and a last one that counts them.
+// Prints a line per problem on err, and a last one that counts them.
 void complain(const config::Problems& problems, const std::string& path, Console& console);
 
-// One line per warning on err, none of them twice.
+// Prints a line per warning on err, each warning once.
 void warn(std::vector<std::string> warnings, Console& console);
 
-// load() with the flags of the command line, with complaints printed. Nothing if anything is refused.
+// Calls load() with the flags of the command line. Prints problems; returns nothing if there are any.
 std::optional<config::Loaded> load_or_complain(const std::string& path, const Arguments& arguments, Console& console);
 
 // How long buckets are kept after they are full: the table has one time for all, the longest that any limit asks for.

@@ -7,7 +7,7 @@
 
 namespace weir::cli {
 
-// Whether somebody is there to answer: standard input is a terminal.
+// True if a user can answer: standard input is a terminal.
 bool can_ask() noexcept;
 
 // Asks on standard error and reads a line from standard input. Only "y" and "yes" are a yes.

@@ -14,7 +14,7 @@ class EventReader {
 
   explicit EventReader(Event event) : event_(std::move(event)) {}
 
-  // False: an event is longer than bounds::event_queue_bytes_max. Nothing more is read then.
+  // Returns false if an event is longer than bounds::event_queue_bytes_max, and reads no more after that.
   bool receive(std::string_view bytes);
 
  private:

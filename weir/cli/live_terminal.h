@@ -1,5 +1,5 @@
-// The terminal of a live view: keys come one by one, signals come as calls, and whatever ends the view (a key, Ctrl-C,
-// SIGTERM, an error) the terminal is as it was before.
+// The terminal of a live view. Delivers keys one by one and signals as calls, and restores the terminal however the
+// view ends (a key, Ctrl-C, SIGTERM, an error).
 //
 // Signals are blocked while it exists, and read on the loop. Create it before anything that starts threads.
 #pragma once
@@ -27,7 +27,7 @@ class LiveTerminal {
    public:
     virtual ~Owner() = default;
     virtual void key(char key) = 0;
-    // Draw again: the size has changed, or the terminal was used by somebody else.
+    // Draw again: the size has changed, or another program used the terminal.
     virtual void resized() = 0;
     // SIGINT, SIGTERM, SIGQUIT or SIGHUP, or 0: the terminal is gone. Stop the loop.
     virtual void interrupted(int signal) = 0;
@@ -38,9 +38,9 @@ class LiveTerminal {
   LiveTerminal(const LiveTerminal&) = delete;
   LiveTerminal& operator=(const LiveTerminal&) = delete;
 
-  // Of a terminal that does not know its size, a common one.
+  // Returns a common size if the terminal does not know its own.
   ScreenSize size() const noexcept;
-  // Makes the terminal what it was. The destructor does it too.
+  // Restores the terminal. The destructor also does.
   void restore() noexcept;
 
  private:
@@ -77,8 +77,8 @@ class LiveTerminal {
   Socket signal_file_;
 };
 
-// How a live view ends that a signal interrupted: Ctrl-C is the usual way to leave; any other signal ends the process,
-// as if it had not been caught. Call it after restore().
+// Returns the exit status of a live view that a signal interrupted. Ctrl-C is the usual way to leave; any other signal
+// ends the process, as if it had not been caught. Call it after restore().
 Exit exit_after(int signal);
 
 }  // namespace weir::cli

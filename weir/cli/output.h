@@ -1,4 +1,4 @@
-// Where a command writes. Buffered; remembers the first failure instead of making every caller look.
+// Where a command writes. Buffered; remembers the first failure, so that callers need not check each write.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace weir::cli {
 
 enum class Paint : unsigned char { bold, dim, red, green, yellow };
 
-// Of a terminal; 0 where it is unknown.
+// The size of a terminal; 0 if unknown.
 struct ScreenSize {
   std::size_t columns = 0;
   std::size_t rows = 0;
@@ -17,23 +17,23 @@ struct ScreenSize {
 
 class Output {
  public:
-  // Does not own the descriptor. Colours only on a terminal that has them, and never against NO_COLOR.
+  // Does not own the descriptor. Uses colors only on a terminal that has them, and not if NO_COLOR is set.
   explicit Output(int descriptor);
 
   void write(std::string_view text);
-  // False once anything could not be written.
+  // Returns false once a write has failed.
   bool flush() noexcept;
   // The errno of the first failure, or 0.
   int failure() const noexcept { return failure_; }
 
   bool is_terminal() const noexcept { return is_terminal_; }
-  // Whether it is a terminal that can move its cursor, as live views need it.
+  // True if it is a terminal that can move its cursor, which live views need.
   bool can_redraw() const noexcept { return is_terminal_ && has_cursor_; }
   // Asks the terminal each time, because it may be resized.
   ScreenSize size() const noexcept;
   bool colours() const noexcept { return colours_; }
   void no_colours() noexcept { colours_ = false; }
-  // The text in that colour, or the text.
+  // Returns the text in that color, or unchanged without colors.
   std::string painted(Paint paint, std::string_view text) const;
 
  private:

@@ -13,8 +13,8 @@ namespace weir::cli {
 
 class Progress {
  public:
-  // `unit` is what is counted: "line". `all` is how much there is to do, 0 if nobody knows. `wanted` is false where the
-  // bar would stand among the results.
+  // `unit` is what is counted: "line". `all` is how much there is to do, 0 if unknown. `wanted` is false if the bar
+  // would mix with the results.
   Progress(const Console& console, std::string_view unit, std::size_t all, bool wanted)
       : err_(console.err), unit_(unit), all_(all), shown_(console.err.can_redraw() && wanted) {}
   ~Progress();

@@ -13,7 +13,7 @@ namespace weir::cli {
 
 Result<Rate> rate_of(const std::string& text);
 
-// Complains and returns nothing if the option's value is no rate.
+// Prints an error and returns nothing if the option's value is not a rate.
 std::optional<Rate> read_rate(const Arguments& arguments, std::string_view option, Console& console);
 
 }  // namespace weir::cli

@@ -1,5 +1,5 @@
-// Where a running server's HTTP APIs are and how to get in: the decision API at --server, the admin API at --admin;
-// both take http://host:port, https://host:port or unix:/path. Calls are made by a RemoteSession.
+// The address of a running server and the credentials for it: --server for the decision API, --admin for the admin API.
+// Both take http://host:port, https://host:port or unix:/path. RemoteSession makes the calls.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ enum class Api : unsigned char { decision, admin };
 // The options of every command that calls a server: --server or --admin, --token, --token-file, --ca-file, --cert,
 // --key, --timeout.
 std::vector<Option> remote_options(Api api);
-// The same behind a command's own options.
+// The same, appended to a command's own options.
 std::vector<Option> with_remote_options(std::vector<Option> own, Api api);
 
 struct RemoteReply {
@@ -36,14 +36,14 @@ class Remote {
   Result<RemoteReply> ask(std::string_view method, std::string_view path, std::string_view json = {}) const;
   const std::string& url() const noexcept { return url_; }
   Duration timeout() const noexcept { return timeout_; }
-  // For a call that may take longer than others. --timeout, where it is given, still holds.
+  // Sets the timeout of a call that may take long, unless --timeout is given.
   void wait_up_to(Duration time) noexcept {
     if (!timeout_given_) timeout_ = time;
   }
 
-  // What a failed call means to the user, and what to do about it.
+  // Explains a failed call to the user, with what to do about it.
   Error explain(const Error& why) const;
-  // An Error if the token is missing or wrong; otherwise the reply.
+  // Returns an Error if the token is missing or wrong; otherwise the reply.
   Result<RemoteReply> judged(RemoteReply reply) const;
 
  private:

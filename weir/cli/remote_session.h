@@ -1,5 +1,5 @@
-// Calls to one server on a loop of our own, over connections that stay open between calls. Commands that ask one thing
-// after the other use ask(); live views use ask_later() and stream() on the loop.
+// Calls one server on a loop of its own, over connections that stay open between calls. Commands that make one call
+// after another use ask(); live views use ask_later() and stream() on the loop.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ namespace weir::cli {
 
 class RemoteSession {
  public:
-  // Destroying it cancels the call; also in the call's own callbacks.
+  // Destroying it cancels the call. Allowed in the call's own callbacks.
   class Pending {
    public:
     virtual ~Pending() = default;
@@ -36,8 +36,8 @@ class RemoteSession {
   Result<RemoteReply> ask(std::string_view method, std::string_view path, std::string_view json = {});
   // Calls `done` once, in a later turn of the loop.
   std::unique_ptr<Pending> ask_later(std::string_view method, std::string_view path, std::string_view json, Done done);
-  // A response without an end: `bytes` gets what comes, and `done` is called when the server ends it. A status other
-  // than 200 is reported to `done` with its content. After the head, the server may be silent for `silence`.
+  // Reads a response that streams: `bytes` gets the content as it arrives; `done` is called when the server ends it,
+  // with the content if the status is not 200. After the head, the server may be silent for `silence`.
   std::unique_ptr<Pending> stream(std::string_view path, Duration silence, Bytes bytes, Done done);
 
  private:

@@ -18,7 +18,7 @@ Exit run_serve(const Arguments& arguments, Console& console) {
   config::Options options;
   options.flags = *flags;
   options.jwt_counts = start.jwt_counts;
-  // Looked at before it is read: what changes in between is seen as a change.
+  // Note the version before reading, so that a change in between is noticed.
   options.reading = [&start](const std::string& name) { start.files.push_back({name, FileVersion::at(name)}); };
   auto outcome = check_to_serve(path, std::move(options));
   if (const auto* const problems = std::get_if<config::Problems>(&outcome)) {

@@ -1,4 +1,4 @@
-// What `weir simulate` does, by what it is given.
+// The forms of `weir simulate`: replay a trace, replay access logs, or generate a log.
 #pragma once
 
 #include "weir/cli/command.h"

@@ -21,7 +21,7 @@
 namespace weir::cli {
 namespace {
 
-// The options of a replay, read. Keeps the first complaint.
+// Parses the options of a replay. Keeps the first error.
 class ReplayArguments {
  public:
   explicit ReplayArguments(const Arguments& arguments) : arguments_(arguments) {}

@@ -29,7 +29,7 @@ void print_totals(const Answer& stats, Output& out) {
   };
   std::string text =
       simulate::grouped(requests) + " requests: " + part("allowed", "allowed") + ", " + part("denied", "denied");
-  // What rarely happens is shown when it does.
+  // Rare events get a line only if they happened.
   for (const auto& [field, words] : {std::pair{"shadow_denied", "denied in shadow"},
                                      {"allow_listed", "on the allow list"},
                                      {"deny_listed", "on the deny list"}}) {

@@ -19,20 +19,19 @@ class Table {
 
   // These columns are numbers: for people aligned right, with separators (1,234,567).
   Table& numbers(std::initializer_list<std::string_view> heads);
-  // These columns are never cut, because half a rate or half a time says nothing. Nor are numbers.
+  // These columns are never cut, because half a rate or half a time is misleading. Nor are numbers.
   Table& whole(std::initializer_list<std::string_view> heads);
   // REQUIRES: one cell per head.
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   bool empty() const noexcept { return rows_.empty(); }
-  // Forgets the rows, and remembers that the heads were printed and how wide the columns were: for long lists that are
-  // printed in pages.
+  // Starts the next page of a long list: drops the rows, keeps the column widths, and does not repeat the heads.
   void next_page();
 
   void print(Output& out);
   // The same rows for programs (RFC 4180): every column, the heads in lower case as the first line.
   void print_csv(Output& out) const;
 
-  // What to do where not even cut texts fit.
+  // What to do if even cut texts do not fit.
   enum class Narrow : unsigned char {
     records,  // one line per value, a blank line between rows
     drop,     // leave the last columns out

@@ -1,4 +1,5 @@
-// How wide a text is on a terminal, and what of it fits. Texts are UTF-8 without control characters (printable()).
+// Measures how wide a text is on a terminal, and cuts it to fit. Texts are UTF-8 without control characters
+// (printable()).
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@ namespace weir::cli {
 // Columns on the screen: East Asian characters and most pictures take two, combining marks none.
 std::size_t text_width(std::string_view text) noexcept;
 
-// The text if it fits into so many columns; otherwise its beginning and "…".
+// Returns the text if it fits into that many columns; otherwise its beginning and "…".
 std::string clipped(std::string_view text, std::size_t columns);
 
 }  // namespace weir::cli

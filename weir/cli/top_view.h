@@ -1,4 +1,5 @@
-// What `weir top` shows, as lines: from two answers of the admin API and the time between two looks.
+// The screen of `weir top` as lines. In: two answers of the admin API per poll. Out: rows, and rates since the last
+// poll.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,9 @@ class TopView {
   // Rows that are not clients: the head of the screen and the keys.
   static constexpr std::size_t kOtherRows = 6;
 
-  // Takes answers of GET /ratelimit/top and GET /ratelimit/stats; the rates are those since the last look.
+  // Takes answers of GET /ratelimit/top and GET /ratelimit/stats; rates are since the last call.
   void take(const Answer& top, const Answer& stats, Time now, Wall wall);
-  // After another `by`: rates of other counts mean nothing.
+  // Call it when `by` changes: the last counts are then of something else.
   void forget_rates() { last_.clear(); }
 
   // The screen, one string per row, cut to its size. `painter` knows whether there are colors.
@@ -33,7 +34,7 @@ class TopView {
     std::string limit;
     std::string id;
     std::string count;
-    std::string per_second;  // empty in the first look
+    std::string per_second;  // empty after the first poll
     std::string error;
   };
   struct Totals {

@@ -20,9 +20,9 @@ namespace {
 
 // The server sends a comment after 15 s of silence.
 constexpr Duration kSilenceMax = std::chrono::seconds{45};
-// How often the terminal is written to, at most.
+// The least time between two writes to the terminal.
 constexpr Duration kFrameEvery = std::chrono::milliseconds{50};
-// Lines of one frame where the terminal does not say how many rows it has.
+// Lines of one frame if the terminal does not say how many rows it has.
 constexpr std::size_t kFrameLines = 50;
 
 constexpr const char* kEventFields[] = {"time",  "limit",     "id",          "identifier",  "allowed", "shadow",

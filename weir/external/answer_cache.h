@@ -1,4 +1,5 @@
-// The answers of limits services in this process: bounded, and striped so that loops rarely meet.
+// Caches the answers of limits services for all loops of the process. Bounded, and split into stripes so that loops
+// rarely contend.
 //
 // Thread-safe.
 #pragma once
@@ -19,12 +20,12 @@
 
 namespace weir::external {
 
-// An answer and until when it counts.
+// A cached answer and how long it may be used.
 struct KeptAnswer : ServiceAnswer {
   std::string service;  // LimitsService::digest
   Time answered{};      // when the service gave it
   Time fresh_until{};   // at most answered + bounds::service_ttl_max
-  Time stale_until{};   // not before fresh_until; until then it may be used while the service fails
+  Time stale_until{};   // at least fresh_until; usable until then while the service fails
   bool shared = false;  // read from the cache that servers share
 };
 
@@ -35,17 +36,16 @@ class AnswerCache {
     bool fresh = false;
   };
 
-  // Keeps at most `answers_max`, at least 1; of a full stripe the least recently put is removed. `key` is secret: it
-  // keeps clients from choosing keys whose hashes collide.
+  // Keeps at most `answers_max` answers, at least 1. A full stripe evicts its least recently put answer. `key` must be
+  // secret, so that clients cannot choose keys whose hashes collide.
   explicit AnswerCache(HashKey key, std::size_t answers_max);
 
-  // An answer of another service, or one past its stale_until, is none.
+  // Returns nothing if the cached answer is past its stale_until or came from another service.
   Found find(std::string_view limit, std::string_view key, std::string_view service, Time now) const;
-  // Replaces what is kept. If it replaces an answer of the same service with equal numbers, `since` stays; otherwise it
-  // becomes `now`. Returns what is kept now. An answer whose stale_until is not after `now` is returned, not kept, and
-  // what was kept before stays.
+  // Replaces the cached answer and returns the new one. Keeps `since` if the old answer has the same service and equal
+  // numbers; otherwise sets it to `now`. Returns but does not cache an answer that has expired; the old one then stays.
   std::shared_ptr<const KeptAnswer> put(std::string_view limit, std::string_view key, KeptAnswer answer, Time now);
-  // Returns whether there was one.
+  // Returns true if there was an answer.
   bool forget(std::string_view limit, std::string_view key);
   // Drops everything.
   void clear();
@@ -64,7 +64,7 @@ class AnswerCache {
     std::list<Kept> by_age;  // the most recently put first
     std::unordered_map<std::uint64_t, Place> by_hash;
 
-    // by_age.end(): none.
+    // Returns by_age.end() if there is none.
     Place find(std::uint64_t hash, std::string_view limit, std::string_view key);
     void remove(Place place);
   };

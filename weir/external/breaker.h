@@ -1,4 +1,4 @@
-// When not to ask a limits service: breakers for single keys, and one for the service as a whole.
+// Circuit breakers that stop calls to a failing limits service: one per failing key, and one for the whole service.
 //
 // Thread safety: none; their owner holds a lock.
 #pragma once
@@ -18,20 +18,20 @@ namespace weir::external {
 enum class CallEnd : unsigned char {
   succeeded,
   failed,
-  not_made,  // permitted, but given up before it began: counts as nothing, and a probe may be made again
+  not_made,  // permitted but never started: does not count, and another probe may be made
 };
 
-// A key whose last bounds::breaker_failures_max calls failed is not asked for bounds::breaker_open_time; then exactly
-// one call is permitted as a probe: its success closes the breaker, its failure opens it again. Only keys that failed
-// have a breaker. One that nobody asked for bounds::breaker_idle_time is removed; at most bounds::breakers_max are
-// kept, the least recently used is removed first.
+// The breaker of a key opens for bounds::breaker_open_time after bounds::breaker_failures_max failed calls in a row.
+// Then it permits exactly one call as a probe: success closes the breaker, failure opens it again. Only keys that
+// failed have a breaker. Breakers unused for bounds::breaker_idle_time are removed; beyond bounds::breakers_max, the
+// least recently used goes first.
 class KeyBreakers {
  public:
-  // Whether a call for this key may be made now. If true, call ended() exactly once.
+  // Returns true if a call for this key may be made now. Then call ended() exactly once.
   bool permits(std::string_view key, Time now);
   void ended(std::string_view key, CallEnd end, Time now);
 
-  // Removes idle ones; permits() and ended() also do, a few at a time.
+  // Removes idle breakers. permits() and ended() also remove a few at a time.
   void remove_idle(Time now);
   std::size_t open(Time now) const noexcept;  // open, or probing
   std::size_t size() const noexcept { return breakers_.size(); }
@@ -56,8 +56,8 @@ class KeyBreakers {
 };
 
 // Opens when at least bounds::service_breaker_calls_min calls ended within bounds::service_breaker_window and half of
-// them failed. While it is open, one probe per bounds::service_probe_every is permitted, until one succeeds: then it
-// closes and starts counting again.
+// them failed. While open, it permits one probe per bounds::service_probe_every. The first success closes it and
+// restarts the count.
 class ServiceBreaker {
  public:
   bool permits(Time now);

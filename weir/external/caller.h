@@ -21,8 +21,8 @@ class Caller {
  public:
   virtual ~Caller() = default;
 
-  // Calls `done` exactly once on this loop's thread, in a later turn, within the service's timeout. Never, if the
-  // caller is destroyed first.
+  // Calls `done` exactly once on this loop's thread, in a later turn, within the service's timeout. If the caller is
+  // destroyed first, does not call it.
   using Done = std::function<void(CallOutcome outcome)>;
   virtual void call(std::shared_ptr<const LimitsService> service, const ServiceQuestion& question, Done done) = 0;
 };

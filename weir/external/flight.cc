@@ -7,7 +7,7 @@
 namespace weir::external {
 namespace {
 
-// How long a key without a shared copy is not looked for again.
+// How long a missing shared copy is not looked for again.
 constexpr Duration kAbsentTime = std::chrono::seconds{5};
 constexpr Duration kLogEvery = std::chrono::minutes{1};
 
@@ -31,7 +31,7 @@ void Service::join(Flight& flight, const std::shared_ptr<Port>& port, std::uint6
   ++waiting;
 }
 
-// Two sets that take turns: what is in neither was not looked for lately.
+// Rotates two sets, so that whole spans of keys expire at once, without a time per key.
 void Service::turn_absent(Time now) {
   if (now < absent_until_ && absent_.size() < bounds::breakers_max) return;
   absent_before_ = now - absent_until_ < kAbsentTime ? std::exchange(absent_, {}) : std::unordered_set<std::string>{};

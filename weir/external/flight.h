@@ -1,5 +1,5 @@
-// One service as all loops see it: which keys are being asked, who waits for them, how many calls are on their way, and
-// its breakers. For the sources of this folder; others use services.h.
+// One limits service, shared by all loops: the keys being asked, their waiters, the calls in flight, and the breakers.
+// Internal to this folder; other folders use services.h.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@
 
 namespace weir::external {
 
-// The way to a loop from other threads. When the loop is gone, it leads nowhere.
+// Runs work on a loop from other threads. Does nothing once the loop is gone.
 class Port : public std::enable_shared_from_this<Port> {
  public:
   Port(LoopServices& loop, LoopServices::Post post) : loop_(&loop), post_(std::move(post)) {}
@@ -39,7 +39,7 @@ class Port : public std::enable_shared_from_this<Port> {
       if (LoopServices* const loop = port->loop(); loop != nullptr) work(*loop);
     });
   }
-  // On the loop's thread, or when that does not run any more.
+  // Call it on the loop's thread, or after that thread has stopped.
   void close() {
     const std::lock_guard lock(mutex_);
     loop_ = nullptr;
@@ -56,7 +56,7 @@ class Port : public std::enable_shared_from_this<Port> {
   LoopServices::Post post_;
 };
 
-// Getting the answer for one key: reading the shared copy, waiting for a slot, the call.
+// One attempt to get the answer for one key: read the shared copy, wait for a slot, call the service.
 struct Flight {
   Flight(Service& of, std::shared_ptr<const LimitsService> with, std::string_view id, ServiceQuestion asks)
       : service(&of), settings(std::move(with)), key(id), question(std::move(asks)) {}
@@ -65,12 +65,12 @@ struct Flight {
   const std::shared_ptr<const LimitsService> settings;
   const std::string key;
   const ServiceQuestion question;
-  // Fixed before others see it.
+  // Set before other threads see the flight, constant afterward.
   bool may_call = true;  // false: a breaker is open, only the shared copy is read
   bool probes = false;   // the service's breaker is open: nobody waits
   // Under the service's lock.
-  std::vector<std::pair<std::shared_ptr<Port>, std::uint64_t>> waiters;  // those who have left included
-  std::size_t waiting = 0;                                               // of them
+  std::vector<std::pair<std::shared_ptr<Port>, std::uint64_t>> waiters;  // including those who have left
+  std::size_t waiting = 0;                                               // without those who have left
   bool calling = false;
   bool ended = false;
   bool forgotten = false;
@@ -81,17 +81,17 @@ struct Flight {
 enum class Slot : unsigned char {
   taken,
   queued,
-  none,  // and nobody waits for one, or the service's breaker has opened
+  none,  // no slot is free and all waiters have left, or the service's breaker is open
 };
 
-// What follows from the end of a flight.
+// What Service::end() leaves for the caller to do.
 struct Departed {
   std::map<std::shared_ptr<Port>, std::vector<std::uint64_t>> waits;
-  std::vector<std::shared_ptr<Flight>> next;      // have got a slot
-  std::vector<std::shared_ptr<Flight>> hopeless;  // will get none: the service's breaker has opened. End them
+  std::vector<std::shared_ptr<Flight>> next;      // got a slot: make the call
+  std::vector<std::shared_ptr<Flight>> hopeless;  // will get no slot, because the service's breaker is open: end them
 };
 
-// Thread-safe, but for what begin() uses under its lock.
+// Thread-safe, except for the functions that require the lock.
 struct Service {
   explicit Service(std::string name) : limit(std::move(name)) {}
 
@@ -99,28 +99,29 @@ struct Service {
   mutable std::mutex mutex;
   // All below under the lock.
   std::unordered_map<std::string, std::shared_ptr<Flight>> flights;
-  std::deque<std::shared_ptr<Flight>> queue;  // wait for a slot, the oldest first
+  std::deque<std::shared_ptr<Flight>> queue;  // flights that wait for a slot, oldest first
   std::size_t calls = 0;
   std::size_t waiting = 0;
   KeyBreakers keys;
   ServiceBreaker breaker;
-  Time unanswered_since{};  // while calls are on their way: none has succeeded since
+  Time unanswered_since{};  // while calls are in flight: none has succeeded since
 
-  // REQUIRES: the lock. Whether both breakers permit a call; if so, end() reports how it ended.
+  // Returns true if both breakers permit a call; then end() must report its outcome. REQUIRES: the lock.
   bool permits(std::string_view key, Time now);
-  // REQUIRES: the lock. Whether calls are on their way, and none has succeeded for bounds::service_slow_time.
+  // Returns true if calls are in flight and none has succeeded for bounds::service_slow_time. REQUIRES: the lock.
   bool is_slow(Time now) const noexcept { return calls > 0 && now - unanswered_since >= bounds::service_slow_time; }
+  // REQUIRES: the lock.
   void join(Flight& flight, const std::shared_ptr<Port>& port, std::uint64_t wait);
-  // Whether the shared copy of a key may exist: it did not lately, or was not read lately.
+  // Returns false if a recent read found no shared copy of the key: do not read it again yet. REQUIRES: the lock.
   bool may_read_shared(std::string_view key, Time now);
 
   void note_absent(std::string_view key, Time now);
   Slot take_slot(const std::shared_ptr<Flight>& flight, Time now);
   void leave(Flight& flight);
   Departed end(const std::shared_ptr<Flight>& flight, CallEnd call, Time now);
-  // The answers of these flights are not kept.
+  // Marks the flights of this key, or all flights: their answers will not be cached.
   void forget(std::string_view key, bool all);
-  // Whether a line about this may be written: one per kind and minute.
+  // Returns true at most once a minute per kind of log line.
   bool may_log(std::string_view kind, Time now);
   void add_to(ServiceGauges& gauges, Time now) const;
 
@@ -129,7 +130,7 @@ struct Service {
   void drop(Flight& flight, CallEnd call, Time now);
   void turn_absent(Time now);
 
-  // Keys without a shared copy, of this span of time and the one before.
+  // Keys found without a shared copy, in the current time span and the one before.
   std::unordered_set<std::string> absent_;
   std::unordered_set<std::string> absent_before_;
   Time absent_until_{};

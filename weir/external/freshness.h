@@ -10,7 +10,7 @@
 namespace weir::external {
 
 struct Freshness {
-  Duration fresh{};        // zero: for those who wait for this answer and nobody else
+  Duration fresh{};        // zero: only for the requests that wait for it
   bool keep_stale = true;  // whether it may be used afterward while the service fails
 };
 

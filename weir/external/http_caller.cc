@@ -80,14 +80,14 @@ std::string write_question(const LimitsService& service, const ServiceQuestion& 
 
 }  // namespace
 
-// One call from its request to its outcome. Removed from the list, and destroyed later, when it has ended.
+// One call, from request to outcome. When it ends, it leaves the list and is destroyed later.
 class HttpCaller::OneCall final : public http::Call::Owner, public Retired {
  public:
   OneCall(Parts& parts, std::uint64_t number, std::shared_ptr<const LimitsService> service, Done done)
       : parts_(parts), number_(number), service_(std::move(service)), done_(std::move(done)) {}
 
   void begin(const ServiceQuestion& question);
-  // Ends without a call, in a later turn.
+  // Fails without making the call, in a later turn.
   void refuse(Error error);
 
  private:
@@ -234,7 +234,7 @@ CallOutcome HttpCaller::OneCall::read_grpc() const {
   return {std::move(reply), freshness};
 }
 
-// The call is canceled, if it goes on, and this object dies with the turn.
+// Cancels the call if it is still running. This object is destroyed at the end of the turn.
 void HttpCaller::OneCall::finish(CallOutcome outcome) {
   if (!done_) return;
   call_.cancel();

@@ -1,5 +1,5 @@
-// Protobuf's wire format (https://protobuf.dev/programming-guides/encoding/), as far as the few fields of limits.proto
-// need it. The library stays in protocol/grpc.
+// Reads and writes the part of protobuf's wire format that limits.proto needs
+// (https://protobuf.dev/programming-guides/encoding/). Only protocol/grpc uses the protobuf library.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace weir::external {
 
-// Iterates over the fields of one message. Groups, which proto3 does not have, are refused.
+// Iterates over the fields of one message. Rejects groups, which proto3 does not have.
 class ProtobufReader {
  public:
   enum class Kind : unsigned char { varint, fixed, bytes };
@@ -34,9 +34,10 @@ class ProtobufReader {
   bool malformed_ = false;
 };
 
-// Appends a field of text, and nothing if it is empty. Proto3 requires UTF-8: replaces a byte that is not by U+FFFD.
+// Appends a text field, or nothing if the text is empty. Replaces invalid UTF-8 with U+FFFD, because proto3 requires
+// UTF-8.
 void append_text_field(std::uint32_t number, std::string_view text, std::string& out);
-// Appends a field of bytes, also if they are empty: a message in a message.
+// Appends a bytes field even if it is empty, because an embedded message may be.
 void append_bytes_field(std::uint32_t number, std::string_view bytes, std::string& out);
 
 }  // namespace weir::external

@@ -1,4 +1,4 @@
-// What a limits service is asked: the key, and of a request its method, path and headers, as far as the filter allows.
+// What Weir asks a limits service: the key and, for a request, its method, path and the headers that the filter allows.
 #pragma once
 
 #include <span>
@@ -21,8 +21,8 @@ struct ServiceQuestion {
 };
 
 // `attributes` are those of RequestFacts ({"header:x-plan", "pro"}, {"method", …}, {"path", …}, identify/request.h);
-// empty: no request. With an allow_list exactly those headers are sent, spelled as there; otherwise all but the
-// deny_list and those that carry secrets, spelled like "X-Tenant-Id". Repeated headers are joined with ", ".
+// empty: no request. With an allow_list, sends exactly those headers, spelled as in the list; otherwise all except the
+// deny_list and those that carry secrets, spelled like "X-Tenant-Id". Joins repeated headers with ", ".
 ServiceQuestion make_question(const LimitsService& service, std::string_view key,
                               std::span<const Attribute> attributes);
 

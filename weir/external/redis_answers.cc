@@ -22,15 +22,15 @@ using redis::SharedHash;
 using Reply = Result<const resp::Reply*>;
 
 constexpr Duration kPollEvery = std::chrono::milliseconds{400};
-// When a server that forgets an answer does so again: the others have heard of it, so that no call which began before
-// brings the old answer back. All have heard of that within a second of the first time.
+// A server forgets an answer a second time after this delay: a call that began before the others saw the first
+// announcement may have brought the old answer back. All see the second one within a second of the first.
 constexpr Duration kAgainAfter = std::chrono::milliseconds{500};
-// How long an announcement stays. A server that could not look for longer drops all it has.
+// How long an announcement is kept. A server that could not poll for longer drops its whole cache.
 constexpr Duration kAnnouncedFor = std::chrono::hours{1};
 constexpr Duration kCleanEvery = std::chrono::minutes{1};
-// How long Redis may take to be reached before the log says that it is not.
+// How long connecting to Redis may take before it is logged as unavailable.
 constexpr Duration kConnectingMax = std::chrono::seconds{2};
-// How long sharing must work before the log says that it does again.
+// How long sharing must work before its recovery is logged.
 constexpr Duration kHealthyFor = std::chrono::seconds{1};
 constexpr std::size_t kFieldsAtOnce = 500;
 
@@ -42,14 +42,14 @@ std::string print_seconds_of(Wall wall) {
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(wall.time_since_epoch()).count());
 }
 
-// What announcements are named: limit names have no ':'.
+// The name of an announcement. Unambiguous, because limit names have no ':'.
 std::string name_of(std::string_view limit, std::string_view key) {
   return std::string(limit).append(":").append(key);
 }
 
 }  // namespace
 
-// Lives on the loop's thread, except for what says otherwise. Handlers of replies share it, so that it outlives them.
+// Used on the loop's thread unless a member says otherwise. Reply handlers share ownership, so it outlives them.
 class RedisAnswers::Parts : public std::enable_shared_from_this<Parts> {
  public:
   Parts(Loop& loop, redis::Commands& commands, Options options)
@@ -64,7 +64,7 @@ class RedisAnswers::Parts : public std::enable_shared_from_this<Parts> {
   bool is_up() const noexcept { return up_.load(std::memory_order_relaxed); }  // any thread
 
   void start();
-  // No more callbacks, except to those whose read is under way. Replies that come later find it alive.
+  // Makes no more callbacks, except for reads in progress. Later replies still find this object alive.
   void stop() {
     loop_.cancel(std::exchange(timer_, 0));
     stopped_ = true;
@@ -76,7 +76,7 @@ class RedisAnswers::Parts : public std::enable_shared_from_this<Parts> {
   void forget(const std::string& limit, const std::string& key, std::function<void(bool)> done);
 
  private:
-  // One read: of the fresh copy, and if there is none, of the stale one.
+  // One read: of the fresh copy, or of the stale one if there is no fresh one.
   struct Reading {
     std::string limit;
     std::string key;
@@ -121,15 +121,15 @@ class RedisAnswers::Parts : public std::enable_shared_from_this<Parts> {
   bool polling_ = false;
   bool started_ = false;  // a server without limits services asks Redis nothing
   Time started_at_{};
-  std::optional<Time> looked_at_;  // the last time that worked; nothing: never yet
+  std::optional<Time> looked_at_;  // the last successful poll; empty: none yet
   Time clean_at_{};
   std::atomic<bool> up_{false};
   bool failing_ = false;  // logged
   Time healthy_since_{};  // Time{}: not
 };
 
-// Before the first answer is read. What was announced by the first look is news, too: while Redis could not be reached,
-// this server may have got answers from the service that were forgotten since.
+// Starts polling before the first answer is read. Announcements found by the first poll are news, too: while Redis was
+// unreachable, this server may have cached answers that were forgotten since.
 void RedisAnswers::Parts::start() {
   if (std::exchange(started_, true)) return;
   started_at_ = loop_.now().time;
@@ -220,7 +220,7 @@ void RedisAnswers::Parts::forget(const std::string& limit, const std::string& ke
   remove(limit, key, std::move(done));
 }
 
-// Here at once; then on Redis, before the others are told: they would read it again.
+// Removes the answer here, then on Redis, and only then announces it: otherwise other servers could read it again.
 void RedisAnswers::Parts::remove(const std::string& limit, const std::string& key, std::function<void(bool)> done) {
   if (forgotten_) forgotten_(limit, key);
   struct Removal {

@@ -1,11 +1,11 @@
 // Shares answers through Redis: `<prefix>extcache:<limit>:<key>` for its remaining time, and
 // `<prefix>extcache:stale:<limit>:<key>` for bounds::stale_time longer. The value is JSON (stored_answer.h).
 //
-// What is forgotten is announced in the hash `<prefix>extcache:forgotten` (redis/shared_hash.h) for an hour, which
-// every server that has read an answer checks twice a second.
+// forget() announces the answer for an hour in the hash `<prefix>extcache:forgotten` (redis/shared_hash.h). Every
+// server polls it twice a second once it has used an answer.
 //
-// Runs on the loop of its commands, which has a thread of its own (app/redis_admin.h); its functions may be called in
-// any thread.
+// Runs on the loop of its commands, which has its own thread (app/redis_admin.h). Its functions may be called on any
+// thread.
 #pragma once
 
 #include <functional>

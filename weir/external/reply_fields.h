@@ -1,4 +1,4 @@
-// The rules for the fields of a reply, the same for JSON and protobuf. Only for the parsers.
+// The rules for the fields of a reply, the same for JSON and protobuf. Used only by the parsers.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ void take_backend_url(std::string_view url, ServiceReply& reply);
 // `field` has static storage duration.
 void ignore_field(std::string_view field, std::string detail, ServiceReply& reply);
 
-// No URL, so that the proxy refuses it: what is meant as a backend must not lead to another one.
+// Not a URL, so that the proxy refuses the request instead of sending it to another backend.
 inline constexpr std::string_view kUnusableUrl = "(unusable backend_url)";
 
 }  // namespace weir::external

@@ -38,7 +38,7 @@ void Services::forget(std::string_view limit, std::string_view id, std::function
   shared_->forget(limit, id, std::move(done));
 }
 
-// A call on its way may still bring the old answer: those who wait get it, but it is not kept.
+// A call in flight may still bring the old answer: its waiters get it, but it is not cached.
 void Services::drop(std::string_view limit, std::string_view id) {
   {
     const std::lock_guard lock(mutex_);
@@ -134,7 +134,7 @@ LoopServices::Asked LoopServices::ask(const NamedLimit& limit, std::string_view 
   return begun == Begun::beside ? fall_back(std::move(known.answer)) : Asked{true, nullptr};
 }
 
-// Joins a flight of this key, or makes one, or neither. Joining comes first: it needs no slot.
+// Joins the flight of this key, starts one, or refuses. Joining comes first: it needs no slot.
 LoopServices::Begun LoopServices::begin(const NamedLimit& limit, std::string_view id, bool knows,
                                         std::span<const Attribute> attributes, std::uint64_t wait,
                                         std::shared_ptr<Flight>& flight) {
@@ -142,7 +142,7 @@ LoopServices::Begun LoopServices::begin(const NamedLimit& limit, std::string_vie
   const Time now = services_.clock_.time();
   const std::lock_guard lock(service.mutex);
   const std::size_t waiting_max = limit.service->waiting_max;
-  // A service that hangs would otherwise cost everybody the whole timeout until its breaker opens.
+  // Otherwise every request would wait the whole timeout for a hanging service until its breaker opens.
   const bool may_wait = service.waiting < waiting_max && !(knows && service.is_slow(now));
   if (const auto found = service.flights.find(std::string(id)); found != service.flights.end()) {
     flight = found->second;
@@ -154,7 +154,7 @@ LoopServices::Begun LoopServices::begin(const NamedLimit& limit, std::string_vie
   // Another loop may have got the answer between our look and the lock.
   if (services_.find(limit, id, now).fresh) return Begun::refused;
   const bool may_call = service.permits(id, now);
-  // A breaker is open: nobody waits for the service, but another server may have left an answer.
+  // A breaker is open: do not call the service, but look for an answer that another server shared.
   if (!may_call && (knows || !may_wait || services_.shared_ == nullptr || !service.may_read_shared(id, now))) {
     return Begun::refused;
   }

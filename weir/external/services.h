@@ -1,13 +1,13 @@
-// Limits from a service. Start here.
+// Limits from a service. Start here. In: a limit and an id. Out: the numbers that the limit's service gives for it.
 //
 //   Policy::resolve() ── find ──► AnswerCache       a fresh answer costs one lookup
 //        │ none, or stale
 //   Pipeline ── ask ──► LoopServices ──► Services   one call per key for all loops, slots, breakers
 //                            ├──► SharedAnswers     another server may have asked (Redis)
 //                            └──► Caller            HTTP or gRPC
-//   the answer ──► AnswerCache, SharedAnswers ──► everybody who waits resolves again
+//   the answer ──► AnswerCache, SharedAnswers ──► all waiters resolve again
 //
-// A service that fails costs nobody an answer: the stale copy is used, else the limit's own numbers.
+// A failing service never fails a request: the stale copy is used, else the limit's own numbers.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct Service;
 class Services {
  public:
   using Log = std::function<void(LogLevel, std::string_view)>;
-  // An id of a limit as bucket keys have it: a hash, if the limit is `hashed`. Called in any thread.
+  // Returns an id of a limit as in bucket keys: a hash, if the limit is `hashed`. Called on any thread.
   using BucketId = std::function<std::string(std::string_view limit, std::string id)>;
 
   // `clock` must outlive it. `shared`: null if servers share nothing.
@@ -51,10 +51,10 @@ class Services {
            std::size_t answers_max = bounds::service_answers_max, BucketId bucket_id = {});
   ~Services();
 
-  // The answer in force for that id of that limit; null: none, the limit has its own numbers.
+  // Returns the cached answer for that id of that limit, fresh or stale. Null: none, use the limit's own numbers.
   AnswerCache::Found find(const NamedLimit& limit, std::string_view id, Time now) const;
-  // Drops the answer here and on all servers that share answers. Calls `done` once, in any thread: false if other
-  // servers could not be told.
+  // Drops the answer here and on all servers that share answers. Calls `done` once, on any thread: with false if other
+  // servers could not be notified.
   void forget(std::string_view limit, std::string_view id, std::function<void(bool shared)> done);
   ServiceGauges gauges() const;
 
@@ -71,15 +71,15 @@ class Services {
   Log log_;
   BucketId bucket_id_;
   mutable std::mutex mutex_;
-  // By limit and address. One that a reload replaced stays: its calls may be on their way.
+  // By limit and LimitsService::digest. A service that a reload replaced stays: its calls may be in flight.
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Service>> services_;
   std::map<std::string, Service*, std::less<>> current_;  // by limit
 };
 
-// The services as one loop sees them. Thread safety: none, but for what it shares with the others by itself.
+// One loop's access to the services. Thread safety: none; it belongs to its loop, and locks what loops share.
 class LoopServices final : public ServiceAnswers {
  public:
-  // Runs work on the loop's thread in a later turn. Called in any thread.
+  // Runs work on the loop's thread in a later turn. Called on any thread.
   using Post = std::function<void(std::function<void()> work)>;
 
   // `services` and `metrics` must outlive it.
@@ -88,8 +88,8 @@ class LoopServices final : public ServiceAnswers {
 
   Found find(const NamedLimit& limit, std::string_view id, Time now) const override;
 
-  // Looks an answer up for somebody who is called `wait`. It is here at once, or comes in a later turn, unless leave()
-  // is called first. Null: use the limit's own numbers.
+  // Looks up an answer. Returns it at once, or delivers it for `wait` in a later turn unless leave() is called first.
+  // Null: use the limit's own numbers.
   struct Asked {
     bool waits = false;
     std::shared_ptr<const ServiceAnswer> answer;
@@ -97,11 +97,11 @@ class LoopServices final : public ServiceAnswers {
   Asked ask(const NamedLimit& limit, std::string_view id, std::span<const Attribute> attributes, std::uint64_t wait);
   using Deliver = std::function<void(std::uint64_t wait, std::shared_ptr<const ServiceAnswer> answer)>;
   void on_answer(Deliver deliver) { deliver_ = std::move(deliver); }
-  // `wait` has waited long enough, or is gone. The call goes on for the others, and for the cache.
+  // Stops `wait` from waiting. The call continues for other waiters and for the cache.
   void leave(std::uint64_t wait);
-  // What is known, fresh or not.
+  // Returns the cached answer, fresh or stale, or null.
   std::shared_ptr<const ServiceAnswer> known(const NamedLimit& limit, std::string_view id, Time now) const;
-  // The same for somebody who has waited long enough.
+  // The same after a wait that took too long. Counts it as stale or missing.
   std::shared_ptr<const ServiceAnswer> give_up(const NamedLimit& limit, std::string_view id);
 
  private:

@@ -1,4 +1,4 @@
-// An answer as servers share it: the JSON of the service's reply, with what belongs to it.
+// The JSON form in which servers share an answer: the service's reply, its limit, and when it was given.
 //   {"service":"3f2a…","limit":"per-tenant","answered":1790000000000,"keep_stale":true,"average":100,"burst":50,…}
 // `answered` is in milliseconds since 1970.
 #pragma once

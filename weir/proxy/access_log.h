@@ -47,7 +47,7 @@ struct AccessLine {
   const std::vector<AccessedLimit>* limits = nullptr;
 };
 
-// With the line feed.
+// Return one line with its line feed.
 std::string print_common(const AccessLine& line);
 std::string print_json(const AccessLine& line);
 

@@ -1,5 +1,5 @@
-// Where requests go: for each route of a configuration its backends, timeouts and bounds, ready to be used. Made once
-// per loop and configuration; requests keep the one they began with.
+// Where requests go: the backends, timeouts and bounds of each route, ready for use. Built once per loop and
+// configuration; a request keeps the one it began with.
 #pragma once
 
 #include <cstddef>
@@ -30,10 +30,10 @@ struct Backend {
   std::string authority;  // for Host
   std::string path;       // goes before the request's; empty or "/v2"
   std::string_view scheme = "http";
-  // Of https://, for requests with Upgrade, which HTTP/2 does not have: offers HTTP/1.1 only.
+  // For requests with Upgrade to an https:// backend: offers only HTTP/1.1, because HTTP/2 has no Upgrade.
   std::shared_ptr<const TlsClient> upgrade_tls = nullptr;
 
-  // Whether a request with Upgrade can be sent to it; an h2:// backend gets the request without.
+  // True if the backend can take a request with Upgrade; an h2:// backend gets it without the Upgrade.
   bool takes_upgrades() const noexcept { return origin.version == http::HttpVersion::http1 || upgrade_tls != nullptr; }
   // Where a request with Upgrade goes. REQUIRES: takes_upgrades().
   http::Origin upgrade_origin() const;
@@ -77,11 +77,11 @@ class Destinations {
   Destinations(const config::Loaded& loaded, Upstreams& upstreams, TlsClients& clients, ProxyMetrics& metrics,
                const std::function<void(LogLevel, std::string_view)>& log);
 
-  // Null: there is no backend for it. One without backends: a service may name one.
+  // Returns null if no backend can serve the route. If it has no backends, a limits service may name one.
   const Destination* find(const Route* route) const noexcept;
   // The names of the fields that decide about a request: keys of limits, tiers, costs, routes. In lower case.
   const std::vector<std::string>& decisive_headers() const noexcept { return decisive_headers_; }
-  // The headers that responses get which have no destination.
+  // Header lines for responses of requests without a destination.
   const std::string& error_lines() const noexcept { return error_lines_; }
   const Policy& policy() const noexcept { return *policy_; }
   const config::Proxy& limits() const noexcept { return limits_; }

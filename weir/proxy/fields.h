@@ -18,11 +18,11 @@ using FieldList = InlineList<HttpHeader, bounds::http_headers_max>;
 // Appends the fields of a request that remain: without hop-by-hop fields (RFC 9110 §7.6.1), those that Connection
 // names, and Host, Expect and framing fields, which the call writes itself. From a peer that is not trusted also
 // without X-Forwarded-*, X-Real-IP and Forwarded, however they spell '-'. Keys of limits are read from the result, so
-// other spellings of the fields in `decisive` ("x_api-key") do not remain either: some backends take '_' for '-' (RFC
-// 3875 §4.1.18). Those names are in lower case.
+// it also drops other spellings of the fields in `decisive` ("x_api-key"): some backends take '_' for '-' (RFC 3875
+// §4.1.18). Names in `decisive` are in lower case.
 void keep_request_fields(const RequestHead& head, bool trusted, std::span<const std::string> decisive, FieldList& out);
 
-// What the proxy says about the client.
+// What the proxy tells a backend about the client.
 struct ClientFacts {
   std::string_view peer;  // its address; empty: a UNIX socket
   std::string_view scheme;

@@ -13,7 +13,7 @@ class ProxyHandler final : public http::Handler {
 
   void begin(http::Exchange& exchange, const RequestHead& head, http::BodyPart first) override;
   void body(http::Exchange&, http::BodyPart) override {}
-  // Of a request whose head cannot be read: there is no relay.
+  // Responds to a request whose head cannot be read; it has no relay.
   void refused(http::Exchange& exchange, const HttpProblem& problem) override;
 
  private:

@@ -16,7 +16,7 @@
 namespace weir::proxy {
 namespace {
 
-// How long a backend may take to say 100 before the client is told to send its body all the same.
+// How long to wait for a backend's 100 before asking the client for its body anyway.
 constexpr Duration kContinueAfter = std::chrono::seconds{1};
 
 constexpr std::string_view kForm = "application/x-www-form-urlencoded";
@@ -38,7 +38,7 @@ std::string_view host_of(const RequestHead& head) noexcept {
   return rest.substr(0, std::min(rest.find_first_of("/?"), rest.size()));
 }
 
-// "h2c" is not passed on: what follows the 101 would not be seen by limits.
+// Does not pass "h2c" on: limits would not see the requests after the 101.
 std::string_view usable_upgrade(std::string_view upgrade) noexcept {
   return lists_word(upgrade, "h2c") ? std::string_view{} : upgrade;
 }
@@ -95,7 +95,7 @@ void Relay::begin(const RequestHead& head, http::BodyPart first) {
     add_form_fields();
     return ask();
   }
-  // The backend cannot be asked whether it wants the body.
+  // The body is read before a backend is chosen, so none can be asked whether it wants it.
   stage_ = Stage::reading_form;
   expects_continue_ = false;
   exchange_.proceed();
@@ -411,7 +411,7 @@ void Relay::drained(std::size_t bytes) {
   if (bytes > early) exchange_.consumed(bytes - early);
 }
 
-// Says what became of the backend that was chosen. `why`: of a failure.
+// Reports the outcome of the chosen backend. `why` is the reason of a failure.
 void Relay::report(UpstreamOutcome outcome, std::string_view why) {
   if (!std::exchange(choosing_, false)) return;
   const std::string& name = destination_->backends[choice_.index].name;

@@ -1,11 +1,9 @@
-// One proxied request: from its head to the question whether it may pass, to a call of a backend, and back.
+// One proxied request: checks its head, asks the limits, calls a backend, and relays bytes in both directions.
 //
 //   begin()     checks in the order of docs/proxy.md: method and size, requests in progress, route
 //   ask         the limits; for a `form:` key the body is read first
 //   call        a backend; another one if nothing was sent to the first
-//   relay       bytes both ways: what leaves one side returns credit to the other, so neither side is ever ahead by
-//   more
-//               than one window
+//   relay       bytes that leave one side return credit to the other, so neither is more than one window ahead
 //
 // Attached to its exchange, which owns it. The call is canceled when the exchange ends.
 #pragma once
@@ -101,11 +99,11 @@ class Relay final : public http::Receiver, private http::Call::Owner {
   bool checked_ = false;  // some limit was asked
   bool passes_ = false;   // a preflight that takes no token
   bool degraded_ = false;
-  bool choosing_ = false;  // choice_ is to be reported
+  bool choosing_ = false;  // choice_ must still be reported
   bool expects_continue_ = false;
   bool accepts_trailers_ = false;
   bool body_complete_ = false;  // of the request
-  bool anything_sent_ = false;  // to the backend: the body is not kept any more
+  bool anything_sent_ = false;  // to the backend: the body is no longer kept for a retry
   bool form_body_ = false;      // the body is a form that can be read
   bool tunnel_ = false;
   bool client_done_ = false;  // of a tunnel: its direction has ended
@@ -135,7 +133,7 @@ class Relay final : public http::Receiver, private http::Call::Owner {
   std::string rate_lines_;
   std::string_view decision_ = kUndecided;
   std::vector<AccessedLimit> limits_;
-  std::size_t unconsumed_ = 0;  // response bytes that the call waits for credit for
+  std::size_t unconsumed_ = 0;  // response bytes not yet credited to the call
   std::uint64_t bytes_in_ = 0;
   std::uint64_t bytes_out_ = 0;
   int status_ = 0;

@@ -14,7 +14,7 @@
 
 namespace weir::proxy {
 
-// What the client of a request understands.
+// The error formats that the client of a request understands.
 struct ReplyForm {
   bool grpc = false;
   bool problem = false;
@@ -27,19 +27,19 @@ struct Reply {
   bool retry_soon = false;  // Retry-After: 1
 };
 
-// Why a question had no answer. `failure_code` is what failClosed returns.
+// The reply when a question has no answer. `failure_code` is the status that failClosed returns.
 Reply reply_to(const Error& error, int failure_code);
 
-// What is wrong with a request that cannot be read.
+// The reply to a request that cannot be read.
 Reply reply_to(const HttpProblem& problem);
 
-// Why no backend responded.
+// The reply when no backend responded.
 Reply reply_to(UpstreamError kind);
 
-// The gRPC status that stands for an HTTP status.
+// The gRPC status that corresponds to an HTTP status.
 int grpc_status_of(int status) noexcept;
 
-// Responds with it. `lines`: more fields (rate headers, error headers, the request's id). Returns how many bytes of
+// Sends the reply. `lines`: more fields (rate headers, error headers, the request's id). Returns how many bytes of
 // content there are.
 std::size_t respond(http::Exchange& exchange, const Reply& reply, ReplyForm form, std::string_view lines);
 // Responds to a request that a list or a limit denied: 403 or 429. `lines` has Retry-After where one helps.

@@ -37,7 +37,7 @@ UpstreamGroup::Choice UpstreamGroup::choose(std::uint64_t tried, Time now) {
     }
     if (soonest == kNone || health(i).ejected_until < health(soonest).ejected_until) soonest = i;
   }
-  // Some backend is not ejected: it was tried, and those that are ejected are not.
+  // Any healthy backend was tried already. Ejected ones get a request, as a probe, only while all are ejected.
   const bool all_ejected =
       std::ranges::all_of(members_, [&](std::size_t m) { return upstreams_.known_[m].ejected(now); });
   if (!all_ejected || probing_ || tried != 0) return {};

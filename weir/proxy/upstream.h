@@ -1,4 +1,4 @@
-// Which backend takes the next request: round robin over those that answer. Pure; time is an argument.
+// Which backend takes the next request: round robin over healthy backends. No I/O; time is an argument.
 //
 // Three failures in a row (connecting, handshake, a reset before the response head, a response timeout; not a 5xx)
 // eject a backend for 10 s, then twice as long after each further failure, at most 60 s; a success clears it. While all
@@ -53,8 +53,7 @@ class UpstreamGroup {
 
   UpstreamGroup(Upstreams& upstreams, std::span<const std::string> names);
 
-  // `tried`: a bit for each backend that this request has tried in vain. Every choice of a backend must be followed by
-  // one finished().
+  // `tried` has a bit for each backend that this request has tried. Call finished() once for every backend chosen.
   Choice choose(std::uint64_t tried, Time now);
   UpstreamChange finished(const Choice& choice, UpstreamOutcome outcome, Time now);
   std::size_t size() const noexcept { return members_.size(); }
@@ -70,7 +69,7 @@ static_assert(bounds::proxy_backends_max <= 64, "`tried` has a bit for each");
 // What is known about every backend, by its URL. Must outlive the groups.
 class Upstreams {
  public:
-  // The same group for the same names.
+  // Returns the same group for the same names.
   std::shared_ptr<UpstreamGroup> group(std::span<const std::string> names);
   // Each backend of a live group, by name, for metrics.
   std::vector<BackendState> list() const;

@@ -10,7 +10,7 @@
 namespace weir {
 namespace {
 
-// Session::fill() is called while less is unsent.
+// Session::fill() is called while fewer bytes than this are unsent.
 constexpr std::size_t kFillBytes = 64 << 10;
 // Calls of fill() in one turn, so that other connections get theirs.
 constexpr int kFillsMax = 16;
@@ -53,13 +53,13 @@ std::size_t Connection::received(std::string_view bytes) {
   Now now = shared_.loop.reading();
   if (session_ == nullptr && !choose_session(bytes, now)) return 0;
   const std::size_t used = decode(bytes, now);
-  // At once, not when the turn settles: what is read before that would have to be held.
+  // Pause now, not when the turn settles: bytes read until then would have to be buffered.
   if (must_stop()) transport_.pause();
   return used;
 }
 
-// If the session must make do with a beginning, `now` becomes the time when that arrived: the time that a peer may take
-// over its first message does not start anew.
+// If a session is chosen late, from an incomplete beginning, sets `now` back to when those bytes arrived, so that the
+// peer does not get the time for its first message twice.
 bool Connection::choose_session(std::string_view bytes, Now& now) {
   shared_.pipeline.refresh();  // a new session starts with the configuration in force
   NewConnection fresh{output_,
@@ -87,7 +87,7 @@ bool Connection::choose_session(std::string_view bytes, Now& now) {
   return true;
 }
 
-// Has the bytes passed again that no session was chosen from: a peer that sent them gets an answer.
+// Passes the undecided bytes again, so that the peer gets an answer: the choice must now be made with them.
 void Connection::choose_now() {
   if (!undecided_ || closing_) return;
   choose_now_ = true;
@@ -148,7 +148,7 @@ void Connection::answered(std::uint64_t token, const Result<Answer>& answer) {
 }
 
 bool Connection::over_bounds() const noexcept {
-  // Once stopped because of a slow reader, go on when most of it is read.
+  // After a pause for a slow reader, resume only when most of the output is sent.
   const std::size_t unsent_max = transport_.paused() ? kFillBytes : bounds::unsent_bytes_max;
   return transport_.unsent() > unsent_max || owed_ > bounds::owed_max || must_wait();
 }
@@ -191,7 +191,7 @@ void Connection::settle_session() {
   if (output_.wants_fill) fill();
 }
 
-// Fills and writes by turns: the session also learns from fill() what has left.
+// Alternates filling and writing, because fill() also tells the session how much is still unsent.
 void Connection::fill() {
   for (int i = 0; i < kFillsMax; ++i) {
     const std::size_t unsent = transport_.unsent();

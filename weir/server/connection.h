@@ -3,7 +3,7 @@
 //
 // It starts without a session: ALPN or the first bytes decide which one it gets. It stops reading while the peer does
 // not read its replies, while too many answers are owed, or while too many queries wait for a busy store, so that a
-// peer cannot make it grow.
+// peer cannot grow its memory.
 //
 // Thread safety: none; it belongs to one loop.
 #pragma once
@@ -154,15 +154,15 @@ class Connection final : public Retired, public Asker, public ActivityLink, priv
   Time choose_by_ = Time::max();  // a session must be chosen then
   Time last_active_;
   Time unread_since_ = Time::max();  // input waits because answers are owed
-  bool undecided_ = false;           // bytes have arrived that no session was chosen from
-  bool choose_now_ = false;          // choose from those
+  bool undecided_ = false;           // bytes have arrived, but no session is chosen yet
+  bool choose_now_ = false;          // choose with the bytes that are there
   bool blocked_ = false;             // input waits until must_stop() is false
-  bool eof_ = false;                 // the peer sends no more
+  bool eof_ = false;                 // the peer has closed its side
   bool end_reported_ = false;        // the session was told
   bool closing_ = false;             // close once all answers are written
   bool draining_ = false;            // drain() was called
   bool drained_ = false;             // the session was told
-  bool over_ = false;                // the session is not used any more
+  bool over_ = false;                // the session is no longer used
 };
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// A copy of a query that lives on when the bytes it was read from are gone: for questions that wait for a service.
+// A copy of a query that owns its text, for questions that wait for a service: the bytes they were read from are gone.
 #pragma once
 
 #include <span>

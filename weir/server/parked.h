@@ -24,8 +24,8 @@
 
 namespace weir {
 
-// The answers that one question got, and those that were at hand. Nothing is asked for any more: resolving with these
-// always ends.
+// The answers that one question got from services; for everything else, what the cache has. Never asks a service, so
+// resolving with it always completes.
 class FoundAnswers final : public ServiceAnswers {
  public:
   // `services` must outlive it.
@@ -39,7 +39,7 @@ class FoundAnswers final : public ServiceAnswers {
     const NamedLimit* limit;
     std::string id;
     std::shared_ptr<const ServiceAnswer> answer;
-    std::uint64_t wait = 0;  // 0: it waits no longer
+    std::uint64_t wait = 0;  // 0: not waiting
   };
   std::span<Looked> all() noexcept { return answers_; }
 
@@ -60,20 +60,20 @@ struct Parked {
 
 class ParkedQuestions {
  public:
-  // `services` must outlive it. `ready` gets the ticket of a question that lacks nothing any more: during expire(), or
-  // in a later turn.
+  // `services` must outlive it. `ready` gets the ticket of a question that can be resolved: during expire(), or in a
+  // later turn.
   ParkedQuestions(external::LoopServices& services, std::function<void(Ticket)> ready);
 
-  // Asks the services for what a query lacks. True: all answers are at hand, in `found`. False: the question is parked,
-  // for as long as the services may take.
+  // Asks the services for the answers that a query lacks. Returns true if all of them are in `found`; false if the
+  // question is parked, at most until the services' timeout.
   bool ask(Ticket ticket, const Query& query, std::span<const Lookup> lookups, Time now, FoundAnswers& found);
   // The answers of a question that is ready.
   std::unique_ptr<Parked> take(Ticket ticket);
-  // Nobody wants the answer any more.
+  // Drops a question whose asker is gone.
   void forget(Ticket ticket);
   // When to expire() at the latest.
   Time expires_at() const noexcept { return by_time_.empty() ? Time::max() : by_time_.begin()->first; }
-  // Questions that have waited long enough go on with what is known.
+  // Releases questions that have waited too long; they continue with the cached answers.
   void expire(Time now);
   bool empty() const noexcept { return parked_.empty(); }
   // Calls `visit` with every ticket.

@@ -64,7 +64,7 @@ Pipeline::Pending& Pipeline::take() {
   return pending;
 }
 
-// One token of a bucket that is full again at once. The failure policy is to say so.
+// One token of a bucket that is full again at once. Fails closed, so that a store failure is not hidden.
 void Pipeline::resolve_probe(Pending& pending) {
   constexpr Limit kProbeLimit = Limit::per_second(1'000'000).with_burst(1000);
   pending.own_text.clear();
@@ -146,7 +146,7 @@ void Pipeline::ask(std::uint64_t token, const Query& query, Asker& asker, Now no
   proceed(pending, resolved, now);
 }
 
-// Asks the services for what the question lacks. False: it is parked. Otherwise it was resolved again.
+// Asks the services for what the question lacks. Returns false if it is parked; otherwise it is resolved again.
 bool Pipeline::look_up(Pending& pending, const Query& query, Now now, Result<void>& resolved) {
   FoundAnswers found(*services_);
   if (!parked_->ask(pending.ticket, query, pending.resolved.lookups(), now.time, found)) {
@@ -157,7 +157,8 @@ bool Pipeline::look_up(Pending& pending, const Query& query, Now now, Result<voi
   return true;
 }
 
-// The services have answered, or took too long. Under the same policy: what was looked up belongs to it.
+// Continues a parked question after the services answered or timed out. Uses the policy it was asked under, because the
+// lookups belong to that.
 void Pipeline::resume(Ticket ticket) {
   const std::unique_ptr<Parked> parked = parked_->take(ticket);
   Pending& pending = pending_[ticket];
@@ -192,7 +193,7 @@ void Pipeline::send_or_wait(Pending& pending, Now now) {
   pending.buckets = std::max<std::size_t>(question.buckets(), 1);
   pending.gives_back = question.mode == Mode::refund || question.mode == Mode::reset;
   pending.send_by = now.time + std::min<Duration>(patience_, Time::max() - now.time);
-  // Behind a refund of the same connection nothing that is remembered is an answer.
+  // What the store remembers is out of date while a refund or reset of the same connection is unanswered.
   const bool may_remember = lane.giving_back() == 0 || pending.gives_back;
   queue_.add(lane, pending);
   if (question.charges.empty() || pending.probe ||
@@ -212,7 +213,7 @@ void Pipeline::send(Pending& pending, Now now) {
   if (batch_.size() >= store_.batch_max()) charge_batch(now);
 }
 
-// What a store answers from what it has at hand, as a lease, makes room for more in the same turn.
+// In rounds: what the store answers from local state, such as a lease, makes room for more in the same turn.
 void Pipeline::flush(Now now) {
   trim(now.time);
   time_answered();
@@ -269,7 +270,7 @@ void Pipeline::charge_batch(Now now) {
   if (batch_.empty()) batch_ = std::move(batch);
 }
 
-// One reading for all that were answered together.
+// Reads the clock once for all questions that were answered together.
 void Pipeline::time_answered() {
   if (answered_.empty()) return;
   const Time done = clock_.time();
@@ -336,7 +337,7 @@ void Pipeline::count(const Pending& pending, const Answer& answer) {
   if (pending.own) return;
   if (watch_ != nullptr && !answer.verdict.allowed) watch_->denied(*pending.policy, answer);
   const Resolved& resolved = pending.resolved;
-  // The client of a request is known to the lists before any limit: it is counted under no limit's name.
+  // The access lists decided before any limit was resolved, so count it without a limit's name.
   const bool before_limits = resolved.parts().empty() && answer.access != Access::limited;
   if (before_limits) metrics_.record_listed(Label{}, answer.access == Access::allow_listed);
   for (const Part& part : resolved.parts()) {
@@ -373,7 +374,7 @@ void Pipeline::forget(Asker& asker) {
     static_cast<Pending&>(*sent).asker = nullptr;
     queue_.remove(*sent);
   }
-  // Of a store that answers at once, what this turn has asked.
+  // With a store that answers at once, this turn's questions are in no lane, only in the batch.
   for (const Question& question : batch_) {
     Pending& pending = pending_[question.ticket];
     if (pending.asker == &asker) pending.asker = nullptr;

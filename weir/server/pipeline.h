@@ -1,19 +1,18 @@
-// Read this first: how a question becomes an answer. Everything left of it knows a protocol and no limits, everything
-// right of it limits and no protocol.
+// Read this first: how a question becomes an answer. Sessions in front of it know a protocol and no limits; policy and
+// store behind it know limits and no protocol.
 //
 //   ask:     Query --policy--> Charges, collected into this turn's batch
 //   flush:   batch --store--> Verdicts, each given back as soon as the store has it
 //   deliver: Verdict --policy--> Answer, with names and refusals (policy/explain.h): counted, then handed to the asker
 //
-// A limit may have its numbers from a service (external/). If an answer is lacking, a copy of the question is parked
-// (parked.h) until the service has answered or has taken too long; then it is resolved again.
+// A limit may get its numbers from a service (external/). If such an answer is missing, a copy of the question is
+// parked (parked.h) until the service answers or times out; then it is resolved again.
 //
-// What a store elsewhere has no room for waits in between, in the asker's lane (fair_queue.h), unless it can be
-// answered from what is at hand. What has waited too long is given up.
+// If a remote store has no room for a question, it answers from local state (a lease, a cached denial) if it can.
+// Otherwise the question waits in its asker's lane (fair_queue.h) and is given up when it has waited too long.
 //
-// Thread safety: none; every loop has its own. refresh() takes over the configuration and what is known, before a
-// question is read: a change that was published before the question was sent is in force for it, and no question sees a
-// part of one.
+// Thread safety: none; every loop has its own. Call refresh() after bytes have arrived and before questions are read
+// from them: a change published before a question was sent then applies to it, and no question sees half a change.
 #pragma once
 
 #include <cstdint>
@@ -42,13 +41,13 @@
 
 namespace weir {
 
-// Whoever asked. Answers come in any order, each token once. Must be forgotten by the pipeline before it ends.
+// Receives the answers to its questions, in any order, each token once. Call Pipeline::forget() before destroying it.
 class Asker {
  public:
   virtual ~Asker() = default;
   virtual void answered(std::uint64_t token, const Result<Answer>& answer) = 0;
 
-  // As many questions wait as may: ask no more until some are answered.
+  // True if no more questions may wait: ask again when some are answered.
   bool must_wait() const noexcept { return lane_.waiting() >= bounds::waiting_max; }
 
  private:
@@ -59,33 +58,34 @@ class Asker {
 
 class Pipeline final : private Answers {
  public:
-  // All of them must outlive the pipeline. Without a watch nobody is blocked automatically. The log gets denials, at
-  // debug. Without services limits have their own numbers.
+  // All arguments must outlive the pipeline. Without `watch`, no client is blocked automatically. `log` gets denials at
+  // level debug. Without `services`, limits use their own numbers.
   Pipeline(const Published<config::Loaded>& configuration, const Published<Known>& known, Store& store,
            LoopMetrics& metrics, const Clock& clock, DenialWatch* watch = nullptr, Log* log = nullptr,
            external::LoopServices* services = nullptr);
   ~Pipeline() override;
 
-  // From here on questions are asked under what is in force now. To be called after their bytes have arrived.
+  // Applies what is published now to the questions that follow. Call it after their bytes have arrived.
   void refresh() {
     if (configuration_.refresh()) tell_listeners();
     known_.refresh();
   }
-  // Called now, and from refresh() with each configuration before anything is asked under it: what this loop keeps of a
-  // configuration changes together with its policy.
+  // Calls `listener` now, and from refresh() with each new configuration before any question uses it. So what this loop
+  // keeps of a configuration changes together with its policy.
   void on_configuration(std::function<void(const config::Loaded&)> listener);
-  // Takes what it needs from the query before it returns. What cannot be charged is answered at once.
+  // Does not use the query after it returns. A question that cannot be resolved is answered at once, with an Error.
   void ask(std::uint64_t token, const Query& query, Asker& asker, Now now);
-  // Charges everything asked since the last flush, as one batch, and what waits as far as there is room for it.
+  // Charges everything asked since the last flush as one batch, and as many waiting questions as the store has room
+  // for.
   void flush(Now now);
   // True if flush() has something to do.
   bool has_work() const noexcept {
     return !batch_.empty() || !queue_.empty() || (parked_ != nullptr && !parked_->empty());
   }
-  // When to flush() at the latest; Time::max(): nothing waits.
+  // When to call flush() at the latest; Time::max() if nothing waits.
   Time wake_at() const noexcept;
-  // The asker is gone: its answers are dropped. What was charged stands; what still waits is not, except refunds and
-  // resets. Costs as much as it has unanswered.
+  // Drops the answers of an asker that is gone. What was sent to the store stands; of what waits for it, only refunds
+  // and resets are still sent. Linear in its unanswered questions, and in all parked ones if it has any.
   void forget(Asker& asker);
   // What this loop counts.
   LoopMetrics& metrics() noexcept { return metrics_; }
@@ -125,13 +125,13 @@ class Pipeline final : private Answers {
   Log* log_;
   external::LoopServices* services_;
   std::unique_ptr<ParkedQuestions> parked_;  // null without services
-  const bool at_once_;                       // the store answers all within charge(): nothing ever waits
+  const bool at_once_;                       // the store answers within charge(), so nothing waits for it
   const Duration patience_;
-  FairQueue queue_;  // unused if so
+  FairQueue queue_;  // unused if at_once_
   std::vector<Question> batch_;
   std::size_t batch_buckets_ = 0;
-  bool answering_together_ = false;  // else an answer comes from a store elsewhere, on its own
-  std::vector<Time> answered_;       // when those were asked that were answered together
+  bool answering_together_ = false;  // else a remote store sends each answer on its own
+  std::vector<Time> answered_;       // when the questions answered together were asked
 };
 
 }  // namespace weir

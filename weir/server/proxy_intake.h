@@ -1,5 +1,5 @@
 // Reads the PROXY headers (net/proxy_header.h) of accepted connections, before TLS and before there is a Connection.
-// Reads no byte more than the header, so that the socket can be passed on as if it had just been accepted.
+// Reads exactly the header, so that the socket can be passed on as if it had just been accepted.
 //
 // A connection from a peer that is not trusted, or that does not begin with a header within bounds, is closed.
 // Thread safety: none; it belongs to one loop.

@@ -10,7 +10,7 @@
 namespace weir {
 namespace {
 
-// What cannot change keeps the value it started with, in the settings and where they are listed.
+// Settings that need a restart keep their running value, in `settings` and in `origins`.
 void keep_what_cannot_change(const config::Loaded& running, config::Loaded& next) {
   config::keep_fixed(running.settings, next.settings);
   std::vector<config::Setting> origins;
@@ -79,7 +79,7 @@ Reloader::Report Reloader::amend(config::Amendment amendment) {
   return report;
 }
 
-// One line per change; of a million overrides the log names some.
+// One line per change, up to a bound: a reload may change a million overrides.
 void Reloader::log_changes(const std::vector<config::Change>& changes) const {
   constexpr std::size_t kNamed = 50;
   for (std::size_t i = 0; i < changes.size() && i < kNamed; ++i) {

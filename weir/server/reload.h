@@ -1,5 +1,5 @@
-// Puts a new configuration in force while the server runs: all of it or nothing. A refused one changes nothing, and the
-// log says why. What cannot change without a restart (listen addresses, the store) keeps its value and is named.
+// Applies a new configuration to the running server: all of it or nothing. If it is invalid, nothing changes and the
+// Report says why. Settings that need a restart (listen addresses, the store) keep their value and are listed.
 //
 // Thread-safe. Reloads wait for each other; readers never wait.
 #pragma once
@@ -30,26 +30,27 @@ class Reloader {
     std::function<config::Outcome(const std::vector<config::Amendment>& amendments)> load;
     // Called with each line for the operator.
     std::function<void(LogLevel, std::string_view)> log;
-    // The clock of the buckets: tells when a policy came in force. Must outlive the reloader.
+    // The buckets' clock, for since(). Must outlive the reloader.
     const Clock& clock;
   };
   // `first` is in force from the start.
   Reloader(config::Loaded first, Options options);
 
-  // What became of an attempt.
+  // The outcome of one attempt.
   struct Report {
     config::Problems problems;               // why nothing changed; empty: the new configuration is in force
     std::vector<std::string> needs_restart;  // paths of settings that were changed and keep their old value
-    std::vector<config::Change> changes;     // what is in force that was not before
+    std::vector<config::Change> changes;     // what differs from the configuration before
     bool ok() const noexcept { return problems.empty(); }
   };
-  // Reads everything again; forgets what the admin API changed.
+  // Reads everything again. Success discards the changes of the admin API.
   Report reload();
-  // What the admin API changes, on top of what it changed before: in force until the next reload or restart. A whole
-  // policy takes the place of everything before it. Its values have the origin `api`.
+  // Applies a change of the admin API on top of its earlier ones, until the next reload or restart. A whole policy
+  // replaces the earlier ones. Changed values have the origin `api`.
   Report amend(config::Amendment amendment);
 
-  // What is in force once more, with what load() now adds by itself; what the admin API changed stays. Not counted.
+  // Loads again, keeping the changes of the admin API, to apply what load() adds by itself: a new key of hashed limits.
+  // Not counted as a reload.
   Report renew();
 
   // For the loops: everything in force, replaced as a whole by each change. Settings that need a restart have the value
@@ -57,9 +58,9 @@ class Reloader {
   const Published<config::Loaded>& published() const noexcept { return current_; }
   std::shared_ptr<const config::Loaded> current() const { return current_.current(); }
   std::shared_ptr<const Policy> policy() const { return current()->policy; }
-  // When it came in force.
+  // When the current configuration was published.
   Time since() const { return current_.since(); }
-  // How often anything was put in force after the start.
+  // How many configurations were published after the first.
   std::uint64_t version() const noexcept { return current_.version(); }
 
   // Called after each change with the configuration in force, for parts of the process that keep a copy of a setting.

@@ -1,4 +1,4 @@
-// Envoy's default format:
+// Envoy's default format (one line, broken here):
 //   [2026-11-18T05:26:32.310Z] "GET /a HTTP/1.1" 200 - 0 154 2 1 "x-forwarded-for" "agent" "request-id" "host"
 //   "upstream"
 #pragma once

@@ -1,4 +1,4 @@
-// HAProxy's `option httplog`, with or without a syslog header:
+// HAProxy's `option httplog`, with or without a syslog header (one line, broken here):
 //   10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0
 //   {1wt.eu|x}
 //   {} "GET /index.html HTTP/1.1"

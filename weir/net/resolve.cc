@@ -60,6 +60,18 @@ std::string Target::print() const {
   return Address{host, port, path}.print();
 }
 
+std::vector<Address> distinct_addresses(const addrinfo* list, std::uint16_t port) {
+  std::vector<Address> addresses;
+  for (const addrinfo* one = list; one != nullptr && addresses.size() < bounds::resolved_addresses_max;
+       one = one->ai_next) {
+    char text[NI_MAXHOST] = {};
+    if (getnameinfo(one->ai_addr, one->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) continue;
+    const Address address{text, port, {}};
+    if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(address);
+  }
+  return addresses;
+}
+
 Result<std::vector<Address>> look_up(const Target& target) {
   if (auto literal = target.literal()) return std::vector<Address>{std::move(*literal)};
   addrinfo hints{};
@@ -71,14 +83,7 @@ Result<std::vector<Address>> look_up(const Target& target) {
     const Fault fault = failure == EAI_NONAME ? Fault::unknown : Fault::unavailable;
     return Error{fault, "cannot resolve " + target.host + ": " + gai_strerror(failure)};
   }
-  std::vector<Address> addresses;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    char text[NI_MAXHOST] = {};
-    if (getnameinfo(one->ai_addr, one->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) continue;
-    const Address address{text, target.port, {}};
-    if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(address);
-    if (addresses.size() == bounds::resolved_addresses_max) break;
-  }
+  std::vector<Address> addresses = distinct_addresses(found, target.port);
   freeaddrinfo(found);
   if (addresses.empty()) return Error{Fault::unknown, "cannot resolve " + target.host + ": it has no address"};
   return addresses;

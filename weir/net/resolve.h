@@ -14,6 +14,8 @@
 #include "weir/net/loop.h"
 #include "weir/net/socket.h"
 
+struct addrinfo;
+
 namespace weir {
 
 // A destination to connect to: an Address whose host may be a name.
@@ -31,7 +33,10 @@ struct Target {
   friend bool operator==(const Target&, const Target&) = default;
 };
 
-// Returns the target's addresses in the order of the system resolver, at most bounds::resolved_addresses_max. Blocks.
+// Returns the first bounds::resolved_addresses_max distinct addresses of the system resolver's list.
+std::vector<Address> distinct_addresses(const addrinfo* list, std::uint16_t port);
+
+// Returns the target's addresses in the order of the system resolver. Blocks.
 Result<std::vector<Address>> look_up(const Target& target);
 
 // Thread safety: resolve() may be called on any loop's thread. A loop must outlive its Lookups.

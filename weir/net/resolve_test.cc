@@ -1,8 +1,12 @@
 #include "weir/net/resolve.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 
+#include <cstdint>
 #include <future>
+#include <vector>
 
 #include "weir/base/bounds.h"
 #include "weir/net/loop_thread_test.h"
@@ -41,6 +45,26 @@ TEST(LookUp, ResolvesLocalhostAndFailsForAnInvalidName) {
     EXPECT_EQ(found->front().port, 80);  // a machine without any name service may not know it
   }
   EXPECT_FALSE(look_up({"no-such-host.invalid", 80, {}}));
+}
+
+TEST(LookUp, TakesDistinctAddressesUpToTheBound) {
+  // 192.0.2.0, 192.0.2.0, 192.0.2.1, 192.0.2.1, ...
+  const auto addresses_of = [](std::size_t distinct) {
+    std::vector<sockaddr_in> socket_addresses(2 * distinct);
+    std::vector<addrinfo> list(2 * distinct);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      socket_addresses[i].sin_family = AF_INET;
+      socket_addresses[i].sin_addr.s_addr = htonl(0xC0000200u + static_cast<std::uint32_t>(i / 2));
+      list[i].ai_addr = reinterpret_cast<sockaddr*>(&socket_addresses[i]);
+      list[i].ai_addrlen = sizeof socket_addresses[i];
+      list[i].ai_next = i + 1 < list.size() ? &list[i + 1] : nullptr;
+    }
+    return distinct_addresses(list.data(), 80);
+  };
+  constexpr std::size_t kMax = bounds::resolved_addresses_max;
+  EXPECT_EQ(addresses_of(kMax).size(), kMax);
+  EXPECT_EQ(addresses_of(kMax).back(), (Address{"192.0.2." + std::to_string(kMax - 1), 80, {}}));
+  EXPECT_EQ(addresses_of(kMax + 1), addresses_of(kMax));
 }
 
 TEST(Resolver, CallsBackOnTheLoopThread) {

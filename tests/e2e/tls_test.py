@@ -244,6 +244,17 @@ class Hostility(TlsTest):
             raw.close()
         self.assertEqual(self.check(server), (200, True))
 
+    def test_a_handshake_that_does_not_end_is_cut_and_an_open_connection_stays(self):
+        server = self.serve()
+        with self.connect(server) as open_one, server.connect("http") as silent, server.connect("resp") as halfway:
+            halfway.sendall(b"\x16\x03\x01\x00\xc8\x01")  # the start of a ClientHello
+            begin = time.monotonic()
+            for stuck in (silent, halfway):
+                stuck.settimeout(60)
+                self.assertEqual(stuck.recv(100), b"")
+            self.assertGreater(time.monotonic() - begin, 9, "10 s to finish, seen from a moment later")
+            self.assertEqual(self.ask(open_one), (200, True))
+
     def test_renegotiation_is_refused(self):
         server = self.serve()
         with subprocess.Popen(["openssl", "s_client", "-tls1_2", "-connect", f"127.0.0.1:{server.ports['http']}"], stdin=subprocess.PIPE,

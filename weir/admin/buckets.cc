@@ -143,10 +143,10 @@ class ClientView final : public Work {
   // Remaining tokens of two tiers do not compare: a used bucket says more than a full one, and of full ones the one
   // with requests.
   bool stricter(std::size_t a, std::size_t b) const {
-    const auto told = [&](std::size_t i) {
+    const auto known = [&](std::size_t i) {
       return answers_[i].reset_after > Duration::zero() ? 2 : counted_[i] ? 1 : 0;
     };
-    if (owners_[a].tier != owners_[b].tier && told(a) != told(b)) return told(a) > told(b);
+    if (owners_[a].tier != owners_[b].tier && known(a) != known(b)) return known(a) > known(b);
     return answers_[a].remaining < answers_[b].remaining;
   }
 

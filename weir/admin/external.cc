@@ -19,9 +19,9 @@ Outcome forget_of(AdminShared& shared, const Policy& policy, const Target& targe
   }
   const auto change = [services = shared.services, limit = target.limit->name,
                        id = target.id](const KnownKeeper::Done& done) {
-    services->forget(limit, id, [done](bool told) {
-      done(told ? Result<bool>(true)
-                : Error{Fault::unavailable, "forgotten on this server; other servers could not be told"});
+    services->forget(limit, id, [done](bool reached_all) {
+      done(reached_all ? Result<bool>(true)
+                       : Error{Fault::unavailable, "forgotten on this server; other servers could not be told"});
     });
   };
   const auto finish = [&shared, who = std::move(who), name = shown(policy, target)](bool, Now now) {

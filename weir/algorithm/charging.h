@@ -42,9 +42,9 @@ struct ChargedBucket {
   const Charge* charge = nullptr;  // the first charge that names it
   Kind kind = Kind::bucket;
   std::uint64_t hash = 0;
-  Count cost = 0;           // sum over all charges that name it
-  Say say = Say::enforces;  // the strictest of those charges
-  bool peeks = false;       // all of those charges peek
+  Count cost = 0;              // sum over all charges that name it
+  Role role = Role::enforces;  // the strictest of those charges
+  bool peeks = false;          // all of those charges peek
 
   Key key() const noexcept { return {is_quota() ? charge->quota->key : charge->rate->key, kind}; }
   bool is_quota() const noexcept { return kind == Kind::quota; }
@@ -108,12 +108,12 @@ class Charging {
 
   // Returns the index of the charge's bucket.
   std::size_t add(const Charge& charge, Kind kind) noexcept {
-    ChargedBucket bucket{&charge, kind, 0, charge.cost, charge.say(), charge.peeks};
+    ChargedBucket bucket{&charge, kind, 0, charge.cost, charge.role(), charge.peeks};
     bucket.hash = buckets_.hash(bucket.key());
     for (std::size_t i = 0; i < count_; ++i) {
       if (list_[i].hash != bucket.hash) continue;
       list_[i].cost = saturating_sum(list_[i].cost, bucket.cost);
-      list_[i].say = stricter(list_[i].say, bucket.say);
+      list_[i].role = stricter(list_[i].role, bucket.role);
       list_[i].peeks &= bucket.peeks;
       return i;
     }
@@ -126,15 +126,15 @@ class Charging {
     Chosen enforcing;
     bool alternatives = false;
     for (std::size_t i = first_[begin]; i < first_[end]; ++i) {
-      if (list_[i].say == Say::enforces) enforcing.add(i);
-      alternatives |= list_[i].say == Say::alternative;
+      if (list_[i].role == Role::enforces) enforcing.add(i);
+      alternatives |= list_[i].role == Role::alternative;
     }
     const bool alone = first_[end] - first_[begin] == 1;
     const bool allowed = alternatives ? spend_with_alternatives(begin, end, enforcing) : spend_all(enforcing, alone);
     for (std::size_t limit = begin; limit < end; ++limit) {
       Chosen shadows;
       for (std::size_t i = first_[limit]; i < first_[limit + 1]; ++i) {
-        if (list_[i].say == Say::shadow) shadows.add(i);
+        if (list_[i].role == Role::shadow) shadows.add(i);
       }
       (void)spend_all(shadows, shadows.size == 1);
     }
@@ -148,12 +148,12 @@ class Charging {
       Chosen chosen = enforcing;
       bool any = false;
       for (std::size_t limit = begin; limit < end; ++limit) {
-        if (charges_[limit].say() != Say::alternative) continue;
+        if (charges_[limit].role() != Role::alternative) continue;
         Chosen buckets;
         bool room = true;
         for (std::size_t i = first_[limit]; i < first_[limit + 1]; ++i) {
           found_[i] = buckets_.peek(list_[i]);
-          if (list_[i].say != Say::alternative) continue;
+          if (list_[i].role != Role::alternative) continue;
           buckets.add(i);
           room &= found_[i].allowed;
         }
@@ -211,7 +211,7 @@ class Charging {
         decisions.push_back({found_[halves_[i].quota], Kind::quota});
       }
     }
-    return conclude(decisions, [&](std::size_t i) { return charges_[i].say(); });
+    return conclude(decisions, [&](std::size_t i) { return charges_[i].role(); });
   }
 
   Buckets& buckets_;
@@ -231,7 +231,7 @@ Verdict charge(Buckets& buckets, std::span<const Charge> charges, Mode mode, Ord
   // The common case: with one bucket there is nothing to order or to undo.
   if (charges.size() == 1 && mode == Mode::spend && charges[0].buckets() == 1) {
     const Charge& only = charges[0];
-    ChargedBucket bucket{&only, only.rate ? Kind::bucket : Kind::quota, 0, only.cost, only.say(), only.peeks};
+    ChargedBucket bucket{&only, only.rate ? Kind::bucket : Kind::quota, 0, only.cost, only.role(), only.peeks};
     bucket.hash = buckets.hash(bucket.key());
     Verdict verdict;
     verdict.all.emplace_back([&] { return bucket.peeks ? buckets.peek(bucket) : buckets.spend(bucket); }, bucket.kind);

@@ -212,7 +212,7 @@ Exit help(const std::vector<std::string_view>& words, Console& console) {
   std::string name;
   for (const std::string_view word : words) name += (name.empty() ? "" : " ") + std::string(word);
   if (const std::string sentence = unknown_command(words); !sentence.empty()) {
-    console.complain(sentence);
+    console.print_error(sentence);
     return kUsage;
   }
   const Command* const command = find_command(words);
@@ -232,7 +232,7 @@ Exit run(int argc, const char* const* argv, Console& console) {
     return help(words, console);
   }
   if (const std::string sentence = unknown_command(words); !sentence.empty()) {
-    console.complain(sentence);
+    console.print_error(sentence);
     return kUsage;
   }
   CommandLine line;
@@ -250,7 +250,7 @@ Exit run(int argc, const char* const* argv, Console& console) {
     console.out.write(line.help());
     return kOk;
   } catch (const CLI::ParseError& error) {
-    console.complain(refusal(words, find_command(words), explain(error, find_command(words))));
+    console.print_error(refusal(words, find_command(words), explain(error, find_command(words))));
     return kUsage;
   }
 }
@@ -265,7 +265,7 @@ int main(int argc, char** argv) {
   Console console{out, err, &weir::app::run_server};
   Exit exit = run(argc, argv, console);
   if (!out.flush()) {
-    if (out.failure() != EPIPE) console.complain(std::string("cannot write: ") + std::strerror(out.failure()));
+    if (out.failure() != EPIPE) console.print_error(std::string("cannot write: ") + std::strerror(out.failure()));
     exit = kFailed;
   }
   err.flush();

@@ -89,7 +89,7 @@ std::unique_ptr<Store> RedisStores::store(Loop& loop, Table& fallback, const Clo
                                          clock);
 }
 
-Result<std::unique_ptr<RedisAdmin>> RedisStores::desk() const {
+Result<std::unique_ptr<RedisAdmin>> RedisStores::admin() const {
   redis::RedisStore::Options options = options_;
   options.pool_size = 1;
   // An operator may wait longer than a request.

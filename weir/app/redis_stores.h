@@ -38,7 +38,7 @@ class RedisStores {
   std::unique_ptr<Store> store(Loop& loop, Table& fallback, const Clock& clock);
 
   // Creates the connection for everything except decisions. The stores must outlive it.
-  Result<std::unique_ptr<RedisAdmin>> desk() const;
+  Result<std::unique_ptr<RedisAdmin>> admin() const;
 
   bool is_up() const noexcept { return health_.is_up(); }
   // The configured failure_policy, for the log.

@@ -135,7 +135,7 @@ cli::Exit Serving::run() {
 // Prints why it failed, unless it returns cli::kOk.
 cli::Exit Serving::start() {
   const auto fail = [this](const Error& error, cli::Exit exit = cli::kFailed) {
-    console_.complain(error.detail);
+    console_.print_error(error.detail);
     return exit;
   };
   signals_ = take_signals();
@@ -213,7 +213,7 @@ Result<void> Serving::open_redis(const config::Settings& settings) {
   if (!stores) return stores.error();
   redis_ = std::move(*stores);
   health_.store_up = [this] { return redis_->is_up(); };
-  auto redis_admin = redis_->desk();
+  auto redis_admin = redis_->admin();
   if (!redis_admin) return redis_admin.error();
   redis_admin_ = std::move(*redis_admin);
   auto table = Table::create({.buckets_max = static_cast<std::uint64_t>(settings.redis.fallback_buckets)});
@@ -252,16 +252,16 @@ Result<void> Serving::open_table(const config::Settings& settings) {
 
 Result<void> Serving::open_known(const config::State& state) {
   const std::string& beside = known_path(state);
-  const auto say = [this](std::string_view sentence) { log_.warn(sentence); };
-  if (!beside.empty()) known_file_ = std::make_unique<KnownFile>(beside + ".known", say);
-  keeper_ = std::make_unique<KnownKeeper>(known_file_.get(), say, clock_.get());
+  const auto warn = [this](std::string_view sentence) { log_.warn(sentence); };
+  if (!beside.empty()) known_file_ = std::make_unique<KnownFile>(beside + ".known", warn);
+  keeper_ = std::make_unique<KnownKeeper>(known_file_.get(), warn, clock_.get());
   watch_ = std::make_unique<DenialWatch>(*keeper_);
   if (auto loaded = keeper_->load(clock_->wall()); !loaded || redis_admin_ == nullptr) return loaded;
   const Duration left = kKnownPatience - (clock_->time() - started_);
   const auto write = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); };
   // At most that: a clock that a test has set back between the two readings would make it longer.
   if (!redis_admin_->share(*keeper_, write, std::clamp(left, Duration::zero(), Duration{kKnownPatience}))) {
-    say("Redis unavailable: adjustments and access lists apply when it is reachable");
+    warn("Redis unavailable: adjustments and access lists apply when it is reachable");
   }
   return {};
 }
@@ -281,7 +281,7 @@ Result<void> Serving::open_services(const config::Loaded& loaded) {
     auto stores = RedisStores::make(settings.cache_redis, write);
     if (!stores) return Error{stores.error().fault, "cache_" + stores.error().detail};
     cache_redis_ = std::move(*stores);
-    auto admin = cache_redis_->desk();
+    auto admin = cache_redis_->admin();
     if (!admin) return admin.error();
     cache_redis_admin_ = std::move(*admin);
     shared_on = cache_redis_admin_.get();

@@ -99,12 +99,12 @@ Exit run_access_add(const Arguments& arguments, Console& console) {
   if (!client) return kUsage;
   if (!arguments["--for"].empty() && !is_duration(arguments, "--for", console)) return kUsage;
   if (!arguments["--for"].empty() && !arguments["--expires"].empty()) {
-    console.complain("give either --for or --expires, not both");
+    console.print_error("give either --for or --expires, not both");
     return kUsage;
   }
   const std::string& list = arguments["LIST"];
   if (!is_meant(list, client->ip, arguments, console)) {
-    console.complain("nothing was added");
+    console.print_error("nothing was added");
     return kFailed;
   }
   AdminApi api(arguments, console);
@@ -145,7 +145,7 @@ Exit run_access_remove(const Arguments& arguments, Console& console) {
     }
   }
   if (removed.empty()) {
-    console.complain(missing);
+    console.print_error(missing);
     return kDenied;
   }
   const std::string& format = arguments["--output"];

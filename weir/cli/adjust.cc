@@ -32,7 +32,7 @@ std::optional<AdjustedNumbers> read_numbers(const Arguments& arguments, Console&
     if (!numbers.burst) return {};
   }
   if (!numbers.rate && !numbers.burst) {
-    console.complain("give --rate, --burst or both; --list shows adjustments, --remove ends one");
+    console.print_error("give --rate, --burst or both; --list shows adjustments, --remove ends one");
     return {};
   }
   if (!arguments["--for"].empty() && !is_duration(arguments, "--for", console)) return {};
@@ -140,13 +140,13 @@ Exit run_adjust(const Arguments& arguments, Console& console) {
   const bool has_numbers = !arguments["--rate"].empty() || !arguments["--burst"].empty() || !arguments["--for"].empty();
   if (arguments.has("--list")) {
     if (!remove && !has_numbers) return list_adjustments(arguments, console);
-    console.complain("--list shows all adjustments and takes no client and no numbers");
+    console.print_error("--list shows all adjustments and takes no client and no numbers");
     return kUsage;
   }
   const std::optional<ClientArguments> client = read_client(arguments, console);
   if (!client) return kUsage;
   if (remove && has_numbers) {
-    console.complain("--remove takes no numbers");
+    console.print_error("--remove takes no numbers");
     return kUsage;
   }
   std::optional<AdjustedNumbers> numbers;
@@ -170,7 +170,7 @@ Exit run_adjust(const Arguments& arguments, Console& console) {
   }
   if (done.empty()) {
     if (api.exit() != kOk) return api.exit();
-    console.complain(missing);
+    console.print_error(missing);
     return kDenied;
   }
   const Exit printed = print_done(done, remove, arguments["--output"], console.out);

@@ -12,13 +12,13 @@ namespace weir::cli {
 AdminApi::AdminApi(const Arguments& arguments, Console& console) : console_(console) {
   Result<Remote> remote = Remote::make(Api::admin, arguments);
   if (!remote) {
-    console_.complain(remote.error().detail);
+    console_.print_error(remote.error().detail);
     exit_ = kUsage;
     return;
   }
   Result<std::unique_ptr<RemoteSession>> session = RemoteSession::make(std::move(*remote));
   if (!session) {
-    console_.complain(session.error().detail);
+    console_.print_error(session.error().detail);
     exit_ = kFailed;
     return;
   }
@@ -34,15 +34,15 @@ std::optional<AdminAnswer> AdminApi::ask(std::string_view method, std::string_vi
   if (session_ == nullptr) return {};
   const Result<RemoteReply> reply = session_->ask(method, path, json);
   if (!reply) {
-    console_.complain(reply.error().detail);
+    console_.print_error(reply.error().detail);
     exit_ = kFailed;
     return {};
   }
   std::optional<Answer> answer = Answer::read(reply->content);
   const bool good = reply->status == 200 || (may_be_missing && reply->status == 404);
   if (good && answer && answer->is(Answer::Kind::object)) return AdminAnswer{reply->status, reply->content, *answer};
-  console_.complain(reply->status == 200 ? session_->remote().url() + " does not answer like Weir's admin API"
-                                         : sentence_of(*reply));
+  console_.print_error(reply->status == 200 ? session_->remote().url() + " does not answer like Weir's admin API"
+                                            : sentence_of(*reply));
   exit_ = exit_of(reply->status);
   return {};
 }
@@ -77,7 +77,7 @@ std::optional<std::vector<KeyedLimit>> limits_keyed_by(std::string_view source, 
     }
   }
   if (!limits.empty()) return limits;
-  console.complain("no limit is keyed by " + std::string(source) + "; name one with --limit and --id");
+  console.print_error("no limit is keyed by " + std::string(source) + "; name one with --limit and --id");
   exit = kDenied;
   return {};
 }

@@ -12,7 +12,7 @@ Exit run_ask(const Arguments& arguments, Console& console) {
   if (const std::string& cost = arguments["--cost"]; !cost.empty()) {
     const auto number = parse_integer(cost);
     if (!number) {
-      console.complain("--cost: \"" + cost + "\" is not a whole number");
+      console.print_error("--cost: \"" + cost + "\" is not a whole number");
       return kUsage;
     }
     body["cost"] = *number;

@@ -20,13 +20,13 @@ std::optional<ClientArguments> named_client(const Arguments& arguments, Console&
   if (first.empty()) return read_client(arguments, console);
   const ClientArguments by_option{arguments["--ip"], arguments["--apikey"], arguments["--limit"], arguments["--id"]};
   if (by_option.any()) {
-    console.complain("give either LIMIT and ID, or options, not both");
+    console.print_error("give either LIMIT and ID, or options, not both");
     return {};
   }
   if (!arguments["ID"].empty()) return ClientArguments{{}, {}, first, arguments["ID"]};
   const std::size_t colon = first.find(':');
   if (colon == first.npos || colon == 0 || colon + 1 == first.size()) {
-    console.complain("missing ID (the client's id in limit " + quote(first) + "); see weir client --help");
+    console.print_error("missing ID (the client's id in limit " + quote(first) + "); see weir client --help");
     return {};
   }
   const std::string before = first.substr(0, colon);
@@ -78,7 +78,7 @@ Exit run_client(const Arguments& arguments, Console& console) {
     }
   }
   if (found.empty()) {
-    console.complain(missing);
+    console.print_error(missing);
     return kDenied;
   }
   print_found(found, arguments["--output"], console);

@@ -17,16 +17,16 @@ std::optional<ClientArguments> read_client(const Arguments& arguments, Console& 
   ClientArguments client{arguments["--ip"], arguments["--apikey"], arguments["--limit"], arguments["--id"]};
   const bool by_id = !client.limit.empty() || !client.id.empty();
   if ((client.ip.empty() ? 0 : 1) + (client.apikey.empty() ? 0 : 1) + (by_id ? 1 : 0) != 1) {
-    console.complain(client.any() ? "give only one of --ip, --apikey, or --limit and --id"
-                                  : "which client? Give --ip, --apikey, or --limit and --id");
+    console.print_error(client.any() ? "give only one of --ip, --apikey, or --limit and --id"
+                                     : "which client? Give --ip, --apikey, or --limit and --id");
     return {};
   }
   if (by_id && client.id.empty()) {
-    console.complain("--limit " + quote(client.limit) + " needs --id, the client's id in that limit");
+    console.print_error("--limit " + quote(client.limit) + " needs --id, the client's id in that limit");
     return {};
   }
   if (by_id && client.limit.empty() && !may_lack_limit) {
-    console.complain("--id " + quote(client.id) + " needs --limit, the limit's name");
+    console.print_error("--id " + quote(client.id) + " needs --limit, the limit's name");
     return {};
   }
   return client;
@@ -35,14 +35,15 @@ std::optional<ClientArguments> read_client(const Arguments& arguments, Console& 
 std::optional<std::int64_t> read_count(const Arguments& arguments, std::string_view option, Console& console) {
   const Result<std::int64_t> number = parse_integer(arguments[option]);
   if (number && *number >= 1) return *number;
-  console.complain(std::string(option) + ": " + quote(arguments[option]) + " is not a whole number of at least 1");
+  console.print_error(std::string(option) + ": " + quote(arguments[option]) + " is not a whole number of at least 1");
   return {};
 }
 
 bool is_duration(const Arguments& arguments, std::string_view option, Console& console) {
   const Result<Duration> time = parse_duration(arguments[option]);
   if (time && *time > Duration::zero()) return true;
-  console.complain(std::string(option) + ": " + quote(arguments[option]) + " is not a duration such as 30m, 1h or 7d");
+  console.print_error(std::string(option) + ": " + quote(arguments[option]) +
+                      " is not a duration such as 30m, 1h or 7d");
   return false;
 }
 

@@ -144,7 +144,7 @@ Exit run_check(const Arguments& arguments, Console& console) {
   const bool as_csv = arguments["--output"] == "csv";
   const Result<Flags> flags = read_flags(arguments);
   if (!flags) {
-    console.complain(flags.error().detail);
+    console.print_error(flags.error().detail);
     return kUsage;
   }
   config::Outcome outcome = load(path, *flags);
@@ -154,7 +154,7 @@ Exit run_check(const Arguments& arguments, Console& console) {
     } else if (as_csv) {
       print_csv(*problems, console.out);
     } else {
-      complain(*problems, path, console);
+      print_error(*problems, path, console);
     }
     return kUsage;
   }

@@ -53,12 +53,12 @@ void print_lines(const std::vector<Change>& changes, Output& out) {
 
 Exit run_diff(const Arguments& arguments, Console& console) {
   if (const Result<Flags> flags = read_flags(arguments); !flags) {
-    console.complain(flags.error().detail);
+    console.print_error(flags.error().detail);
     return kUsage;
   }
   // Both are read before either is given up, so that one run shows the problems of both.
-  const std::optional<config::Loaded> before = load_or_complain(arguments["OLD"], arguments, console);
-  const std::optional<config::Loaded> after = load_or_complain(arguments["NEW"], arguments, console);
+  const std::optional<config::Loaded> before = load_or_explain(arguments["OLD"], arguments, console);
+  const std::optional<config::Loaded> after = load_or_explain(arguments["NEW"], arguments, console);
   if (!before || !after) return kUsage;
   std::vector<std::string> warnings = before->warnings;
   warnings.insert(warnings.end(), after->warnings.begin(), after->warnings.end());

@@ -13,7 +13,7 @@ Exit run_import(const Arguments& arguments, Console& console) {
   const std::string& name = arguments["FILE"];
   const Result<std::string> text = config::read_file({}, name, bounds::config_bytes_max);
   if (!text) {
-    console.complain(text.error().detail);
+    console.print_error(text.error().detail);
     return kFailed;
   }
   auto outcome = config::import_edgequota(*text, name);

@@ -61,7 +61,7 @@ void print_csv(const std::vector<Row>& rows, Output& out) {
 
 Exit show_server(const Arguments& arguments, Console& console) {
   if (!arguments["--config"].empty() || !arguments.all("--set").empty()) {
-    console.complain("give either --admin, or FILE and --set");
+    console.print_error("give either --admin, or FILE and --set");
     return kUsage;
   }
   AdminApi api(arguments, console);
@@ -86,7 +86,7 @@ Exit show_server(const Arguments& arguments, Console& console) {
 
 Exit run_show(const Arguments& arguments, Console& console) {
   if (!arguments["--admin"].empty()) return show_server(arguments, console);
-  const std::optional<config::Loaded> loaded = load_or_complain(arguments["--config"], arguments, console);
+  const std::optional<config::Loaded> loaded = load_or_explain(arguments["--config"], arguments, console);
   if (!loaded) return kUsage;
   warn(loaded->warnings, console);
   const std::vector<config::Setting> settings = config::in_force(*loaded);

@@ -152,7 +152,7 @@ std::variant<config::Checked, config::Problems> check_to_serve(const std::string
   return outcome;
 }
 
-void complain(const config::Problems& problems, const std::string& path, Console& console) {
+void print_error(const config::Problems& problems, const std::string& path, Console& console) {
   struct Kind {
     std::string first;
     std::size_t count = 0;
@@ -167,7 +167,8 @@ void complain(const config::Problems& problems, const std::string& path, Console
     if (kind.count <= kOfAKind) continue;
     console.err.write("... and " + std::to_string(kind.count - kOfAKind) + " more like " + kind.first + "\n");
   }
-  console.complain((path.empty() ? "the environment" : path) + " is refused: " + counted(problems.size(), "problem"));
+  console.print_error((path.empty() ? "the environment" : path) +
+                      " is refused: " + counted(problems.size(), "problem"));
 }
 
 void warn(std::vector<std::string> warnings, Console& console) {
@@ -177,15 +178,15 @@ void warn(std::vector<std::string> warnings, Console& console) {
   }
 }
 
-std::optional<config::Loaded> load_or_complain(const std::string& path, const Arguments& arguments, Console& console) {
+std::optional<config::Loaded> load_or_explain(const std::string& path, const Arguments& arguments, Console& console) {
   const Result<Flags> flags = read_flags(arguments);
   if (!flags) {
-    console.complain(flags.error().detail);
+    console.print_error(flags.error().detail);
     return std::nullopt;
   }
   config::Outcome outcome = load(path, *flags);
   if (const auto* const problems = std::get_if<config::Problems>(&outcome)) {
-    complain(*problems, path, console);
+    print_error(*problems, path, console);
     return std::nullopt;
   }
   return std::move(std::get<config::Loaded>(outcome));

@@ -49,13 +49,13 @@ std::vector<std::string> doubt_certificates(const config::Loaded& loaded, const 
 std::vector<std::string> doubt_listeners(const config::Loaded& loaded);
 
 // Prints a line per problem on err, and a last one that counts them.
-void complain(const config::Problems& problems, const std::string& path, Console& console);
+void print_error(const config::Problems& problems, const std::string& path, Console& console);
 
 // Prints a line per warning on err, each warning once.
 void warn(std::vector<std::string> warnings, Console& console);
 
 // Calls load() with the flags of the command line. Prints problems; returns nothing if there are any.
-std::optional<config::Loaded> load_or_complain(const std::string& path, const Arguments& arguments, Console& console);
+std::optional<config::Loaded> load_or_explain(const std::string& path, const Arguments& arguments, Console& console);
 
 // How long buckets are kept after they are full: the table has one time for all, the longest that any limit asks for.
 Duration longest_idle(const Policy& policy);

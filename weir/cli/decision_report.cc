@@ -43,12 +43,12 @@ void print_decisions(const Answer& answer, std::string_view format, Output& out)
 Exit report_decision(const Arguments& arguments, Console& console, std::string_view path, const std::string& json) {
   const Result<Remote> remote = Remote::make(Api::decision, arguments);
   if (!remote) {
-    console.complain(remote.error().detail);
+    console.print_error(remote.error().detail);
     return kUsage;
   }
   const Result<RemoteReply> reply = remote->ask("POST", path, json);
   if (!reply) {
-    console.complain(reply.error().detail);
+    console.print_error(reply.error().detail);
     return kFailed;
   }
   const std::optional<Answer> answer = Answer::read(reply->content);
@@ -56,7 +56,7 @@ Exit report_decision(const Arguments& arguments, Console& console, std::string_v
   const bool is_decision = reply->status == 200 || reply->status == 429 || reply->status == 403;
   const bool decided = is_decision && answer && (*answer)["allowed"].is(Answer::Kind::boolean);
   if (!decided) {
-    console.complain(sentence_of(*reply));
+    console.print_error(sentence_of(*reply));
     return exit_of(reply->status);
   }
   if (arguments["--output"] == "json") {

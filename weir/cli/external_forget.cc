@@ -13,7 +13,7 @@ Exit run_external_forget(const Arguments& arguments, Console& console) {
   const std::string& limit = arguments["LIMIT"];
   const std::string& id = arguments["ID"];
   if (limit.empty() || id.empty()) {
-    console.complain("LIMIT and ID must not be empty");
+    console.print_error("LIMIT and ID must not be empty");
     return kUsage;
   }
   AdminApi api(arguments, console);

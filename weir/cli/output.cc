@@ -38,7 +38,7 @@ Output::Output(int descriptor)
     : descriptor_(descriptor),
       is_terminal_(isatty(descriptor) == 1),
       has_cursor_(terminal_has_cursor()),
-      colours_(is_terminal_ && has_cursor_ && !has_text("NO_COLOR")) {}
+      colors_(is_terminal_ && has_cursor_ && !has_text("NO_COLOR")) {}
 
 ScreenSize Output::size() const noexcept {
   winsize size{};
@@ -70,11 +70,11 @@ bool Output::flush() noexcept {
 }
 
 std::string Output::painted(Paint paint, std::string_view text) const {
-  if (!colours_ || text.empty()) return std::string(text);
+  if (!colors_ || text.empty()) return std::string(text);
   return std::string(code(paint)) + std::string(text) + "\x1b[0m";
 }
 
-void Console::complain(std::string_view sentence) const {
+void Console::print_error(std::string_view sentence) const {
   err.write(err.painted(Paint::red, "weir:") + " " + printable(sentence) + "\n");
   err.flush();
 }

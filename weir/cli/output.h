@@ -31,8 +31,8 @@ class Output {
   bool can_redraw() const noexcept { return is_terminal_ && has_cursor_; }
   // Asks the terminal each time, because it may be resized.
   ScreenSize size() const noexcept;
-  bool colours() const noexcept { return colours_; }
-  void no_colours() noexcept { colours_ = false; }
+  bool colors() const noexcept { return colors_; }
+  void no_colours() noexcept { colors_ = false; }
   // Returns the text in that color, or unchanged without colors.
   std::string painted(Paint paint, std::string_view text) const;
 
@@ -40,7 +40,7 @@ class Output {
   int descriptor_;
   bool is_terminal_;
   bool has_cursor_;
-  bool colours_;
+  bool colors_;
   int failure_ = 0;
   std::string buffer_;
 };
@@ -62,7 +62,7 @@ struct Console {
   Exit (*run_server)(ServerStart start, Console& console) = nullptr;  // what `weir serve` runs; from app/
 
   // "weir: sentence" on err, without control characters.
-  void complain(std::string_view sentence) const;
+  void print_error(std::string_view sentence) const;
 };
 
 // Writes JSON that a server sent: unchanged, but on a terminal with \u escapes for control characters and a line end.

@@ -9,8 +9,8 @@ Result<Rate> rate_of(const std::string& text) {
 std::optional<Rate> read_rate(const Arguments& arguments, std::string_view option, Console& console) {
   const Result<Rate> rate = rate_of(arguments[option]);
   if (rate) return *rate;
-  console.complain(std::string(option) + ": " + quote(arguments[option]) +
-                   " is not a rate; use e.g. 100/s or 10/minute");
+  console.print_error(std::string(option) + ": " + quote(arguments[option]) +
+                      " is not a rate; use e.g. 100/s or 10/minute");
   return {};
 }
 

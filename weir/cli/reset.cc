@@ -93,7 +93,7 @@ class ResetAll {
 Exit reset_all(const Arguments& arguments, Console& console) {
   const bool yes = arguments.has("--yes");
   if (!yes && !can_ask()) {
-    console.complain("reset --all resets every bucket; confirm it with --yes");
+    console.print_error("reset --all resets every bucket; confirm it with --yes");
     return kUsage;
   }
   AdminApi api(arguments, console);
@@ -104,7 +104,7 @@ Exit reset_all(const Arguments& arguments, Console& console) {
   if (!yes) {
     const std::string which = active == 0 ? "all buckets" : "all buckets (" + simulate::grouped(active) + " now)";
     if (!confirmed("Reset " + which + " of " + session.remote().url() + "?", console)) {
-      console.complain("nothing was reset");
+      console.print_error("nothing was reset");
       return kFailed;
     }
   }
@@ -112,12 +112,12 @@ Exit reset_all(const Arguments& arguments, Console& console) {
   const std::string body = reset_body("all", {}, true, arguments.has("--block"));
   const Result<RemoteReply> reply = ResetAll(session, console, active).run(body);
   if (!reply) {
-    console.complain(reply.error().detail);
+    console.print_error(reply.error().detail);
     return kFailed;
   }
   const std::optional<Answer> json = Answer::read(reply->content);
   if (reply->status != 200 || !json) {
-    console.complain(sentence_of(*reply));
+    console.print_error(sentence_of(*reply));
     return exit_of(reply->status);
   }
   return print_reset({reply->status, reply->content, *json}, arguments["--output"], console.out);
@@ -127,11 +127,11 @@ Exit run_reset(const Arguments& arguments, Console& console) {
   const ClientArguments given{arguments["--ip"], arguments["--apikey"], arguments["--limit"], arguments["--id"]};
   if (arguments.has("--all")) {
     if (!given.any()) return reset_all(arguments, console);
-    console.complain("give either --all or one client, not both");
+    console.print_error("give either --all or one client, not both");
     return kUsage;
   }
   if (!given.any()) {
-    console.complain("which client? Give --ip, --apikey, --limit and --id, or --all");
+    console.print_error("which client? Give --ip, --apikey, --limit and --id, or --all");
     return kUsage;
   }
   const std::optional<ClientArguments> client = read_client(arguments, console, true);

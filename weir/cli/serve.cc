@@ -11,7 +11,7 @@ Exit run_serve(const Arguments& arguments, Console& console) {
   const std::string& path = arguments["--config"];
   const Result<Flags> flags = read_flags(arguments);
   if (!flags) {
-    console.complain(flags.error().detail);
+    console.print_error(flags.error().detail);
     return kUsage;
   }
   ServerStart start{{}, {}, path, *flags, std::make_shared<JwtCounts>()};
@@ -22,7 +22,7 @@ Exit run_serve(const Arguments& arguments, Console& console) {
   options.reading = [&start](const std::string& name) { start.files.push_back({name, FileVersion::at(name)}); };
   auto outcome = check_to_serve(path, std::move(options));
   if (const auto* const problems = std::get_if<config::Problems>(&outcome)) {
-    complain(*problems, path, console);
+    print_error(*problems, path, console);
     return kUsage;
   }
   start.checked = std::move(std::get<config::Checked>(outcome));

@@ -10,12 +10,12 @@ Exit run_simulate(const Arguments& arguments, Console& console) {
   const bool generates = !arguments["--generate"].empty();
   const bool has_logs = !arguments.all("LOG").empty();
   if (traces + generates + has_logs != 1) {
-    console.complain("give access logs, --trace FILE or --generate N, and only one of them");
+    console.print_error("give access logs, --trace FILE or --generate N, and only one of them");
     return kUsage;
   }
   if (generates) return generate_log(arguments, console);
   if (arguments["--config"].empty()) {
-    console.complain("missing --config (the configuration)");
+    console.print_error("missing --config (the configuration)");
     return kUsage;
   }
   return traces ? replay_trace(arguments, console) : replay_logs(arguments, console);

@@ -35,7 +35,7 @@ class ReplayArguments {
     if (text.empty()) return otherwise;
     const Result<std::int64_t> number = parse_size(text);
     if (number && *number >= 1 && *number <= most) return *number;
-    complain(option, text, "must be a whole number from 1 to " + std::to_string(most));
+    print_error(option, text, "must be a whole number from 1 to " + std::to_string(most));
     return otherwise;
   }
 
@@ -44,7 +44,7 @@ class ReplayArguments {
     if (text.empty()) return std::chrono::seconds{60};
     const Result<Duration> read = parse_duration(text);
     if (read && *read >= Duration::zero() && *read <= std::chrono::hours{24}) return *read;
-    complain("--window", text, "must be a duration up to 24h, e.g. 60s");
+    print_error("--window", text, "must be a duration up to 24h, e.g. 60s");
     return {};
   }
 
@@ -55,7 +55,7 @@ class ReplayArguments {
     char* end = nullptr;
     const double value = std::strtod(text.c_str(), &end);
     if (end != text.c_str() && *end == '\0' && std::isfinite(value) && value >= 0 && value < 100) return value;
-    complain("--deny-at-most", text, "must be a percentage from 0 to less than 100, e.g. 0.1");
+    print_error("--deny-at-most", text, "must be a percentage from 0 to less than 100, e.g. 0.1");
     return 0;
   }
 
@@ -72,7 +72,7 @@ class ReplayArguments {
     for (const std::string& text : arguments_.all("--field")) {
       const std::size_t equals = text.find('=');
       if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-        complain("--field", text, "must be FIELD=NAME, e.g. header:x-tenant-id=tenant");
+        print_error("--field", text, "must be FIELD=NAME, e.g. header:x-tenant-id=tenant");
         continue;
       }
       options.fields.push_back({text.substr(0, equals), text.substr(equals + 1)});
@@ -81,7 +81,7 @@ class ReplayArguments {
   }
 
  private:
-  void complain(std::string_view option, const std::string& value, const std::string& rule) {
+  void print_error(std::string_view option, const std::string& value, const std::string& rule) {
     if (complaint_.empty()) complaint_ = std::string(option) + " " + quote(value) + " " + rule;
   }
 
@@ -113,13 +113,13 @@ Exit replay_logs(const Arguments& arguments, Console& console) {
   options.replay.hit_shown = static_cast<std::size_t>(read.count("--top", 20, bounds::log_clients_shown_max));
   options.replay.tolerated_percent = read.percent();
   if (!read.complaint().empty()) {
-    console.complain(read.complaint());
+    console.print_error(read.complaint());
     return kUsage;
   }
   std::vector<simulate::NamedPolicy> policies;
   for (const std::string& path : {arguments["--config"], arguments["--compare"]}) {
     if (path.empty()) continue;
-    const std::optional<config::Loaded> loaded = load_or_complain(path, arguments, console);
+    const std::optional<config::Loaded> loaded = load_or_explain(path, arguments, console);
     if (!loaded) return kUsage;
     policies.push_back({path, loaded->policy});
   }
@@ -127,13 +127,13 @@ Exit replay_logs(const Arguments& arguments, Console& console) {
   for (const std::string& path : arguments.all("LOG")) {
     Result<std::unique_ptr<simulate::LogInput>> input = simulate::LogInput::open(path, read.format(), reader);
     if (!input) {
-      console.complain(input.error().detail);
+      console.print_error(input.error().detail);
       return kFailed;
     }
     inputs.push_back(std::move(*input));
   }
   simulate::LogRun run(std::move(policies), std::move(inputs), options);
-  for (const std::string& doubt : run.doubts()) console.complain(doubt);
+  for (const std::string& doubt : run.doubts()) console.print_error(doubt);
   console.err.flush();
   std::optional<Result<simulate::Report>> report;
   {
@@ -141,16 +141,16 @@ Exit replay_logs(const Arguments& arguments, Console& console) {
     report = run.run([&](std::uint64_t lines, std::size_t bytes) { progress.update(lines, bytes); });
   }
   if (!*report) {
-    console.complain(report->error().detail);
+    console.print_error(report->error().detail);
     return kFailed;
   }
   const simulate::LogReport& log = (*report)->log;
   for (const simulate::LogReport::Malformed& line : log.shown) {
-    console.complain("skipped " + line.file + ":" + std::to_string(line.line) + ": " + line.reason);
+    console.print_error("skipped " + line.file + ":" + std::to_string(line.line) + ": " + line.reason);
   }
   if (log.skipped() > log.shown.size()) {
-    console.complain("skipped " + counted(log.skipped(), "line") + " in all: " + std::to_string(log.malformed) +
-                     " malformed, " + std::to_string(log.late) + " too late");
+    console.print_error("skipped " + counted(log.skipped(), "line") + " in all: " + std::to_string(log.malformed) +
+                        " malformed, " + std::to_string(log.late) + " too late");
   }
   print_report(**report, arguments["--output"], console);
   if (!console.out.flush()) return kFailed;
@@ -162,7 +162,7 @@ Exit generate_log(const Arguments& arguments, Console& console) {
   const std::int64_t lines = read.count("--generate", 0, 10'000'000'000);
   const std::int64_t seed = read.count("--seed", 1, 1'000'000'000'000);
   if (!read.complaint().empty()) {
-    console.complain(read.complaint());
+    console.print_error(read.complaint());
     return kUsage;
   }
   // A Wednesday at nine.

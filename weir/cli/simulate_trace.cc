@@ -113,12 +113,12 @@ class Run {
 }  // namespace
 
 Exit replay_trace(const Arguments& arguments, Console& console) {
-  const std::optional<config::Loaded> loaded = load_or_complain(arguments["--config"], arguments, console);
+  const std::optional<config::Loaded> loaded = load_or_explain(arguments["--config"], arguments, console);
   if (!loaded) return kUsage;
   const Input input(arguments["--trace"]);
   const std::string path = arguments["--trace"] == "-" ? "standard input" : arguments["--trace"];
   if (input.descriptor() < 0) {
-    console.complain("cannot open " + path + ": " + std::strerror(errno));
+    console.print_error("cannot open " + path + ": " + std::strerror(errno));
     return kFailed;
   }
   std::size_t refused = 0;
@@ -126,7 +126,7 @@ Exit replay_trace(const Arguments& arguments, Console& console) {
   {
     Run replay(loaded->policy, console, input);
     if (!replay.all()) {
-      console.complain("cannot read " + path + ": " + std::strerror(errno));
+      console.print_error("cannot read " + path + ": " + std::strerror(errno));
       return kFailed;
     }
     refused = replay.refused();
@@ -134,8 +134,8 @@ Exit replay_trace(const Arguments& arguments, Console& console) {
   }
   if (!console.out.flush()) return kFailed;
   if (refused == 0) return kOk;
-  console.complain(counted(refused, "line") + " of " + path + " could not be replayed; the first is line " +
-                   std::to_string(first_refused));
+  console.print_error(counted(refused, "line") + " of " + path + " could not be replayed; the first is line " +
+                      std::to_string(first_refused));
   return kFailed;
 }
 

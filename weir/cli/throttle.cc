@@ -17,7 +17,7 @@ Exit run_throttle(const Arguments& arguments, Console& console) {
     if (text.empty()) continue;
     const auto number = parse_integer(text);
     if (!number) {
-      console.complain(std::string(option) + ": \"" + text + "\" is not a whole number");
+      console.print_error(std::string(option) + ": \"" + text + "\" is not a whole number");
       return kUsage;
     }
     body[field] = *number;

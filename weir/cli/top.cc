@@ -35,7 +35,7 @@ class LiveTop final : private LiveTerminal::Owner {
     pending_.reset();
     terminal_.restore();
     if (!complaint_.empty()) {
-      console_.complain(complaint_);
+      console_.print_error(complaint_);
       return exit_;
     }
     return exit_after(signal_);
@@ -170,7 +170,7 @@ std::optional<std::string> sort_of(const Arguments& arguments, Console& console)
   for (const auto& [flag, meaning] : {std::pair{"--by-requests", "requests"}, {"--by-denied", "denied"}}) {
     if (!arguments.has(flag)) continue;
     if (!by.empty() && by != meaning) {
-      console.complain(std::string(flag) + " and --by " + by + ": give one");
+      console.print_error(std::string(flag) + " and --by " + by + ": give one");
       return {};
     }
     by = meaning;

@@ -101,7 +101,7 @@ class Watch final : private LiveTerminal::Owner {
     }
     console_.out.flush();
     if (!complaint_.empty()) {
-      console_.complain(complaint_);
+      console_.print_error(complaint_);
       return exit_;
     }
     if (console_.out.failure() != 0) return kFailed;
@@ -157,7 +157,7 @@ class Watch final : private LiveTerminal::Owner {
     counts_.dropped += dropped;
     const std::string text = "the server dropped " + simulate::grouped(dropped) + " decisions: this reader is too slow";
     if (format_ == "table") return add({text, Paint::yellow});
-    if (!terminal_) console_.complain(text);
+    if (!terminal_) console_.print_error(text);
   }
 
   void add_csv(const Answer& event) {
@@ -250,7 +250,7 @@ class Watch final : private LiveTerminal::Owner {
 
 Exit run_watch(const Arguments& arguments, Console& console) {
   if (arguments.has("--allowed") && arguments.has("--denied")) {
-    console.complain("give --allowed or --denied, or neither for both");
+    console.print_error("give --allowed or --denied, or neither for both");
     return kUsage;
   }
   std::optional<std::int64_t> number;

@@ -16,27 +16,27 @@
 namespace weir::config::listen_test {
 namespace {
 
-std::string told(std::string_view text) {
+std::string record(std::string_view text) {
   const Result<std::string> place = canonical_address(text);
   return place ? *place : place.error().detail;
 }
 
 TEST(Listen, OnePlaceHasOneSpelling) {
-  EXPECT_EQ(told("127.0.0.1:8080"), "127.0.0.1:8080");
-  EXPECT_EQ(told("localhost:8080"), "127.0.0.1:8080");
-  EXPECT_EQ(told("0.0.0.0:0"), "0.0.0.0:0");
-  EXPECT_EQ(told("[0:0::1]:080"), "[::1]:80");
-  EXPECT_EQ(told("unix:/run/weir.sock"), "unix:/run/weir.sock");
+  EXPECT_EQ(record("127.0.0.1:8080"), "127.0.0.1:8080");
+  EXPECT_EQ(record("localhost:8080"), "127.0.0.1:8080");
+  EXPECT_EQ(record("0.0.0.0:0"), "0.0.0.0:0");
+  EXPECT_EQ(record("[0:0::1]:080"), "[::1]:80");
+  EXPECT_EQ(record("unix:/run/weir.sock"), "unix:/run/weir.sock");
 }
 
 TEST(Listen, WhatIsNoAddressIsToldWhy) {
-  EXPECT_EQ(told("8080"), "address \"8080\" has no port: write host:port or unix:/path");
-  EXPECT_EQ(told("127.0.0.1:"), "address \"127.0.0.1:\" needs a port from 0 to 65535");
-  EXPECT_EQ(told("127.0.0.1:65536"), "address \"127.0.0.1:65536\" needs a port from 0 to 65535");
-  EXPECT_EQ(told("127.0.0.1:-1"), "address \"127.0.0.1:-1\" needs a port from 0 to 65535");
-  EXPECT_EQ(told("::1:80"), "address \"::1:80\" is ambiguous: write an IPv6 address in brackets, [::1]:8080");
-  EXPECT_EQ(told("example.com:80"), "address \"example.com:80\" needs an IP address before the port");
-  EXPECT_EQ(told("unix:"), "address \"unix:\" has no path after unix:");
+  EXPECT_EQ(record("8080"), "address \"8080\" has no port: write host:port or unix:/path");
+  EXPECT_EQ(record("127.0.0.1:"), "address \"127.0.0.1:\" needs a port from 0 to 65535");
+  EXPECT_EQ(record("127.0.0.1:65536"), "address \"127.0.0.1:65536\" needs a port from 0 to 65535");
+  EXPECT_EQ(record("127.0.0.1:-1"), "address \"127.0.0.1:-1\" needs a port from 0 to 65535");
+  EXPECT_EQ(record("::1:80"), "address \"::1:80\" is ambiguous: write an IPv6 address in brackets, [::1]:8080");
+  EXPECT_EQ(record("example.com:80"), "address \"example.com:80\" needs an IP address before the port");
+  EXPECT_EQ(record("unix:"), "address \"unix:\" has no path after unix:");
 }
 
 TEST(Listen, APathIsAsLongAsTheKernelAllows) {
@@ -46,8 +46,8 @@ TEST(Listen, APathIsAsLongAsTheKernelAllows) {
 
 std::string problems(const std::string& yaml) {
   const Outcome outcome = parse(yaml, "t.yaml", {});
-  const Problems* const told = std::get_if<Problems>(&outcome);
-  return told == nullptr ? "" : text(*told);
+  const Problems* const record = std::get_if<Problems>(&outcome);
+  return record == nullptr ? "" : text(*record);
 }
 
 TEST(Listen, TakesAsManyCertificatesAsTheServerDoes) {
@@ -63,7 +63,7 @@ std::string listening(Environment environment, const std::string& yaml = "limits
   Options options;
   options.environment = std::move(environment);
   const Outcome outcome = parse(yaml, "t.yaml", options);
-  if (const auto* const told = std::get_if<Problems>(&outcome)) return text(*told);
+  if (const auto* const record = std::get_if<Problems>(&outcome)) return text(*record);
   std::string out;
   for (const Listener& listener : std::get<Loaded>(outcome).settings.listen) {
     out += (out.empty() ? "" : " ") + listener.speak.front() + "=" + listener.address;

@@ -25,14 +25,14 @@ std::string print(Duration duration) {
 
 // Stores a number, or complains if an earlier spelling gave a different one.
 template <class T>
-void say(const Document& document, Written::Said<T>& said, T value, NodeId at, std::string_view what,
+void set(const Document& document, Written::Given<T>& given, T value, NodeId at, std::string_view what,
          Complaints& complaints) {
-  if (said.value && *said.value != value) {
+  if (given.value && *given.value != value) {
     complaints.add(at, std::string(document.key(at)) + " gives a " + std::string(what) + " of " + print(value) +
-                           ", but " + std::string(document.key(said.at)) + " gives " + print(*said.value));
+                           ", but " + std::string(document.key(given.at)) + " gives " + print(*given.value));
     return;
   }
-  if (!said.value) said = {value, at};
+  if (!given.value) given = {value, at};
 }
 
 }  // namespace
@@ -56,22 +56,22 @@ Written read_numbers(const Document& document, NodeId section, Complaints& compl
     const std::string_view key = document.key(entry);
     const std::string_view text = document.value(entry);
     if (key == "count") {
-      say(document, written.count, *parse_integer(text), entry, "count", complaints);
+      set(document, written.count, *parse_integer(text), entry, "count", complaints);
     } else if (key == "period") {
-      say(document, written.period, *parse_duration(text), entry, "period", complaints);
+      set(document, written.period, *parse_duration(text), entry, "period", complaints);
     } else if (key == "burst" || key == "capacity") {
-      say(document, written.burst, *parse_integer(text), entry, "burst", complaints);
+      set(document, written.burst, *parse_integer(text), entry, "burst", complaints);
     } else if (key == "rate") {
       const Rate rate = *parse_rate(text);
-      say(document, written.count, rate.count, entry, "count", complaints);
-      say(document, written.period, rate.period, entry, "period", complaints);
+      set(document, written.count, rate.count, entry, "count", complaints);
+      set(document, written.period, rate.period, entry, "period", complaints);
     } else if (key == "average" && *parse_integer(text) == 0) {
       zero_average = entry;
     } else if (key == "average") {
-      say(document, written.count, *parse_integer(text), entry, "count", complaints);
+      set(document, written.count, *parse_integer(text), entry, "count", complaints);
     } else if (key == "addTokenMs") {
-      say(document, written.count, Count{1}, entry, "count", complaints);
-      say(document, written.period, Duration{std::chrono::milliseconds{*parse_integer(text)}}, entry, "period",
+      set(document, written.count, Count{1}, entry, "count", complaints);
+      set(document, written.period, Duration{std::chrono::milliseconds{*parse_integer(text)}}, entry, "period",
           complaints);
     } else if (key == "maximumTimeBeforeTokenExpiry") {
       written.idle = std::chrono::seconds{*parse_integer(text)};
@@ -86,10 +86,10 @@ Written read_numbers(const Document& document, NodeId section, Complaints& compl
   return written;
 }
 
-Written inherit(const Written& under, const Written& over, NodeId heir) {
+Written inherit(const Written& under, const Written& over, NodeId inheritor) {
   Written merged = over;
   merged.has_refused = under.has_refused || over.has_refused;
-  merged.heir = heir;
+  merged.inheritor = inheritor;
   const auto take = [](const auto& from, auto& into) {
     if (into.value) return;
     into = from;
@@ -142,7 +142,7 @@ std::optional<Limit> make_limit(const Document& document, const Written& written
              (period ? " is too long: at most " : " is too slow: a period of at most ") + print(document.window_max()) +
              (document.window_max() < bounds::window_max ? " is possible on Redis" : " is possible");
   }
-  complaints.add(inherited ? written.heir : at, detail);
+  complaints.add(inherited ? written.inheritor : at, detail);
   return std::nullopt;
 }
 

@@ -264,8 +264,8 @@ std::vector<Setting> list_origins(const Document& document, NodeId root, const S
     const NodeId entry = document.find(written, limit.name);
     if (entry == kNoNode) continue;
     list.add_section(entry, "limits." + limit.name, limit_fields(), Defaults::stated);
-    const bool said = document.find(entry, "burst") != kNoNode || document.find(entry, "capacity") != kNoNode;
-    if (limit.numbers && !said) {
+    const bool has_numbers = document.find(entry, "burst") != kNoNode || document.find(entry, "capacity") != kNoNode;
+    if (limit.numbers && !has_numbers) {
       list.add_default("limits." + limit.name + ".burst", *find_field(limit_fields(), "burst"), limit.numbers->burst());
     }
   }

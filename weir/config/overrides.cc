@@ -140,8 +140,8 @@ class OverrideReader {
     const bool numbers = (written.any() && !written.unlimited) || value.has_quota;
     const NodeId tier = document_.find(entry, "tier");
     if (tier != kNoNode && of && !document_.node(tier).refused) read_tier(entry, tier, limits_.made[*of], value);
-    const int said = int{numbers} + int{blocked} + int{unlimited} + int{tier != kNoNode};
-    if (said == 1) {
+    const int given = int{numbers} + int{blocked} + int{unlimited} + int{tier != kNoNode};
+    if (given == 1) {
       // Numbers without a quota inherit the limit's.
       const bool inherits = value.has_limit && !value.has_quota && quota == kNoNode && limits_.made[*of].quota;
       if (inherits) value.quota = *limits_.made[*of].quota;
@@ -150,10 +150,10 @@ class OverrideReader {
     }
     // If one of them was refused, it may not really be missing.
     constexpr std::array<std::string_view, 4> others{"quota", "unlimited", "blocked", "tier"};
-    if (said == 0 && (written.has_refused || has_refused_word(document_, entry, others))) return std::nullopt;
+    if (given == 0 && (written.has_refused || has_refused_word(document_, entry, others))) return std::nullopt;
     refuse(entry, "override " + quote(document_.key(entry)) +
-                      (said == 0 ? " must have numbers, or a tier, or unlimited: true, or blocked: true"
-                                 : " must have only one of numbers, a tier, unlimited: true and blocked: true"));
+                      (given == 0 ? " must have numbers, or a tier, or unlimited: true, or blocked: true"
+                                  : " must have only one of numbers, a tier, unlimited: true and blocked: true"));
     return std::nullopt;
   }
 

@@ -9,7 +9,7 @@
 namespace weir::config {
 namespace {
 
-void say(Document& document, NodeId section, const Node& place, std::string_view key, const std::string& value) {
+void add_value(Document& document, NodeId section, const Node& place, std::string_view key, const std::string& value) {
   Node node = place;
   node.key = document.keep(key);
   node.value = document.keep(value);
@@ -28,8 +28,8 @@ void spell_out(Document& document, NodeId limit) {
     if (!rate || !period) continue;  // the checker reports it
     const Node place = document.node(at);
     drop(document, limit, word);
-    say(document, limit, place, "count", std::to_string(rate->count));
-    say(document, limit, place, "period", print_duration(word == "rate" ? rate->period : *period));
+    add_value(document, limit, place, "count", std::to_string(rate->count));
+    add_value(document, limit, place, "period", print_duration(word == "rate" ? rate->period : *period));
   }
 }
 

@@ -99,9 +99,9 @@ struct Charge {
   FailurePolicy on_failure = FailurePolicy::pass_through;
   int failure_code = 0;  // status code for fail_closed, if the protocol has such codes; 0: the server's
 
-  constexpr Say say() const noexcept {
-    if (shadow) return Say::shadow;
-    return alternative ? Say::alternative : Say::enforces;
+  constexpr Role role() const noexcept {
+    if (shadow) return Role::shadow;
+    return alternative ? Role::alternative : Role::enforces;
   }
   constexpr std::size_t buckets() const noexcept { return (rate ? 1u : 0u) + (quota ? 1u : 0u); }
 };

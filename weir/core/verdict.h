@@ -77,27 +77,27 @@ struct Verdict {
 };
 
 // How one charge may affect a verdict.
-enum class Say : unsigned char { enforces, alternative, shadow };
+enum class Role : unsigned char { enforces, alternative, shadow };
 
 // Combines the roles of two charges of the same bucket.
-constexpr Say stricter(Say a, Say b) noexcept {
+constexpr Role stricter(Role a, Role b) noexcept {
   return a < b ? a : b;
 }
 
 // Combines decisions into a verdict. It reports the strictest decision among those that may deny, or among all if none
-// may. `say_of(i)` is the role of decision i. Alternatives may deny only if all of them do. Every store uses this.
-template <class SayOf>
-Verdict conclude(const Decisions& decisions, SayOf say_of) noexcept {
+// may. `role_of(i)` is the role of decision i. Alternatives may deny only if all of them do. Every store uses this.
+template <class RoleOf>
+Verdict conclude(const Decisions& decisions, RoleOf role_of) noexcept {
   Verdict verdict;
   verdict.all = decisions;
   bool enforced = false;
   bool has_alternative = false;  // an alternative that allows the request
   for (std::size_t i = 0; i < decisions.size(); ++i) {
-    has_alternative |= say_of(i) == Say::alternative && decisions[i].allowed();
+    has_alternative |= role_of(i) == Role::alternative && decisions[i].allowed();
   }
   for (std::size_t i = 0; i < decisions.size(); ++i) {
-    const Say say = say_of(i);
-    const bool may_deny = say == Say::enforces || (say == Say::alternative && !has_alternative);
+    const Role role = role_of(i);
+    const bool may_deny = role == Role::enforces || (role == Role::alternative && !has_alternative);
     if (may_deny && !decisions[i].allowed()) verdict.allowed = false;
     const bool better = may_deny == enforced ? stricter(decisions[i].strictest(), verdict.speaker()) : may_deny;
     if (i == 0 || better) verdict.strictest = i;

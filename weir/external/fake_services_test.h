@@ -109,18 +109,18 @@ class FakeShared final : public SharedAnswers {
   }
   void forget(std::string_view limit, std::string_view key, std::function<void(bool)> done) override {
     kept.erase(std::string(limit) + ":" + std::string(key));
-    for (const Forgotten& one : told) {
+    for (const Forgotten& one : record) {
       if (one) one(limit, key);
     }
     done(true);
   }
   void on_forgotten(Forgotten forgotten) override {
-    if (forgotten) told.push_back(std::move(forgotten));
+    if (forgotten) record.push_back(std::move(forgotten));
   }
   bool is_up() const noexcept override { return true; }
 
   std::map<std::string, KeptAnswer> kept;
-  std::vector<Forgotten> told;
+  std::vector<Forgotten> record;
   int reads = 0;
 };
 

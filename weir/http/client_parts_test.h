@@ -41,7 +41,7 @@ inline std::string_view name_of(Fault fault) {
 // One line per event. Parts of a body are joined if `joins`, so that the text does not depend on how bytes were split.
 class TellingOwner : public Call::Owner {
  public:
-  std::string told;
+  std::string record;
   std::size_t unconsumed = 0;
   std::size_t drained_bytes = 0;
   int ends = 0;
@@ -50,13 +50,13 @@ class TellingOwner : public Call::Owner {
   bool joins = false;
   std::string content;
 
-  void informed(const ResponseHead& head) override { told += "informed " + std::to_string(head.status) + "\n"; }
+  void informed(const ResponseHead& head) override { record += "informed " + std::to_string(head.status) + "\n"; }
   void head(const ResponseHead& head, BodyPart first) override {
     ++heads;
-    told += "head " + std::to_string(head.status);
+    record += "head " + std::to_string(head.status);
     for (const HttpHeader& field : head.headers.all())
-      told.append(" ").append(field.name).append("=").append(field.value);
-    told += "\n";
+      record.append(" ").append(field.name).append("=").append(field.value);
+    record += "\n";
     if (!first.bytes.empty() || first.last) add(first);
   }
   void body(BodyPart part) override { add(part); }
@@ -65,12 +65,12 @@ class TellingOwner : public Call::Owner {
     flush();
     ++ends;
     ++failures;
-    told.append("failed ").append(name_of(failure.error.fault)).append(failure.sent ? " sent" : " unsent");
-    told.append(failure.response_begun ? " begun: " : ": ").append(failure.error.detail).append("\n");
+    record.append("failed ").append(name_of(failure.error.fault)).append(failure.sent ? " sent" : " unsent");
+    record.append(failure.response_begun ? " begun: " : ": ").append(failure.error.detail).append("\n");
   }
   std::string take() {
     flush();
-    return std::exchange(told, {});
+    return std::exchange(record, {});
   }
 
  private:
@@ -81,10 +81,11 @@ class TellingOwner : public Call::Owner {
     if (!part.last) return;
     ++ends;
     for (const HttpHeader& field : part.trailers)
-      told.append("trailer ").append(field.name).append("=").append(field.value).append("\n");
+      record.append("trailer ").append(field.name).append("=").append(field.value).append("\n");
   }
   void flush(bool last = false) {
-    if (!content.empty() || last) told.append(last ? "last " : "body ").append(std::exchange(content, {})).append("\n");
+    if (!content.empty() || last)
+      record.append(last ? "last " : "body ").append(std::exchange(content, {})).append("\n");
   }
 };
 

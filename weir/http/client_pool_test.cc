@@ -141,8 +141,8 @@ TEST_F(ClientPoolTest, FailsCallsBeyondTheQueue) {
     for (int i = 0; i < 3; ++i) begin();
     EXPECT_EQ(calls.back()->owner.ends, 0);  // not inside call()
   });
-  const std::string told = finish(*calls[3]);
-  EXPECT_TRUE(told.starts_with("failed overloaded unsent: too many calls wait")) << told;
+  const std::string record = finish(*calls[3]);
+  EXPECT_TRUE(record.starts_with("failed overloaded unsent: too many calls wait")) << record;
   EXPECT_EQ(counts().calls, 3u);
 }
 
@@ -157,8 +157,8 @@ TEST_F(ClientPoolTest, FailsACallThatWaitsTooLongForAConnection) {
   ASSERT_TRUE(loop.until([&] { return backend->requests == 1; }));
   PoolCall& waits = start();
   loop.advance(options.connect_timeout);
-  const std::string told = finish(waits);
-  EXPECT_TRUE(told.starts_with("failed overloaded unsent: all connections")) << told;
+  const std::string record = finish(waits);
+  EXPECT_TRUE(record.starts_with("failed overloaded unsent: all connections")) << record;
   EXPECT_EQ(loop.run([&] { return calls[0]->owner.ends; }), 0);
 }
 
@@ -168,8 +168,8 @@ TEST_F(ClientPoolTest, FailsWhenNoServerListens) {
     calls.push_back(std::make_unique<PoolCall>());
     calls[0]->call = pool->call({gone}, {}, {{}, true, {}}, calls[0]->owner, {});
   });
-  const std::string told = finish(*calls[0]);
-  EXPECT_TRUE(told.starts_with("failed unavailable unsent: ")) << told;
+  const std::string record = finish(*calls[0]);
+  EXPECT_TRUE(record.starts_with("failed unavailable unsent: ")) << record;
   EXPECT_TRUE(loop.until([&] { return pool->counts().connections == 0; }));
 }
 
@@ -240,8 +240,8 @@ TEST_F(ClientPoolTest, DoesNotUseAConnectionThatTheServerClosesInTheSameTurn) {
 
 TEST_F(ClientPoolTest, NeverSendsARequestAgainThatWasSent) {
   loop.run([&] { backend->script = [](TestBackend::Peer& peer, auto&&...) { peer.transport.close(); }; });
-  const std::string told = ask();
-  EXPECT_TRUE(told.starts_with("failed unavailable sent: ")) << told;
+  const std::string record = ask();
+  EXPECT_TRUE(record.starts_with("failed unavailable sent: ")) << record;
   EXPECT_EQ(requests(), 1u);
   EXPECT_EQ(counts().retries, 0u);
 }
@@ -508,8 +508,8 @@ TEST_F(ClientPoolTest, NeverSharesConnectionsThatMayDialAnyAddress) {
     checked.may_dial = [](const Address& address) { return !address.is_loopback(); };
     call.call = pool->call(guarded, {}, {{}, true, {}}, call.owner, checked);
   });
-  const std::string told = finish(call);
-  EXPECT_TRUE(told.starts_with("failed invalid unsent: ")) << told;
+  const std::string record = finish(call);
+  EXPECT_TRUE(record.starts_with("failed invalid unsent: ")) << record;
   EXPECT_EQ(accepted(), 1u);
 }
 

@@ -139,7 +139,7 @@ TEST(Http1Client, FailsABodyOfAnotherLengthThanAnnounced) {
 
 struct ResponseCase {
   std::string_view bytes;
-  std::string_view told;
+  std::string_view record;
   bool reusable;
   std::string_view method = "GET";
 };
@@ -169,12 +169,12 @@ TEST(Http1Client, ReadsResponsesHoweverTheyAreSplit) {
       Connected server;
       server.owner.joins = true;
       server.ask(row.method);
-      std::string told;
+      std::string record;
       for (std::size_t at = 0; at < row.bytes.size(); at += piece) {
         server.unread += row.bytes.substr(at, piece);
         server.unread.erase(0, server.client.receive(server.unread, server.now));
       }
-      EXPECT_EQ(server.owner.take(), row.told) << piece;
+      EXPECT_EQ(server.owner.take(), row.record) << piece;
       EXPECT_EQ(server.client.can_begin(), row.reusable) << row.bytes;
       EXPECT_EQ(server.client.end(), row.reusable ? ClientEnd::open : ClientEnd::close) << row.bytes;
       EXPECT_EQ(server.owner.ends, 1);
@@ -207,9 +207,9 @@ TEST(Http1Client, RefusesAmbiguousResponses) {
   for (const auto& [bytes, why] : kCases) {
     Connected server;
     server.ask();
-    const std::string told = server.receive(bytes);
-    EXPECT_NE(told.find("failed invalid sent"), told.npos) << bytes << told;
-    EXPECT_NE(told.find(why), told.npos) << bytes << told;
+    const std::string record = server.receive(bytes);
+    EXPECT_NE(record.find("failed invalid sent"), record.npos) << bytes << record;
+    EXPECT_NE(record.find(why), record.npos) << bytes << record;
     EXPECT_EQ(server.client.end(), ClientEnd::close);
     EXPECT_EQ(server.owner.ends, 1);
   }
@@ -231,8 +231,8 @@ TEST(Http1Client, LimitsInterimResponses) {
     server.ask();
     for (int i = 0; i < bounds::http_interim_responses_max; ++i)
       EXPECT_EQ(server.receive("HTTP/1.1 102 P\r\n\r\n"), "informed 102\n");
-    const std::string told = server.receive(extra == 0 ? "HTTP/1.1 204 N\r\n\r\n" : "HTTP/1.1 102 P\r\n\r\n");
-    EXPECT_EQ(told.starts_with(extra == 0 ? "head 204" : "failed invalid"), true) << told;
+    const std::string record = server.receive(extra == 0 ? "HTTP/1.1 204 N\r\n\r\n" : "HTTP/1.1 102 P\r\n\r\n");
+    EXPECT_EQ(record.starts_with(extra == 0 ? "head 204" : "failed invalid"), true) << record;
   }
 }
 

@@ -47,13 +47,13 @@ std::optional<std::string> frames_told(std::string_view bytes, std::size_t piece
   const bool broken = client.end() != ClientEnd::open;  // also by a frame that nghttp2 answers with GOAWAY
   client.lost({weir::Fault::unavailable, "lost"});
   for (CallState* const returned : client.take_unprocessed()) returned->fail({returned->why, false, false});
-  std::string told;
+  std::string record;
   for (std::size_t i = 0; i < owners.size(); ++i) {
     WEIR_ASSERT(owners[i].ends == (cancels && i == 0 ? 0 : 1));
-    told += owners[i].take() + "\n";
+    record += owners[i].take() + "\n";
   }
   if (broken) return std::nullopt;
-  return told;
+  return record;
 }
 
 }  // namespace

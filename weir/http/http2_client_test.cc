@@ -222,14 +222,14 @@ TEST(Http2Client, FailsAStreamThatTheServerResets) {
       {Http2Code::cancel, "failed unavailable sent: the stream was reset with code 8\n"},
       {Http2Code::no_error, "failed invalid sent: bad response: the stream was reset with code 0\n"},
       {Http2Code::internal_error, "failed unavailable sent: the stream was reset with code 2\n"}};
-  for (const auto& [code, told] : kCases) {
+  for (const auto& [code, record] : kCases) {
     Connected server;
     server.settings();
     OpenCall& call = server.begin();
     OpenCall& other = server.begin();
     server.written();
     server.receive(rst(1, code));
-    EXPECT_EQ(call.owner.take(), told);
+    EXPECT_EQ(call.owner.take(), record);
     EXPECT_TRUE(other.call);
   }
 }
@@ -339,7 +339,7 @@ TEST(Http2Client, ResetsACanceledStreamAndReturnsItsCredit) {
     OpenCall& call = server.begin();
     server.written();
     server.receive(response(stream) + data(stream, part));
-    ASSERT_EQ(call.owner.ends, 0) << call.owner.told;
+    ASSERT_EQ(call.owner.ends, 0) << call.owner.record;
     call.call.cancel();
     const std::string sent = server.written();
     ASSERT_NE(sent.find(rst(stream, Http2Code::cancel)), sent.npos);

@@ -81,11 +81,11 @@ class Scribe final : public Handler {
     open.erase(path_of[&exchange]);
   }
 
-  std::string take() { return std::exchange(told, {}); }
+  std::string take() { return std::exchange(record, {}); }
 
   Then on_begin, on_body, on_answered, on_can_ask, on_expired, on_drained, on_draining, on_ended;
   bool returns_credit = false;
-  std::string told;
+  std::string record;
   std::map<std::string, Exchange*> open;
   std::map<Exchange*, std::string> path_of;
   std::size_t drained_bytes = 0;
@@ -93,14 +93,14 @@ class Scribe final : public Handler {
 
  private:
   void tell(Exchange& exchange, const std::string& what) {
-    told += (told.empty() ? "" : ", ") + path_of[&exchange] + " " + what;
+    record += (record.empty() ? "" : ", ") + path_of[&exchange] + " " + what;
   }
   void tell_part(const BodyPart& part) {
     if (!part.bytes.empty()) {
-      told += " " + (part.bytes.size() > 20 ? std::to_string(part.bytes.size()) + " bytes" : std::string(part.bytes));
+      record += " " + (part.bytes.size() > 20 ? std::to_string(part.bytes.size()) + " bytes" : std::string(part.bytes));
     }
-    if (part.last) told += " last";
-    for (const HttpHeader& field : part.trailers) told.append(" ").append(field.name).append("=").append(field.value);
+    if (part.last) record += " last";
+    for (const HttpHeader& field : part.trailers) record.append(" ").append(field.name).append("=").append(field.value);
   }
 };
 

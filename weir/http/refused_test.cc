@@ -21,16 +21,16 @@ using namespace http2_frames;
 class Refuser final : public Handler {
  public:
   void begin(Exchange& exchange, const RequestHead& head, BodyPart first) override {
-    told += "begin ";
+    record += "begin ";
     exchange.consumed(first.bytes.size());
     if (head.path == "/attached") exchange.attach(std::make_unique<Attached>(*this));
     if (head.path == "/early") exchange.respond({200, {}, {}, {}}, {"part", false});
   }
   void body(Exchange& exchange, BodyPart part) override { exchange.consumed(part.bytes.size()); }
   void refused(Exchange& exchange, const HttpProblem& problem) override { answer("handler", exchange, problem); }
-  void ended(Exchange&, Ending ending) override { told += ending == Ending::canceled ? "canceled " : "ended "; }
+  void ended(Exchange&, Ending ending) override { record += ending == Ending::canceled ? "canceled " : "ended "; }
 
-  std::string told;
+  std::string record;
   bool says_nothing = false;
 
  private:
@@ -48,7 +48,7 @@ class Refuser final : public Handler {
   };
 
   void answer(const std::string& who, Exchange& exchange, const HttpProblem& problem) {
-    told += who + " " + std::to_string(problem.status) + " ";
+    record += who + " " + std::to_string(problem.status) + " ";
     if (says_nothing) return;
     exchange.respond({problem.status, "text/plain", {"X-By: me\r\n", {}}, {}}, {"no", true});
   }
@@ -87,7 +87,7 @@ class Http2RefusedTest : public ::testing::Test, protected Fixture {
 
 TEST_F(Http1RefusedTest, TheHandlerAnswersARequestThatNeverBegan) {
   driver->send("GET / HTTP/1.1\r\nHost: h\r\nBad Name: x\r\n\r\n");
-  EXPECT_EQ(handler.told, "handler 400 ") << "and hears nothing else of it";
+  EXPECT_EQ(handler.record, "handler 400 ") << "and hears nothing else of it";
   EXPECT_EQ(driver->take(),
             "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nX-By: me\r\n"
             "Connection: close\r\n\r\nno");
@@ -97,14 +97,14 @@ TEST_F(Http1RefusedTest, TheHandlerAnswersARequestThatNeverBegan) {
 TEST_F(Http1RefusedTest, TheReceiverAnswersARequestThatBegan) {
   driver->send("POST /attached HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
   driver->send("zz\r\n");
-  EXPECT_EQ(handler.told, "begin attached 400 canceled ");
+  EXPECT_EQ(handler.record, "begin attached 400 canceled ");
   EXPECT_TRUE(driver->take().ends_with("X-By: me\r\nConnection: close\r\n\r\nno"));
 }
 
 TEST_F(Http1RefusedTest, AResponseThatHasBegunIsCutOff) {
   driver->send("POST /early HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
   driver->send("zz\r\n");
-  EXPECT_EQ(handler.told, "begin ended ");
+  EXPECT_EQ(handler.record, "begin ended ");
   EXPECT_EQ(driver->take().find("X-By"), std::string::npos);
   EXPECT_TRUE(driver->session->finished());
 }
@@ -124,15 +124,15 @@ TEST_F(Http1RefusedTest, ASlowBodyGoesOnAsLongAsSomethingComesWhereThatIsEnough)
     driver->advance(bounds::http_body_time_max - std::chrono::nanoseconds{1});
     driver->send("x");
   }
-  EXPECT_EQ(handler.told, "begin ");
+  EXPECT_EQ(handler.record, "begin ");
   driver->advance(bounds::http_body_time_max);
-  EXPECT_EQ(handler.told, "begin attached 408 canceled ");
+  EXPECT_EQ(handler.record, "begin attached 408 canceled ");
 }
 
 TEST_F(Http2RefusedTest, TheHandlerAnswersARequestThatNeverBegan) {
   shared.limits.head_bytes_max = 200;
   driver->send(post("/", {{"x", std::string(300, 'y')}}));
-  EXPECT_EQ(handler.told, "handler 431 ") << "and hears nothing else of it";
+  EXPECT_EQ(handler.record, "handler 431 ") << "and hears nothing else of it";
   EXPECT_NE(driver->take().find("no"), std::string::npos);
 }
 
@@ -143,16 +143,16 @@ TEST_F(Http2RefusedTest, ASlowBodyGoesOnAsLongAsSomethingComesWhereThatIsEnough)
     driver->advance(bounds::http_body_time_max - std::chrono::nanoseconds{1});
     driver->send(data(1, "x"));
   }
-  EXPECT_EQ(handler.told, "begin ");
+  EXPECT_EQ(handler.record, "begin ");
   driver->advance(bounds::http_body_time_max);
-  EXPECT_EQ(handler.told, "begin attached 408 canceled ");
+  EXPECT_EQ(handler.record, "begin attached 408 canceled ");
 }
 
 TEST_F(Http2RefusedTest, TheStreamOfAReceiverThatSaysNothingIsReset) {
   handler.says_nothing = true;
   driver->send(post("/attached"));
   driver->advance(bounds::http_body_time_max);
-  EXPECT_EQ(handler.told, "begin attached 408 canceled ");
+  EXPECT_EQ(handler.record, "begin attached 408 canceled ");
   std::string resets;
   for (const Frame& frame : frames(driver->take())) {
     if (frame.type == type_rst_stream) resets += std::to_string(frame.stream);
@@ -165,7 +165,7 @@ TEST_F(Http2RefusedTest, TheReceiverAnswersAndTheStreamEnds) {
   driver->send(post("/attached"));
   driver->take();
   driver->advance(bounds::http_body_time_max);
-  EXPECT_EQ(handler.told, "begin attached 408 canceled ");
+  EXPECT_EQ(handler.record, "begin attached 408 canceled ");
   const std::string out = driver->take();
   EXPECT_NE(out.find("no"), std::string::npos);
   EXPECT_EQ(shared.exchanges->open_count(), 0u);

@@ -27,7 +27,7 @@ class Explained : public testing::Test {
     EXPECT_TRUE(policy_->resolve({NamedCharges{charges, order}, mode}, Known{}, answer.now, resolved_));
     Decisions decisions;
     for (std::size_t i = 0; i < resolved_.charges().size(); ++i) decisions.push_back(decision);
-    answer.verdict = conclude(decisions, [&](std::size_t i) { return resolved_.charges()[i].say(); });
+    answer.verdict = conclude(decisions, [&](std::size_t i) { return resolved_.charges()[i].role(); });
     explain(*policy_, resolved_, mode, answer);
     return answer;
   }

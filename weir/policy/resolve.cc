@@ -35,13 +35,13 @@ Result<Count> cost_of(const Route& route, const Request& request) {
   Count cost = 1;
   const std::string_view name = std::string_view(route.cost_header).substr(route.cost_header.find(':') + 1);
   Result<void> read = request.each(route.cost_header, [&](std::string_view value) -> Result<void> {
-    const Result<std::int64_t> said = parse_integer(value);
-    if (!said || *said < 1) {
+    const Result<std::int64_t> number = parse_integer(value);
+    if (!number || *number < 1) {
       return Error{Fault::invalid,
                    "header " + std::string(name) + ": " + quote(value) + " must be a whole number of at least 1", 0,
                    "bad_value"};
     }
-    cost = std::max(cost, *said);
+    cost = std::max(cost, *number);
     return {};
   });
   if (!read) return read.error();
@@ -225,9 +225,9 @@ Result<void> Policy::resolve_request(const RequestFacts& facts, const Asking& as
     out.order_ = route->order;
     if (!route->all_limits) limits = route->limits;
     if (!facts.cost) {
-      const Result<Count> said = cost_of(*route, out.request_);
-      if (!said) return said.error();
-      cost = *said;
+      const Result<Count> number = cost_of(*route, out.request_);
+      if (!number) return number.error();
+      cost = *number;
     }
   }
   if (parts_.jwt.verifier != nullptr) {

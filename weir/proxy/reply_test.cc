@@ -19,7 +19,7 @@ struct Fixture {
   NoHandler handler;
   http::FakeExchange exchange{handler, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"};
 
-  std::string said() {
+  std::string response() {
     return std::to_string(exchange->status) + " " + exchange->content_type + "\n" + exchange->fields +
            exchange->content;
   }
@@ -28,7 +28,7 @@ struct Fixture {
 std::string replied(const Reply& reply, ReplyForm form) {
   Fixture fixture;
   respond(*fixture.exchange, reply, form, "A: b\r\n");
-  return fixture.said();
+  return fixture.response();
 }
 
 TEST(Reply, IsAnErrorAndAMessage) {
@@ -91,7 +91,7 @@ Answer denial(Duration wait) {
 std::string denied(const Answer& answer, ReplyForm form) {
   Fixture fixture;
   respond_denied(*fixture.exchange, answer, form, "A: b\r\n");
-  return fixture.said();
+  return fixture.response();
 }
 
 TEST(Denial, HasWholeSecondsRoundedUp) {

@@ -230,13 +230,13 @@ TEST_F(PipelineTest, AFailureHasTheCodeOfThePolicyThatDecidedIt) {
 }
 
 TEST_F(PipelineTest, WhatALoopKeepsOfAConfigurationChangesTogetherWithItsPolicy) {
-  std::string told;
-  pipeline_.on_configuration([&](const config::Loaded& now) { told = now.settings.admin.read_token; });
-  EXPECT_EQ(told, "") << "what is in force, at once";
+  std::string record;
+  pipeline_.on_configuration([&](const config::Loaded& now) { record = now.settings.admin.read_token; });
+  EXPECT_EQ(record, "") << "what is in force, at once";
   configuration_.publish(load("limits: {login: {rate: 7/h}}\nadmin: {read_token: new}\n"));
-  EXPECT_EQ(told, "") << "nothing changes while a batch is read";
+  EXPECT_EQ(record, "") << "nothing changes while a batch is read";
   EXPECT_TRUE(ask("login", "a").allowed);
-  EXPECT_EQ(told, "new");
+  EXPECT_EQ(record, "new");
   EXPECT_EQ(asker_.seen.at(0).remaining, 6);
 }
 

@@ -36,9 +36,9 @@ Reloader::Reloader(config::Loaded first, Options options)
       current_(std::make_shared<const config::Loaded>(std::move(first)), options_.clock.time()),
       last_reload_(BootClock::wall()) {}
 
-void Reloader::on_change(std::function<void(const config::Loaded&)> told) {
+void Reloader::on_change(std::function<void(const config::Loaded&)> callback) {
   const std::lock_guard lock(mutex_);
-  told_.push_back(std::move(told));
+  on_change_.push_back(std::move(callback));
 }
 
 Reloader::Report Reloader::reload() {
@@ -105,7 +105,7 @@ Reloader::Report Reloader::put_in_force(config::Outcome outcome) {
   }
   keep_what_cannot_change(*running, *next);
   current_.publish(next, options_.clock.time());
-  for (const auto& told : told_) told(*next);
+  for (const auto& callback : on_change_) callback(*next);
   report.changes = config::diff(*running, *next);
   for (const std::string& warning : next->warnings) options_.log(LogLevel::warn, warning);
   if (!report.needs_restart.empty()) {

@@ -65,7 +65,7 @@ class Reloader {
 
   // Called after each change with the configuration in force, for parts of the process that keep a copy of a setting.
   // Calls do not overlap.
-  void on_change(std::function<void(const config::Loaded&)> told);
+  void on_change(std::function<void(const config::Loaded&)> callback);
 
   std::uint64_t reloads_ok() const noexcept { return ok_.load(); }
   std::uint64_t reloads_failed() const noexcept { return failed_.load(); }
@@ -81,7 +81,7 @@ class Reloader {
   std::mutex mutex_;                           // one change at a time
   std::vector<config::Amendment> amendments_;  // in force
   Published<config::Loaded> current_;
-  std::vector<std::function<void(const config::Loaded&)>> told_;
+  std::vector<std::function<void(const config::Loaded&)>> on_change_;
   std::atomic<std::uint64_t> ok_{0};
   std::atomic<std::uint64_t> failed_{0};
   std::atomic<Wall> last_reload_;

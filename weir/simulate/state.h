@@ -60,7 +60,7 @@ Verdict peek_in_order(Buckets& buckets, std::span<const Charge> charges) noexcep
     decisions.push_back(one.all[0]);
     if (!one.allowed) break;
   }
-  return conclude(decisions, [&](std::size_t i) { return charges[i].say(); });
+  return conclude(decisions, [&](std::size_t i) { return charges[i].role(); });
 }
 
 }  // namespace weir::simulate

@@ -167,7 +167,7 @@ TEST(Http2Flood, Cve2019x9516ZeroLengthHeadersLeak) {
   EXPECT_EQ(
       rounds_until_stopped(*server, 10'000, [&](std::uint32_t stream) { return frame(type_headers, 5, stream, leak); }),
       kResets);
-  EXPECT_EQ(server->take_told(), "");
+  EXPECT_EQ(server->take_record(), "");
   EXPECT_LE(server->shared.library_bytes(), bytes + 1024);
 }
 
@@ -233,13 +233,13 @@ TEST(Http2Flood, HpackBombsCountAsResets) {
   const auto server = attacked();
   const std::string big = "\x40\x01x" + hpack_string(std::string(4000, 'v'));
   server->receive(frame(type_headers, 5, 1, block(request()) + big));
-  server->take_told();
+  server->take_record();
   const std::size_t bytes = server->shared.library_bytes();
   const std::string bomb = block(request()) + std::string(16'000, '\xBE');
   EXPECT_EQ(rounds_until_stopped(*server, 10'000,
                                  [&](std::uint32_t stream) { return frame(type_headers, 5, stream + 2, bomb); }),
             kResets);
-  EXPECT_EQ(server->take_told(), "");
+  EXPECT_EQ(server->take_record(), "");
   EXPECT_LE(server->shared.library_bytes(), bytes + 1024);
   expect_stopped(*server, Flood::resets);
 }

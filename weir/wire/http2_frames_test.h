@@ -251,14 +251,14 @@ class End {
       if (event.kind == Http2Event::Kind::settings) continue;
       if (event.kind == Http2Event::Kind::data) delivered[event.stream] += event.bytes.size();
       if (goes_on) {
-        told += event.bytes;
+        record += event.bytes;
       } else {
-        told += (told.empty() ? "" : ", ") + words(event);
+        record += (record.empty() ? "" : ", ") + words(event);
       }
     }
   }
 
-  std::string take_told() { return std::exchange(told, {}); }
+  std::string take_record() { return std::exchange(record, {}); }
   std::string take_out() { return std::exchange(out, {}); }
   // The frames written since, without SETTINGS.
   std::string take_frames() {
@@ -275,7 +275,7 @@ class End {
   Http2 http2;
   Time now{};
   std::string out;
-  std::string told;
+  std::string record;
   std::map<std::int32_t, std::size_t> delivered;
 
  private:

@@ -53,8 +53,8 @@ std::string events_of(std::string_view bytes, std::size_t piece, Http2::Role rol
     end.note(events);
   }
   end.fill();
-  const std::string told = end.take_told() + (good ? "" : " failed");
-  return told.substr(0, told.find("goaway"));
+  const std::string record = end.take_record() + (good ? "" : " failed");
+  return record.substr(0, record.find("goaway"));
 }
 
 // Answers in ways that the bytes choose, and checks what is promised about streams and windows.

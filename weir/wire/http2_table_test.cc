@@ -38,8 +38,8 @@ std::string answer(std::string_view bytes, std::size_t piece) {
   server.fill();
   server.take_out();
   server.receive(bytes, piece);
-  const std::string told = server.take_told();
-  return told + " | " + server.take_frames();
+  const std::string record = server.take_record();
+  return record + " | " + server.take_frames();
 }
 
 void check(const std::vector<Row>& rows, std::string_view before) {

@@ -69,15 +69,15 @@ TEST(Http2, SendsARequestAndItsResponseHoweverTheyAreSplit) {
     post.fields = {"X-Line: 1\r\nConnection: close\r\n", {&agent, 1}};
     ASSERT_EQ(*pair.client.http2.request(post), 1);
     pair.run();
-    EXPECT_EQ(pair.server.take_told(),
+    EXPECT_EQ(pair.server.take_record(),
               "head 1 :method=POST :scheme=https :authority=h :path=/ x-line=1 user-agent=test, data 1 a question, "
               "end 1");
     pair.server.bodies.put(1, "an answer", true);
     pair.server.http2.respond(1, 200, {"Content-Type: text/plain\r\nRateLimit: 5\r\n", {}}, true);
     pair.run();
-    EXPECT_EQ(pair.client.take_told(),
+    EXPECT_EQ(pair.client.take_record(),
               "head 1 :status=200 content-type=text/plain ratelimit=5, data 1 an answer, end 1, closed 1");
-    EXPECT_EQ(pair.server.take_told(), "closed 1");
+    EXPECT_EQ(pair.server.take_record(), "closed 1");
     EXPECT_EQ(pair.client.http2.streams() + pair.server.http2.streams(), 0u);
   }
 }
@@ -90,7 +90,7 @@ TEST(Http2, ReadsTheSameWhereverTheInputIsCut) {
     End server;
     EXPECT_TRUE(server.receive(bytes.substr(0, cut)) || cut == 0);
     EXPECT_TRUE(server.receive(bytes.substr(cut)) || cut == bytes.size());
-    EXPECT_EQ(server.take_told(),
+    EXPECT_EQ(server.take_record(),
               "head 1 :method=POST :scheme=https :authority=h :path=/, data 1 hello, trailers 1 sum=1, end 1, head 3 "
               ":method=GET :scheme=https :authority=h :path=/, end 3, reset 3 CANCEL")
         << cut;
@@ -108,7 +108,8 @@ TEST(Http2, SendsTrailersBehindABodyOrWithoutOne) {
     pair.server.http2.trailers(1, {"X: y\r\n", {&status, 1}});
     pair.run();
     const std::string data = body.empty() ? "" : ", data 1 message";
-    EXPECT_EQ(pair.client.take_told(), "head 1 :status=200" + data + ", trailers 1 x=y grpc-status=0, end 1, closed 1");
+    EXPECT_EQ(pair.client.take_record(),
+              "head 1 :status=200" + data + ", trailers 1 x=y grpc-status=0, end 1, closed 1");
   }
 }
 
@@ -119,7 +120,7 @@ TEST(Http2, SendsInterimResponses) {
   pair.server.http2.respond(1, 103, {"Link: </a>\r\n", {}}, false);
   pair.server.http2.respond(1, 204, {}, false);
   pair.run();
-  EXPECT_EQ(pair.client.take_told(), "head 1 :status=103 link=</a>, head 1 :status=204, end 1, closed 1");
+  EXPECT_EQ(pair.client.take_record(), "head 1 :status=103 link=</a>, head 1 :status=204, end 1, closed 1");
 }
 
 TEST(Http2, WaitsForTheSourceAndGoesOnWhenItIsWoken) {
@@ -128,14 +129,14 @@ TEST(Http2, WaitsForTheSourceAndGoesOnWhenItIsWoken) {
   pair.run();
   pair.server.http2.respond(1, 200, {}, true);
   pair.run();
-  EXPECT_EQ(pair.client.take_told(), "head 1 :status=200");
+  EXPECT_EQ(pair.client.take_record(), "head 1 :status=200");
   pair.server.bodies.put(1, "one", false);
   pair.server.http2.wake(1);
   pair.run();
   pair.server.bodies.put(1, "two", true);
   pair.server.http2.wake(1);
   pair.run();
-  EXPECT_EQ(pair.client.take_told(), "data 1 onetwo, end 1, closed 1");
+  EXPECT_EQ(pair.client.take_record(), "data 1 onetwo, end 1, closed 1");
 }
 
 TEST(Http2, ReportsAnAnswerBeforeTheBodyWasReceivedAsComplete) {
@@ -145,14 +146,14 @@ TEST(Http2, ReportsAnAnswerBeforeTheBodyWasReceivedAsComplete) {
   server->http2.respond(1, 413, {}, true);
   server->fill();
   EXPECT_EQ(server->take_frames(), "HEADERS 1, DATA 1 8 end, RST_STREAM 1 NO_ERROR");
-  EXPECT_TRUE(server->take_told().ends_with(", closed 1"));
+  EXPECT_TRUE(server->take_record().ends_with(", closed 1"));
 
   Pair pair;
   ASSERT_TRUE(pair.client.http2.request(kPost));
   pair.run();
   pair.server.http2.respond(1, 413, {}, false);
   pair.run();
-  EXPECT_EQ(pair.client.take_told(), "head 1 :status=413, end 1, closed 1");
+  EXPECT_EQ(pair.client.take_record(), "head 1 :status=413, end 1, closed 1");
 }
 
 TEST(Http2, ReopensWindowsOnlyForWhatWasConsumed) {
@@ -172,10 +173,10 @@ TEST(Http2, ReopensWindowsOnlyForWhatWasConsumed) {
 TEST(Http2, RefusesABodyBeyondItsWindow) {
   const auto server = opened();
   server->receive(headers(1, request({}, "POST"), end_headers) + repeat(data(1, std::string(16384, 'x')), 4));
-  server->take_told();
+  server->take_record();
   server->receive(data(1, "x"));  // RFC 9113 §6.9.1: a stream or a connection error; nghttp2 chooses the former
   EXPECT_EQ(server->take_frames(), "RST_STREAM 1 FLOW_CONTROL_ERROR");
-  EXPECT_EQ(server->take_told(), "reset 1 FLOW_CONTROL_ERROR");
+  EXPECT_EQ(server->take_record(), "reset 1 FLOW_CONTROL_ERROR");
   EXPECT_EQ(server->delivered[1], bounds::http2_stream_window_bytes);
 }
 
@@ -228,7 +229,7 @@ TEST(Http2, StopsWritingAtTheBoundAndGoesOnLater) {
     for (const Frame& frame : frames(server->take_out())) total += frame.type == type_data ? frame.payload.size() : 0;
   }
   EXPECT_EQ(total, 200'000u);
-  EXPECT_TRUE(server->take_told().ends_with(", closed 1"));
+  EXPECT_TRUE(server->take_record().ends_with(", closed 1"));
 }
 
 TEST(Http2, LetsStreamsTakeTurns) {
@@ -247,13 +248,13 @@ TEST(Http2, LetsStreamsTakeTurns) {
 
 TEST(Http2, Answers431ForAHeadThatIsTooLargeAndGoesOn) {
   // RFC 9113 §6.5.2: name, value and 32 for each field. The pseudo-fields are 177 and a pair of the rest 33 + value.
-  const auto told = [](const Fields& fields) {
+  const auto record = [](const Fields& fields) {
     const auto server = opened();
     const std::string all = block(fields);
     std::string bytes = frame(type_headers, end_stream, 1, all.substr(0, 16384));
     for (std::size_t at = 16384; at < all.size(); at += 16384) bytes += continuation(1, all.substr(at, 16384));
     server->receive(bytes + continuation(1, "", end_headers) + headers(3, request()));
-    const std::string events = server->take_told();
+    const std::string events = server->take_record();
     if (events.starts_with("refused")) {
       server->http2.respond(1, 431, {}, false);
       server->fill();
@@ -267,14 +268,14 @@ TEST(Http2, Answers431ForAHeadThatIsTooLargeAndGoesOn) {
   const std::size_t room = bounds::http_head_bytes_max - pseudo - 33 - 33;
   const std::string half(room / 2, 'x');
   const std::string rest(room - half.size(), 'y');
-  EXPECT_EQ(told(request({{"a", half}, {"b", rest}})), "head 1" + next);
-  EXPECT_EQ(told(request({{"a", half}, {"b", rest + "y"}})), "refused 1" + next);
+  EXPECT_EQ(record(request({{"a", half}, {"b", rest}})), "head 1" + next);
+  EXPECT_EQ(record(request({{"a", half}, {"b", rest + "y"}})), "refused 1" + next);
 
   Fields many;
   for (std::size_t i = 0; i < bounds::http_headers_max; ++i) many.push_back({"x", "y"});
-  EXPECT_EQ(told(request(many)), "head 1" + next);
+  EXPECT_EQ(record(request(many)), "head 1" + next);
   many.push_back({"x", "y"});
-  EXPECT_EQ(told(request(many)), "refused 1" + next);
+  EXPECT_EQ(record(request(many)), "refused 1" + next);
 }
 
 TEST(Http2, ResetsAStreamWhoseFieldsAreTooManyToLookAt) {
@@ -287,7 +288,7 @@ TEST(Http2, ResetsAStreamWhoseFieldsAreTooManyToLookAt) {
     const auto server = opened();
     server->receive(frame(type_headers, 5, 1, block(request()) + named + block({{"y", std::string(last, 'z')}})) +
                     headers(3, request()));
-    return server->take_told().substr(0, 9) + " | " + server->take_frames();
+    return server->take_record().substr(0, 9) + " | " + server->take_frames();
   };
   EXPECT_EQ(answer(rest), "refused 1 | ");
   EXPECT_EQ(answer(rest + 1), "head 3 :m | RST_STREAM 1 INTERNAL_ERROR");
@@ -298,16 +299,16 @@ TEST(Http2, CountsJoinedCookiesAsOneField) {
   for (int i = 0; i < 300; ++i) crumbs.push_back({"cookie", "a=" + std::to_string(i)});
   const auto server = opened();
   server->receive(headers(1, request(crumbs)));
-  EXPECT_TRUE(server->take_told().starts_with(std::string(kGetHead) + " cookie=a=0; a=1; a=2; a=3"));
+  EXPECT_TRUE(server->take_record().starts_with(std::string(kGetHead) + " cookie=a=0; a=1; a=2; a=3"));
 }
 
 TEST(Http2, DropsTheBodyOfARefusedRequest) {
   const auto server = opened();
   server->receive(headers(1, {{":method", "CONNECT"}, {":authority", "h:1"}}, end_headers) + data(1, "hello"));
-  EXPECT_EQ(server->take_told(), "refused 1 405");
+  EXPECT_EQ(server->take_record(), "refused 1 405");
   server->http2.respond(1, 405, {"Allow: GET\r\n", {}}, false);
   server->fill();
-  EXPECT_EQ(server->take_told(), "closed 1");
+  EXPECT_EQ(server->take_record(), "closed 1");
   EXPECT_EQ(server->take_frames(), "HEADERS 1 end, RST_STREAM 1 NO_ERROR");
 }
 
@@ -316,7 +317,7 @@ TEST(Http2, Answers431WhenOneReadDecodesTooMuch) {
   const auto server = opened();
   const std::string big = "\x40\x01x" + hpack_string(std::string(4000, 'v'));
   server->receive(frame(type_headers, 5, 1, block(request()) + big));
-  server->take_told();
+  server->take_record();
   std::string bytes;
   for (std::uint32_t stream = 3; stream < 3 + 2 * 40; stream += 2)
     bytes += frame(type_headers, 5, stream, block(request()) + std::string(15, '\xBE'));
@@ -344,7 +345,7 @@ TEST(Http2, RejectsResponseFieldsThatAreTooLarge) {
   const std::string large = "X: " + std::string(40'000, 'x') + "\r\n";
   pair.server.http2.respond(1, 200, {large + large, {}}, false);
   pair.run();
-  EXPECT_EQ(pair.client.take_told(), "reset 1 PROTOCOL_ERROR");
+  EXPECT_EQ(pair.client.take_record(), "reset 1 PROTOCOL_ERROR");
 }
 
 TEST(Http2, SendsAHeadOfUpTo256KiB) {
@@ -353,11 +354,11 @@ TEST(Http2, SendsAHeadOfUpTo256KiB) {
   const auto sent = [](std::size_t value_bytes) {
     const auto server = opened();
     server->receive(headers(1, request()));
-    server->take_told();
+    server->take_record();
     const std::string line = "X: " + std::string(value_bytes, '~') + "\r\n";  // longer in Huffman's code: sent as it is
     server->http2.respond(1, 200, {line, {}}, false);
     server->fill();
-    return server->take_frames().substr(0, 29) + " | " + server->take_told();
+    return server->take_frames().substr(0, 29) + " | " + server->take_record();
   };
   EXPECT_EQ(sent(room), "HEADERS 1 end, CONTINUATION 1 | closed 1");
   EXPECT_EQ(sent(room + 1), "RST_STREAM 1 INTERNAL_ERROR | reset 1 INTERNAL_ERROR");
@@ -403,10 +404,10 @@ TEST(Http2, ClientLearnsWhichRequestsWereNotProcessed) {
   ASSERT_TRUE(client.http2.request(kGet));
   client.fill();
   client.receive(goaway(1, 0));
-  EXPECT_EQ(client.take_told(), "goaway 1 NO_ERROR, reset 3 REFUSED_STREAM");
+  EXPECT_EQ(client.take_record(), "goaway 1 NO_ERROR, reset 3 REFUSED_STREAM");
   EXPECT_EQ(client.http2.request(kGet).error().fault, Fault::unavailable);
   client.receive(frame(type_headers, 5, 1, "\x88"));
-  EXPECT_EQ(client.take_told(), "head 1 :status=200, end 1, closed 1");
+  EXPECT_EQ(client.take_record(), "head 1 :status=200, end 1, closed 1");
   EXPECT_TRUE(client.http2.finished());
 }
 
@@ -418,7 +419,7 @@ TEST(Http2, ClientSendsNothingForARequestThatIsCancelledBeforeItLeft) {
   client.http2.reset(1, Http2Code::cancel);
   client.fill();
   EXPECT_EQ(client.take_frames(), "");
-  EXPECT_EQ(client.take_told(), "reset 1 CANCEL");
+  EXPECT_EQ(client.take_record(), "reset 1 CANCEL");
   EXPECT_EQ(client.http2.streams(), 0u);
 }
 
@@ -430,7 +431,7 @@ TEST(Http2, ClientRefusesPushedStreams) {
   const std::string push = frame(type_push_promise, end_headers, 1, number(2, 4) + block(request()));
   client.receive(settings() + push + headers(2, {{":status", "200"}}, end_headers) + data(2, "x", end_stream));
   EXPECT_EQ(client.take_frames(), "RST_STREAM 2 CANCEL");
-  EXPECT_EQ(client.take_told(), "");
+  EXPECT_EQ(client.take_record(), "");
   client.receive(settings_ack() + frame(type_push_promise, end_headers, 1, number(4, 4) + block(request())));
   EXPECT_EQ(client.take_frames(), "GOAWAY PROTOCOL_ERROR");
 }
@@ -440,12 +441,12 @@ TEST(Http2, ResetsBothWays) {
   ASSERT_TRUE(pair.client.http2.request(kPost));
   ASSERT_TRUE(pair.client.http2.request(kPost));
   pair.run();
-  pair.server.take_told();
+  pair.server.take_record();
   pair.client.http2.reset(1, Http2Code::cancel);
   pair.server.http2.reset(3, Http2Code::internal_error);
   pair.run();
-  EXPECT_EQ(pair.client.take_told(), "reset 1 CANCEL, reset 3 INTERNAL_ERROR");
-  EXPECT_EQ(pair.server.take_told(), "reset 3 INTERNAL_ERROR, reset 1 CANCEL");
+  EXPECT_EQ(pair.client.take_record(), "reset 1 CANCEL, reset 3 INTERNAL_ERROR");
+  EXPECT_EQ(pair.server.take_record(), "reset 3 INTERNAL_ERROR, reset 1 CANCEL");
 }
 
 TEST(Http2, IgnoresCallsForStreamsThatHaveEnded) {
@@ -475,12 +476,12 @@ TEST(Http2, GoesAwayInTwoSteps) {
   EXPECT_EQ(words(sent[1]), "PING");
   ASSERT_TRUE(pair.client.http2.request(kGet));  // on its way when the announcement arrives
   pair.run();
-  EXPECT_EQ(pair.server.take_told(), std::string(kGetHead) +
-                                         ", end 1, head 3 :method=GET :scheme=https :authority=h "
-                                         ":path=/, end 3, pong");
+  EXPECT_EQ(pair.server.take_record(), std::string(kGetHead) +
+                                           ", end 1, head 3 :method=GET :scheme=https :authority=h "
+                                           ":path=/, end 3, pong");
   pair.server.http2.go_away();
   pair.run();
-  EXPECT_EQ(pair.client.take_told(), "goaway 2147483647 NO_ERROR, goaway 3 NO_ERROR");
+  EXPECT_EQ(pair.client.take_record(), "goaway 2147483647 NO_ERROR, goaway 3 NO_ERROR");
   EXPECT_FALSE(pair.server.http2.finished());
   pair.server.http2.respond(1, 204, {}, false);
   pair.server.http2.respond(3, 204, {}, false);

@@ -21,7 +21,7 @@ std::vector<HttpHeader> request(std::vector<HttpHeader> more = {}) {
 }
 
 // What a handler can see, in words; or the problem.
-std::string told(const HttpProblem& problem, const RequestHead& head) {
+std::string record(const HttpProblem& problem, const RequestHead& head) {
   if (problem) return std::to_string(problem.status) + " " + std::string(problem.sentence);
   std::string out;
   const auto add = [&](std::string_view text) { out.append(text).append("|"); };
@@ -37,12 +37,12 @@ std::string told(const HttpProblem& problem, const RequestHead& head) {
 
 std::string check(const std::vector<HttpHeader>& fields, bool has_body = true) {
   const auto head = std::make_unique<RequestHead>();
-  return told(check_request(fields, has_body, *head), *head);
+  return record(check_request(fields, has_body, *head), *head);
 }
 
 std::string parse(std::string_view text) {
   const auto head = std::make_unique<RequestHead>();
-  return told(parse_request_head(text, *head).problem, *head);
+  return record(parse_request_head(text, *head).problem, *head);
 }
 
 TEST(CheckRequest, GivesTheSameHeadInBothVersions) {

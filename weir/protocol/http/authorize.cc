@@ -18,7 +18,7 @@ std::string_view find_last(const RequestHead& head, std::string_view name) noexc
   return last;
 }
 
-std::string_view first_said(std::initializer_list<std::string_view> values) noexcept {
+std::string_view first_not_empty(std::initializer_list<std::string_view> values) noexcept {
   for (const std::string_view value : values) {
     if (!value.empty()) return value;
   }
@@ -29,14 +29,14 @@ std::string_view first_said(std::initializer_list<std::string_view> values) noex
 
 void read_authorize(const RequestHead& head, std::string_view peer, Queries& queries, Query& query) {
   static_assert(bounds::http_headers_max + 4 <= bounds::attributes_max);
-  const auto told = [&](std::string_view forwarded, std::string_view original, std::string_view own) {
-    return queries.copy(first_said({find_last(head, forwarded), find_last(head, original), own}));
+  const auto first_of = [&](std::string_view forwarded, std::string_view original, std::string_view own) {
+    return queries.copy(first_not_empty({find_last(head, forwarded), find_last(head, original), own}));
   };
   InlineList<Attribute, bounds::attributes_max> attributes;
   attributes.push_back({"peer", queries.copy(peer)});
-  attributes.push_back({"method", told("x-forwarded-method", "x-original-method", head.method)});
-  attributes.push_back({"path", told("x-forwarded-uri", "x-original-uri", head.target)});
-  attributes.push_back({"host", told("x-forwarded-host", {}, head.host)});
+  attributes.push_back({"method", first_of("x-forwarded-method", "x-original-method", head.method)});
+  attributes.push_back({"path", first_of("x-forwarded-uri", "x-original-uri", head.target)});
+  attributes.push_back({"host", first_of("x-forwarded-host", {}, head.host)});
   for (const HttpHeader& header : head.headers.all()) {
     if (same_word(header.name, kTokenField)) continue;
     attributes.push_back({queries.copy_lower("header:", header.name), queries.copy(header.value)});
@@ -46,9 +46,9 @@ void read_authorize(const RequestHead& head, std::string_view peer, Queries& que
 }
 
 std::optional<int> denial_status(std::string_view query) noexcept {
-  const std::string_view said = query_value(query, "deny");
-  if (said.empty() || said == "429") return 429;
-  if (said == "403") return 403;
+  const std::string_view status = query_value(query, "deny");
+  if (status.empty() || status == "429") return 429;
+  if (status == "403") return 403;
   return std::nullopt;
 }
 

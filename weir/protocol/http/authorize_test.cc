@@ -144,9 +144,9 @@ TEST_F(AuthorizeTest, ARequestThatThePeerDoesNotFinishIsRefusedAndNothingElseIs)
   const std::string half =
       "POST /v1/check HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 30\r\n\r\n{\"limit\":";
   for (const std::string& bytes : {half, std::string("GET /heal")}) {
-    const std::string said = last_words(bytes);
-    EXPECT_TRUE(said.starts_with("HTTP/1.1 400 Bad Request\r\n")) << said;
-    EXPECT_NE(said.find("the connection ended in the middle of the request"), std::string::npos);
+    const std::string response = last_words(bytes);
+    EXPECT_TRUE(response.starts_with("HTTP/1.1 400 Bad Request\r\n")) << response;
+    EXPECT_NE(response.find("the connection ended in the middle of the request"), std::string::npos);
   }
   EXPECT_EQ(last_words(""), "");
   for (const char* behind : {"", "\r", "\r\n"}) {

@@ -81,7 +81,7 @@ struct ParsedCharge {
   std::optional<std::string_view> id;
   std::optional<std::string_view> tier;
   Count cost = 1;
-  bool cost_said = false;
+  bool has_cost = false;
 
   // Returns false if a charge has no such field.
   bool read(const JsonValue::Member& member, Problem& problem) {
@@ -93,7 +93,7 @@ struct ParsedCharge {
       problem = read_text("tier", member.value, tier.emplace());
     } else if (member.key == "cost") {
       problem = read_cost(member.value, cost);
-      cost_said = true;
+      has_cost = true;
     } else {
       return false;
     }
@@ -110,13 +110,13 @@ struct ParsedCharge {
 
 Problem read_charge(JsonValue value, Queries& queries, NamedCharge& out) {
   if (!value.is(JsonKind::object)) return wrong_kind("a charge", "an object", value);
-  ParsedCharge said;
+  ParsedCharge parsed;
   for (const JsonValue::Member member : value.members()) {
     Problem problem;
-    if (!said.read(member, problem)) return unknown_field(member.key, "limit, id, cost and tier");
+    if (!parsed.read(member, problem)) return unknown_field(member.key, "limit, id, cost and tier");
     if (problem) return problem;
   }
-  return said.finish(queries, out);
+  return parsed.finish(queries, out);
 }
 
 Problem read_charges(JsonValue value, Queries& queries, std::span<const NamedCharge>& out) {
@@ -227,7 +227,7 @@ class RequestBody {
 
 // The fields of a check; read_check() decides which may be combined.
 struct ParsedCheck {
-  ParsedCharge said;
+  ParsedCharge parsed;
   std::span<const NamedCharge> charges;
   std::optional<Order> order;
   std::span<const Attribute> attributes;
@@ -242,7 +242,7 @@ Problem read_request(JsonValue value, Queries& queries, std::span<const Attribut
 
 Problem read_member(const JsonValue::Member& member, Queries& queries, ParsedCheck& check) {
   Problem problem;
-  if (check.said.read(member, problem)) return problem;
+  if (check.parsed.read(member, problem)) return problem;
   if (member.key == "charges") return read_charges(member.value, queries, check.charges);
   if (member.key == "charge") return read_order(member.value, check.order.emplace(Order::together));
   if (member.key == "request") return read_request(member.value, queries, check.attributes);
@@ -258,19 +258,19 @@ std::optional<ApiError> read_check(JsonValue value, Queries& queries, Query& que
   for (const JsonValue::Member member : value.members()) {
     if (auto problem = read_member(member, queries, check)) return problem;
   }
-  const ParsedCharge& said = check.said;
+  const ParsedCharge& parsed = check.parsed;
   if (!check.attributes.empty()) {
-    if (said.limit || said.id || said.tier || check.order || !check.charges.empty()) {
+    if (parsed.limit || parsed.id || parsed.tier || check.order || !check.charges.empty()) {
       return bad_value("request stands alone or with cost: its route says which limits are charged, and how");
     }
     RequestFacts& facts = query.subject.emplace<RequestFacts>();
     facts.attributes = check.attributes;
-    if (said.cost_said) facts.cost = said.cost;
+    if (parsed.has_cost) facts.cost = parsed.cost;
     return {};
   }
   NamedCharges& named = query.subject.emplace<NamedCharges>();
   if (!check.charges.empty()) {
-    if (said.limit || said.id || said.tier || said.cost_said) {
+    if (parsed.limit || parsed.id || parsed.tier || parsed.has_cost) {
       return bad_value("limit, id, cost and tier stand inside the charges, not beside them");
     }
     named = {check.charges, check.order.value_or(Order::together)};
@@ -278,7 +278,7 @@ std::optional<ApiError> read_check(JsonValue value, Queries& queries, Query& que
   }
   if (check.order) return bad_value("charge goes with charges");
   NamedCharge charge;
-  if (auto problem = said.finish(queries, charge)) return problem;
+  if (auto problem = parsed.finish(queries, charge)) return problem;
   named.charges = queries.copy(std::span<const NamedCharge>(&charge, 1));
   return {};
 }

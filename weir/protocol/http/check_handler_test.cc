@@ -201,20 +201,20 @@ TEST_F(CheckHandlerTest, SaysWhatIsWrongWithARequestAndGoesOn) {
 }
 
 TEST_F(CheckHandlerTest, TellsFaultsByTheirKind) {
-  const auto told = [&](Fault fault, std::string_view target = "/v1/check", std::string_view content = kCheck) {
+  const auto record = [&](Fault fault, std::string_view target = "/v1/check", std::string_view content = kCheck) {
     const Reply reply = ask(post(target, content), Error{fault, "a reason", 503});
     return std::to_string(reply.status) + " " + reply.content;
   };
-  EXPECT_EQ(told(Fault::invalid), R"(400 {"error":"bad_id","message":"a reason"})");
-  EXPECT_EQ(told(Fault::invalid, "/v1/throttle", R"({"key":"k","count":1,"period":"1s"})"),
+  EXPECT_EQ(record(Fault::invalid), R"(400 {"error":"bad_id","message":"a reason"})");
+  EXPECT_EQ(record(Fault::invalid, "/v1/throttle", R"({"key":"k","count":1,"period":"1s"})"),
             R"(400 {"error":"bad_value","message":"a reason"})");
-  EXPECT_EQ(told(Fault::unknown), R"(404 {"error":"unknown_limit","message":"a reason"})");
-  EXPECT_EQ(told(Fault::too_large), R"(413 {"error":"too_large","message":"a reason"})");
-  EXPECT_EQ(told(Fault::timeout), R"(503 {"error":"store_unavailable","message":"a reason"})");
-  EXPECT_EQ(told(Fault::unavailable), R"(503 {"error":"store_unavailable","message":"a reason"})");
+  EXPECT_EQ(record(Fault::unknown), R"(404 {"error":"unknown_limit","message":"a reason"})");
+  EXPECT_EQ(record(Fault::too_large), R"(413 {"error":"too_large","message":"a reason"})");
+  EXPECT_EQ(record(Fault::timeout), R"(503 {"error":"store_unavailable","message":"a reason"})");
+  EXPECT_EQ(record(Fault::unavailable), R"(503 {"error":"store_unavailable","message":"a reason"})");
   EXPECT_EQ(ask(post("/v1/check", kCheck), Error{Fault::overloaded, "a reason"}).field("retry-after"), "1");
-  EXPECT_EQ(told(Fault::internal), R"(500 {"error":"internal","message":"the server failed; its log says why"})");
-  EXPECT_EQ(told(Fault::unknown, "/v1/reset"), R"(404 {"error":"unknown_limit","message":"a reason"})");
+  EXPECT_EQ(record(Fault::internal), R"(500 {"error":"internal","message":"the server failed; its log says why"})");
+  EXPECT_EQ(record(Fault::unknown, "/v1/reset"), R"(404 {"error":"unknown_limit","message":"a reason"})");
 }
 
 TEST_F(CheckHandlerTest, RefusesACostThatCanNeverPass) {
@@ -415,19 +415,19 @@ TEST_F(CheckHandlerTest, AsksNoMoreWhileAThousandQuestionsAreOpen) {
 }
 
 TEST_F(CheckHandlerTest, AnswersProbes) {
-  const auto told = [&](std::string_view target) {
+  const auto record = [&](std::string_view target) {
     const Reply reply = ask(get(target));
     return std::to_string(reply.status) + " " + reply.content;
   };
-  EXPECT_EQ(told("/healthz"), R"(200 {"status":"alive"})");
-  EXPECT_EQ(told("/readyz"), R"(200 {"status":"ready"})");
-  EXPECT_EQ(told("/startz"), R"(200 {"status":"started"})");
-  EXPECT_EQ(told("/readyz?deep=true"), R"(200 {"status":"ready"})");
+  EXPECT_EQ(record("/healthz"), R"(200 {"status":"alive"})");
+  EXPECT_EQ(record("/readyz"), R"(200 {"status":"ready"})");
+  EXPECT_EQ(record("/startz"), R"(200 {"status":"started"})");
+  EXPECT_EQ(record("/readyz?deep=true"), R"(200 {"status":"ready"})");
   health_.ready = false;
   health_.started = false;
-  EXPECT_EQ(told("/healthz"), R"(200 {"status":"alive"})");
-  EXPECT_EQ(told("/readyz?deep=true"), R"(503 {"status":"not ready"})");
-  EXPECT_EQ(told("/startz"), R"(503 {"status":"starting"})");
+  EXPECT_EQ(record("/healthz"), R"(200 {"status":"alive"})");
+  EXPECT_EQ(record("/readyz?deep=true"), R"(503 {"status":"not ready"})");
+  EXPECT_EQ(record("/startz"), R"(503 {"status":"starting"})");
 }
 
 TEST_F(CheckHandlerTest, AnswersHeadAndOptions) {

@@ -35,7 +35,7 @@ class OwedReplies {
 
   // Lets `write` append a reply that does not depend on an answer: to `out`, or after the last pending query.
   template <class Write>
-  void say(std::string& out, Write write) {
+  void write(std::string& out, Write write) {
     if (empty()) return write(out);
     std::string& after = held_[next_ - 1].after;
     const std::size_t before = after.size();

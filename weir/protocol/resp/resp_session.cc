@@ -158,15 +158,15 @@ void RespSession::queue(CommandId id, std::string_view command, std::string& out
                       " commands and " + std::to_string(bounds::resp_transaction_bytes_max) + " bytes",
                   out);
   }
-  owed_.say(out, [&](std::string& place) { resp::ReplyWriter(place, client_.version()).simple("QUEUED"); });
+  owed_.write(out, [&](std::string& place) { resp::ReplyWriter(place, client_.version()).simple("QUEUED"); });
 }
 
 // Runs the queued commands as far as this turn has room for their queries and replies. Returns false if some are left.
 bool RespSession::execute(std::size_t already, Queries& queries, std::string& out) {
   if (!transaction_.is_running()) {
     transaction_.run();
-    owed_.say(out,
-              [&](std::string& place) { resp::ReplyWriter(place, client_.version()).array(transaction_.commands()); });
+    owed_.write(
+        out, [&](std::string& place) { resp::ReplyWriter(place, client_.version()).array(transaction_.commands()); });
   }
   resp::Request request;
   while (!transaction_.rest().empty()) {
@@ -197,7 +197,7 @@ void RespSession::control_transaction(CommandId id, std::string& out) {
       return refuse("EXECABORT Transaction discarded because of previous errors.", out);
     }
   }
-  owed_.say(out, [&](std::string& place) { resp::ReplyWriter(place, client_.version()).simple("OK"); });
+  owed_.write(out, [&](std::string& place) { resp::ReplyWriter(place, client_.version()).simple("OK"); });
 }
 
 // REQUIRES: accept() returned true.
@@ -231,7 +231,7 @@ void RespSession::run(const CommandRow& row, const resp::Request& request, Queri
     default:
       break;
   }
-  owed_.say(out, [&](std::string& place) { client_.answer(row, request.arguments(), place); });
+  owed_.write(out, [&](std::string& place) { client_.answer(row, request.arguments(), place); });
 }
 
 // key max_burst count period [cost]. Only here max_burst becomes a burst: redis-cell's bucket holds one token more.
@@ -295,7 +295,7 @@ void RespSession::ask_forget(const resp::Request& request, Queries& queries, std
 
 void RespSession::refuse(std::string_view text, std::string& out) {
   log_bad_request(log_, peer_, text);
-  owed_.say(out, [&](std::string& place) { resp::ReplyWriter(place, client_.version()).error(text); });
+  owed_.write(out, [&](std::string& place) { resp::ReplyWriter(place, client_.version()).error(text); });
 }
 
 // A framing error: sends the pending answers, then the error, and reads nothing more.

@@ -48,12 +48,12 @@ class Damage : public ::testing::Test {
     EXPECT_EQ(unlink(aside.c_str()), 0) << "it was not kept aside";
     const std::string head = options.live + ": set aside as " + aside + ", because ";
     EXPECT_EQ(state.report.size(), 2u);
-    const std::string said = state.report.empty() ? "" : state.report[0];
-    EXPECT_EQ(said.substr(0, head.size()), head);
+    const std::string line = state.report.empty() ? "" : state.report[0];
+    EXPECT_EQ(line.substr(0, head.size()), head);
     EXPECT_TRUE(state.forgetful);
     EXPECT_EQ(state.table->stats().buckets, 0u);
     EXPECT_EQ(scratch.files(), std::set<std::string>{"live"});
-    return said.substr(std::min(head.size(), said.size()));
+    return line.substr(std::min(head.size(), line.size()));
   }
   template <class T>
   static void put(std::string& bytes, std::size_t at, T value) {

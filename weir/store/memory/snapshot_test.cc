@@ -55,10 +55,10 @@ class Snapshot : public ::testing::Test {
     const std::string aside = options.snapshot + ".damaged-1";
     EXPECT_EQ(unlink(aside.c_str()), 0) << "it was not set aside";
     const std::string head = options.snapshot + ": set aside as " + aside + ", because ";
-    const std::string said = state.report.empty() ? "" : state.report[0];
-    EXPECT_EQ(said.substr(0, head.size()), head);
+    const std::string line = state.report.empty() ? "" : state.report[0];
+    EXPECT_EQ(line.substr(0, head.size()), head);
     EXPECT_EQ(state.table->stats().buckets, 0u);
-    return said.substr(std::min(head.size(), said.size()));
+    return line.substr(std::min(head.size(), line.size()));
   }
 };
 

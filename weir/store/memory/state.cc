@@ -114,7 +114,7 @@ class Opening {
     return !boot_.id.empty() && std::strncmp(header.boot_id, boot_.id.c_str(), sizeof header.boot_id) == 0;
   }
   void stamp(Header& header) const;
-  void say(const std::string& path, const std::string& what) { state_.report.push_back(path + ": " + what); }
+  void report(const std::string& path, const std::string& what) { state_.report.push_back(path + ": " + what); }
   Result<void> keep_aside_and_say(const std::string& path, const std::string& reason);
 
   const StateOptions& options_;
@@ -142,7 +142,7 @@ Result<OpenState> Opening::run() {
       return refused("state.snapshot " + options_.snapshot + " is the same file as state.live " + options_.live +
                      ": they need a file each");
     }
-    if (*size == 0 && existed) say(options_.live, "it is empty, nothing can be taken from it");
+    if (*size == 0 && existed) report(options_.live, "it is empty, nothing can be taken from it");
     if (*size != 0) {
       const auto taken = take_live(*size);
       if (!taken && taken.error().fault != Fault::invalid) return taken.error();
@@ -167,7 +167,7 @@ Result<void> Opening::take_live(std::size_t size) {
   if (!sealed && header.version != kVersionWithoutChecksum && header.checksum != header_checksum(header))
     return refused("its header's checksum does not match");
   if (!sealed && !same_boot(header)) {
-    say(options_.live, "not used, because the machine was restarted before it was closed");
+    report(options_.live, "not used, because the machine was restarted before it was closed");
     state_.forgetful = true;
     return {};
   }
@@ -243,14 +243,14 @@ Result<void> Opening::adopt(const Header& found, std::size_t size, bool sealed) 
   state_.table = std::move(*table);
   state_.origin = sealed ? OpenState::Origin::sealed : OpenState::Origin::recovered;
   if (sealed) {
-    say(options_.live, "taken as it was closed, with " + count_of(recovery.buckets, "bucket"));
+    report(options_.live, "taken as it was closed, with " + count_of(recovery.buckets, "bucket"));
   } else {
-    say(options_.live, "its last process was killed; taken with " + count_of(recovery.buckets, "bucket") + ", " +
-                           count_of(recovery.unfinished, "unfinished change") + " undone");
+    report(options_.live, "its last process was killed; taken with " + count_of(recovery.buckets, "bucket") + ", " +
+                              count_of(recovery.unfinished, "unfinished change") + " undone");
   }
   if (recovery.dropped != 0) {
-    say(options_.live, count_of(recovery.dropped, "part") + " of it made no sense and " +
-                           (recovery.dropped == 1 ? "was" : "were") + " dropped");
+    report(options_.live, count_of(recovery.dropped, "part") + " of it made no sense and " +
+                              (recovery.dropped == 1 ? "was" : "were") + " dropped");
     state_.forgetful = true;
   }
   // No thread has an older reading yet, so the horizon of a wall clock that was once wrong can be corrected here.
@@ -293,13 +293,13 @@ Result<void> Opening::refit() {
                              " names to max_buckets " + std::to_string(options_.table.buckets_max) +
                              (options_.table.names ? " with" : " without") + " names";
   if (made) {
-    say(options_.live, "rewritten " + change);
+    report(options_.live, "rewritten " + change);
     return {};
   }
   if (renew) return made.error();
   // Lack of space for both files at once is no reason to refuse a good state.
   state_.boot_offset = offset;
-  say(options_.live, "not rewritten " + change + ", because " + made.error().detail);
+  report(options_.live, "not rewritten " + change + ", because " + made.error().detail);
   return {};
 }
 
@@ -314,7 +314,7 @@ Result<void> Opening::start_anew() {
   if (options_.live.empty() && options_.snapshot.empty()) {
     state_.report.emplace_back("no state file is configured: a restart forgets every bucket");
   } else {
-    say(options_.live.empty() ? options_.snapshot : options_.live, "a new state begins, every bucket full");
+    report(options_.live.empty() ? options_.snapshot : options_.live, "a new state begins, every bucket full");
   }
   return {};
 }
@@ -342,8 +342,8 @@ Result<bool> Opening::take_snapshot() {
     });
     if (made) {
       state_.origin = OpenState::Origin::snapshot;
-      say(path, "snapshot of " + print_utc(head.wall) + " used, with " + count_of(buckets, "bucket") +
-                    "; spends since then may be forgotten");
+      report(path, "snapshot of " + print_utc(head.wall) + " used, with " + count_of(buckets, "bucket") +
+                       "; spends since then may be forgotten");
       return true;
     }
     if (made.error().fault != Fault::invalid) return made.error();
@@ -401,7 +401,7 @@ void Opening::stamp(Header& header) const {
 Result<void> Opening::keep_aside_and_say(const std::string& path, const std::string& reason) {
   const auto aside = keep_aside(path);
   if (!aside) return aside.error();
-  say(path, "set aside as " + *aside + ", because " + reason);
+  report(path, "set aside as " + *aside + ", because " + reason);
   return {};
 }
 

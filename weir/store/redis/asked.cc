@@ -75,11 +75,11 @@ Result<void> Asked::begin(const Question& question, const Keys& keys) {
 
 Result<void> Asked::add(const Charge& charge, std::size_t group, const Keys& keys) {
   Asking& asking = charges_[charges_size_];
-  asking = {kNone, kNone, group, charge.say()};
-  has_alternatives_ |= charge.say() == Say::alternative;
+  asking = {kNone, kNone, group, charge.role()};
+  has_alternatives_ |= charge.role() == Role::alternative;
   Entry fresh;
   fresh.cost = charge.cost;
-  fresh.say = charge.say();
+  fresh.role = charge.role();
   fresh.peeks = charge.peeks;
   fresh.charge = charges_size_++;
   fresh.group = group;
@@ -104,7 +104,7 @@ std::size_t Asked::add(Key key, const Entry& fresh, const Keys& keys) {
     if (this->key(i) != written) continue;
     keys_.resize(at);
     list_[i].cost = saturating_sum(list_[i].cost, fresh.cost);
-    list_[i].say = stricter(list_[i].say, fresh.say);
+    list_[i].role = stricter(list_[i].role, fresh.role);
     list_[i].peeks &= fresh.peeks;
     return i;
   }
@@ -223,7 +223,7 @@ void Asked::push_entry(const Entry& entry, Mode mode, Joint joint, std::vector<s
   // charged on its own, and undone if the question is denied.
   const bool fixed = entry.kind == Kind::quota && entry.quota.every != Duration::zero();
   const bool together = end_part_ - first_part_ == 1;
-  const bool alternative = entry.say == Say::alternative && together;
+  const bool alternative = entry.role == Role::alternative && together;
   const std::size_t at = numbers_.size();
   WEIR_ASSERT(numbers_.capacity() - at >= kNumberBytes);
   if (joint != Joint::same_group) numbers_ += joint == Joint::next_group ? '+' : '=';
@@ -386,7 +386,7 @@ void Asked::abandon() noexcept {
 bool Asked::lacks_alternative() const noexcept {
   const auto is_out = [this](const Asking& charge) {
     const auto has_room = [this](std::size_t i) { return i == kNone || list_[i].decision.allowed; };
-    return charge.say != Say::alternative || !has_room(charge.rate) || !has_room(charge.quota);
+    return charge.role != Role::alternative || !has_room(charge.rate) || !has_room(charge.quota);
   };
   return has_alternatives_ && std::ranges::all_of(std::span(charges_.data(), charges_size_), is_out);
 }
@@ -421,7 +421,7 @@ void Asked::undo_enforcing() noexcept {
 void Asked::undo_alternatives() noexcept {
   for (Entry& entry : std::span(list_.data(), entries_size_)) {
     const bool spent = entry.answered && entry.decision.allowed && !entry.peeks;
-    entry.must_undo |= entry.say == Say::alternative && spent;
+    entry.must_undo |= entry.role == Role::alternative && spent;
   }
 }
 
@@ -480,7 +480,7 @@ Verdict Asked::verdict() const noexcept {
       decisions.push_back({decision(charge.quota), Kind::quota});
     }
   }
-  Verdict verdict = conclude(decisions, [&](std::size_t i) { return charges_[i].say; });
+  Verdict verdict = conclude(decisions, [&](std::size_t i) { return charges_[i].role; });
   verdict.forgotten = forgotten_;
   return verdict;
 }

@@ -94,9 +94,9 @@ class Asked {
     Limit limit = Limit::per_second(1);
     Quota quota;
     Count cost = 0;
-    Say say = Say::enforces;
+    Role role = Role::enforces;
     bool peeks = false;  // takes nothing
-    bool enforces() const noexcept { return say == Say::enforces; }
+    bool enforces() const noexcept { return role == Role::enforces; }
     std::size_t charge = 0;  // the first charge that uses it
     std::size_t group = 0;
     std::size_t part = 0;
@@ -115,7 +115,7 @@ class Asked {
     std::size_t rate = kNone;  // its entries
     std::size_t quota = kNone;
     std::size_t group = 0;
-    Say say = Say::enforces;
+    Role role = Role::enforces;
   };
 
   Result<void> add(const Charge& charge, std::size_t group, const Keys& keys);

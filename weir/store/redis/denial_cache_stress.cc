@@ -33,12 +33,12 @@ TEST(DenialCacheStress, NoDenialOutlivesARefundThatItDidNotSee) {
     });
   }
   DenialCache::Denial denial;
-  std::uint64_t heard = 0;
-  for (int round = 0; round < 20'000 || heard < 100; ++round) {
+  std::uint64_t received = 0;
+  for (int round = 0; round < 20'000 || received < 100; ++round) {
     cache.forget("a");
     const auto forgotten = static_cast<Count>(cache.serial());
     if (cache.find("a", "q", kNow, denial) != DenialCache::Found::denied) continue;
-    ++heard;
+    ++received;
     ASSERT_GE(denial.decisions.at(0).remaining, forgotten);
   }
   over.store(true);

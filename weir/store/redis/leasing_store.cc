@@ -154,11 +154,11 @@ void LeasingStore::send_gathered() {
                       std::to_string(kLeasePlace / std::chrono::milliseconds{1})});
     if (leases) on_its_way_[ask->place.bucket] = ask.get();
     store_->script(ask->place.key, arguments, ask->deadline,
-                   [this, ask](const resp::Reply* reply, Lost how) { told(*ask, reply, how); });
+                   [this, ask](const resp::Reply* reply, Lost how) { replied(*ask, reply, how); });
   }
 }
 
-void LeasingStore::told(Ask& ask, const resp::Reply* reply, Lost how) {
+void LeasingStore::replied(Ask& ask, const resp::Reply* reply, Lost how) {
   if (const auto found = on_its_way_.find(ask.place.bucket); found != on_its_way_.end() && found->second == &ask)
     on_its_way_.erase(found);
   if (reply != nullptr && reply->root().type != resp::Type::error) {

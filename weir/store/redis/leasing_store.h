@@ -95,7 +95,7 @@ class LeasingStore final : public Store {
   Ask* find_open(Leases::Bucket bucket, const Leases::Terms& terms, Count cost) noexcept;
   std::optional<std::string> lease_key_of(std::string_view key) const;
   void send_gathered();
-  void told(Ask& ask, const resp::Reply* reply, Lost how);
+  void replied(Ask& ask, const resp::Reply* reply, Lost how);
   void decide(Ask& ask, std::span<const resp::Reply::Value> values);
   void settle_lease(const Ask& ask, Count leased, bool full, const Decision& left, bool all_fit);
   void fail(const Ask& ask, Trouble trouble, const Error& error);

@@ -23,9 +23,9 @@ struct RedisStore::Pending {
   std::size_t parts_left = 0;  // of the stage
   bool failed = false;
   bool asks_again = false;  // denied a second ago; drop that denial if allowed now
-  ReplyHandler heard;       // for a command that is not a question
+  ReplyHandler on_reply;    // for a command that is not a question
   bool anywhere = false;    // that command may be sent to another node
-  Told told;                // for a script that is not a question
+  ScriptDone on_script;     // for a script that is not a question
 };
 
 namespace {
@@ -109,8 +109,8 @@ RedisStore::Pending& RedisStore::take() {
   pending.parts_left = 0;
   pending.failed = false;
   pending.asks_again = false;
-  pending.heard = nullptr;
-  pending.told = nullptr;
+  pending.on_reply = nullptr;
+  pending.on_script = nullptr;
   return pending;
 }
 
@@ -246,12 +246,12 @@ void RedisStore::replied(RedisNode& node, RedisLink& link, Tag tag, const resp::
   if (tag == kNobody) return;
   if (Batches::is_batch(tag)) return replied_to_batch(node, tag, reply);
   Pending& pending = pending_of(tag);
-  if (pending.told) {
+  if (pending.on_script) {
     judge_script(node, reply);
     tell(pending, &reply, Lost::unknown);
     return;
   }
-  if (pending.heard) {
+  if (pending.on_reply) {
     if (reply.root().type == resp::Type::error) {
       refuse_command(pending, node, link, reply);
     } else {
@@ -348,9 +348,9 @@ void RedisStore::note_odd_reply(RedisNode& node, Trouble kind, std::string_view 
 }
 
 void RedisStore::tell(Pending& pending, const resp::Reply* reply, Lost how) {
-  const Told told = std::exchange(pending.told, nullptr);
+  const ScriptDone on_script = std::exchange(pending.on_script, nullptr);
   release(pending);
-  told(reply, how);
+  on_script(reply, how);
   flush();
 }
 
@@ -364,8 +364,8 @@ void RedisStore::lost(RedisNode&, RedisLink&, Tag tag, Lost how) {
     return;
   }
   Pending& pending = pending_of(tag);
-  if (pending.told) return tell(pending, nullptr, how);
-  if (pending.heard) {
+  if (pending.on_script) return tell(pending, nullptr, how);
+  if (pending.on_reply) {
     const Fault fault = how == Lost::unsent ? Fault::unavailable : Fault::timeout;
     hear(pending, Error{fault, how == Lost::late ? "Redis did not reply in time" : "the connection to Redis was lost"});
     return;
@@ -507,22 +507,22 @@ bool RedisStore::accepts_probe(RedisNode& node, const resp::Reply& reply) {
   return refused.refusal == Refusal::moved || refused.refusal == Refusal::ask || refused.refusal == Refusal::try_again;
 }
 
-void RedisStore::ask(std::string_view key, std::span<const std::string_view> arguments, ReplyHandler heard) {
-  send_command(topology_->node_of(topology_->slot_of(key)), true, arguments, std::move(heard));
+void RedisStore::ask(std::string_view key, std::span<const std::string_view> arguments, ReplyHandler on_reply) {
+  send_command(topology_->node_of(topology_->slot_of(key)), true, arguments, std::move(on_reply));
 }
 
-void RedisStore::ask(RedisNode& node, std::span<const std::string_view> arguments, ReplyHandler heard) {
-  send_command(&node, false, arguments, std::move(heard));
+void RedisStore::ask(RedisNode& node, std::span<const std::string_view> arguments, ReplyHandler on_reply) {
+  send_command(&node, false, arguments, std::move(on_reply));
 }
 
 void RedisStore::send_command(RedisNode* node, bool anywhere, std::span<const std::string_view> arguments,
-                              ReplyHandler heard) {
+                              ReplyHandler on_reply) {
   RedisLink* const link = node == nullptr ? nullptr : node->pick(0);
   Pending& pending = take();
   pending.answers = nullptr;
   pending.deadline = loop_.now().time + options_.link.timeout;
   pending.anywhere = anywhere;
-  pending.heard = std::move(heard);
+  pending.on_reply = std::move(on_reply);
   if (link == nullptr) return hear(pending, Error{Fault::unavailable, "Redis cannot be reached"});
   const Effect effect = is_read(arguments.front()) ? Effect::reads : Effect::writes;
   batches_.send(*link);
@@ -534,9 +534,9 @@ void RedisStore::send_command(RedisNode* node, bool anywhere, std::span<const st
 }
 
 void RedisStore::hear(Pending& pending, const Result<const resp::Reply*>& reply) {
-  const ReplyHandler heard = std::exchange(pending.heard, nullptr);
+  const ReplyHandler on_reply = std::exchange(pending.on_reply, nullptr);
   release(pending);
-  heard(reply);
+  on_reply(reply);
 }
 
 void RedisStore::refuse_command(Pending& pending, RedisNode& node, RedisLink& link, const resp::Reply& reply) {
@@ -553,7 +553,8 @@ void RedisStore::refuse_command(Pending& pending, RedisNode& node, RedisLink& li
   hear(pending, to_error(refused.refusal, reply.root().text));
 }
 
-void RedisStore::script(std::string_view key, std::span<const std::string> arguments, Time deadline, Told told) {
+void RedisStore::script(std::string_view key, std::span<const std::string> arguments, Time deadline,
+                        ScriptDone on_script) {
   RedisNode* const node = topology_->node_of(topology_->slot_of(key));
   RedisLink* const link = node == nullptr ? nullptr : node->pick(hash(key));
   std::vector<std::string_view> command = {"EVALSHA", options_.script.sha};
@@ -569,10 +570,10 @@ void RedisStore::script(std::string_view key, std::span<const std::string> argum
   if (link != nullptr) batches_.send(*link);
   if (link == nullptr || !link->send(tag_of(pending.index, 0), command, deadline)) {
     release(pending);
-    told(nullptr, Lost::unsent);
+    on_script(nullptr, Lost::unsent);
     return;
   }
-  pending.told = std::move(told);
+  pending.on_script = std::move(on_script);
   touch(*link);
 }
 

@@ -59,14 +59,14 @@ class RedisStore final : public Store, public Commands, private RedisNode::Owner
   Duration patience() const noexcept override { return options_.link.timeout - options_.link.timeout / 4; }
   void give_up(const Question& question, Answers& answers) override;
 
-  void ask(std::string_view key, std::span<const std::string_view> arguments, ReplyHandler heard) override;
+  void ask(std::string_view key, std::span<const std::string_view> arguments, ReplyHandler on_reply) override;
   // Sends the command to this master only.
-  void ask(RedisNode& node, std::span<const std::string_view> arguments, ReplyHandler heard);
+  void ask(RedisNode& node, std::span<const std::string_view> arguments, ReplyHandler on_reply);
   // Runs the script with the caller's arguments, starting with the number of keys, on the node that holds `key`, over
-  // the link that its questions use. Sent once, with the next flush(). Calls `told` with the reply, which may be an
-  // error, or with null and how it was lost; before script() returns if it cannot be sent.
-  using Told = std::function<void(const resp::Reply* reply, Lost how)>;
-  void script(std::string_view key, std::span<const std::string> arguments, Time deadline, Told told);
+  // the link that its questions use. Sent once, with the next flush(). Calls `on_script` with the reply, which may be
+  // an error, or with null and how it was lost; before script() returns if it cannot be sent.
+  using ScriptDone = std::function<void(const resp::Reply* reply, Lost how)>;
+  void script(std::string_view key, std::span<const std::string> arguments, Time deadline, ScriptDone on_script);
   // Sends everything queued. charge() calls it at its end.
   void flush();
   // A bucket's key, and the slot of a key.
@@ -96,7 +96,7 @@ class RedisStore final : public Store, public Commands, private RedisNode::Owner
 
   RedisNode* node_of(Key key);
   void begin(const Question& question, Now now, Answers& answers);
-  void send_command(RedisNode* node, bool anywhere, std::span<const std::string_view> arguments, ReplyHandler heard);
+  void send_command(RedisNode* node, bool anywhere, std::span<const std::string_view> arguments, ReplyHandler on_reply);
   void hear(Pending& pending, const Result<const resp::Reply*>& reply);
   void refuse_command(Pending& pending, RedisNode& node, RedisLink& link, const resp::Reply& reply);
   bool answer_from_memory(Pending& pending, Time now);

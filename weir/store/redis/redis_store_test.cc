@@ -304,11 +304,11 @@ TEST(RedisStoreSetup, SaysWhyItCannotLogInAnyMore) {
   RedisConnection redis(server.port());
   redis.ask({"CONFIG", "SET", "requirepass", "secret"});
   redis.ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
-  const auto told = [&] {
+  const auto record = [&] {
     return std::ranges::any_of(store.log(), [](const std::string& line) { return line.find("NOAUTH") != line.npos; });
   };
-  for (int tries = 0; tries < 20'000 && !told(); ++tries) std::this_thread::sleep_for(1ms);
-  EXPECT_TRUE(told()) << store.log().back();
+  for (int tries = 0; tries < 20'000 && !record(); ++tries) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(record()) << store.log().back();
 }
 
 TEST(RedisStoreSetup, WarnsOfAPolicyThatForgetsBuckets) {

@@ -67,18 +67,18 @@ TEST(Replication, FindsAMasterThatOnlyAReplicaNames) {
 TEST(Replication, SaysWhyNobodyCanBeAskedForTheMasterOnceNobodyCan) {
   RedisServer closed({"--requirepass", "secret"});
   RedisServer other({"--requirepass", "secret"});
-  std::promise<std::string> told;
+  std::promise<std::string> record;
   std::atomic<int> times = 0;
   StoreOnRedis store(
       [&](Loop& loop, const MakeNode& make_node) {
         return std::make_unique<MasterTopology>(
             loop, make_node,
             MasterTopology::Options{{at(closed), at(other)}, {}, patient().link, [&](std::string_view why) {
-                                      if (times++ == 0) told.set_value(std::string(why));
+                                      if (times++ == 0) record.set_value(std::string(why));
                                     }});
       },
       patient(1));
-  EXPECT_NE(told.get_future().get().find("NOAUTH"), std::string::npos);
+  EXPECT_NE(record.get_future().get().find("NOAUTH"), std::string::npos);
   EXPECT_EQ(times, 1) << "not for the first of them";
 }
 

@@ -297,6 +297,10 @@ class Ways(Remote):
             self.run_weir("reset", "--ip", "192.0.2.1", "--token-file", file.name, env={"WEIR_TOKEN": "wrong"})
         self.complains("--token-file: cannot read /nonexistent", "stats", "--token-file", "/nonexistent", code=2)
 
+    def test_an_address_without_a_scheme(self):
+        self.serve()
+        self.run_weir("stats", "--admin", self.env["WEIR_ADMIN"].removeprefix("http://"))
+
     def test_a_unix_socket(self):
         self.serve()
         self.spend("orders", "7", 1)
@@ -332,7 +336,8 @@ class Ways(Remote):
             url = f"http://127.0.0.1:{silent.getsockname()[1]}"
             self.complains(f"no answer from the admin API at {url}: …; --timeout waits longer",
                            "stats", "--admin", url, "--timeout", "50ms", code=1)
-        self.complains('--admin: "ftp://x" is not http://host:port, https://host:port or unix:/path', "stats", "--admin", "ftp://x", code=2)
+        self.complains('--admin: "ftp://x" is not host:port, http://host:port, https://host:port or unix:/path',
+                       "stats", "--admin", "ftp://x", code=2)
 
 
 class Questions(Remote):

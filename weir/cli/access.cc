@@ -64,6 +64,7 @@ Exit print_entries(const std::vector<AdminAnswer>& answers, const std::string& f
   std::vector<std::string> heads{"LIST", "IP", "APIKEY", "LIMIT", "ID", "REASON", "EXPIRES", "ADDED_BY", "IN_FORCE"};
   if (for_people) heads.insert(heads.begin() + 7, "");
   Table table(std::move(heads));
+  table.whole({"ID", "EXPIRES", ""});
   std::string json;
   for (const AdminAnswer& answer : answers) {
     add_entries(answer.json, for_people, BootClock::wall(), table);

@@ -69,7 +69,7 @@ void print_adjustments(const std::vector<const Answer*>& rows, const std::string
   }
   const Wall now = BootClock::wall();
   Table table({"LIMIT", "ID", "RATE", "BURST", "EXPIRES", "", "ADDED_BY", "IN_FORCE"});
-  table.numbers({"BURST"}).whole({"RATE"});
+  table.numbers({"BURST"}).whole({"ID", "RATE", "EXPIRES", ""});
   for (const Answer* const row : rows) {
     table.add({(*row)["limit"].text(), (*row)["id"].text(), readable_rate(*row), (*row)["burst"].text(),
                readable_instant((*row)["expires"].text()), relative_time((*row)["expires"].text(), now),

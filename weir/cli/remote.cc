@@ -95,7 +95,7 @@ Result<Remote> Remote::make(Api api, const Arguments& arguments) {
   if (remote.url_.empty()) remote.url_ = place.standard;
   const auto bad_url = [&] {
     return Error{Fault::invalid, std::string(place.option) + ": \"" + remote.url_ +
-                                     "\" is not http://host:port, https://host:port or unix:/path"};
+                                     "\" is not host:port, http://host:port, https://host:port or unix:/path"};
   };
   std::string_view rest = remote.url_;
   const bool secure = rest.starts_with("https://");
@@ -103,8 +103,9 @@ Result<Remote> Remote::make(Api api, const Arguments& arguments) {
   if (rest.starts_with("unix:")) {
     remote.authority_ = "localhost";
   } else {
-    if (!secure && !rest.starts_with("http://")) return bad_url();
-    rest.remove_prefix(secure ? 8 : 7);
+    const std::size_t scheme = rest.find("://");
+    if (scheme != rest.npos && !secure && !rest.starts_with("http://")) return bad_url();
+    if (scheme != rest.npos) rest.remove_prefix(scheme + 3);  // host:port alone means http
     const std::size_t slash = std::min(rest.find('/'), rest.size());
     remote.prefix_ = rest.substr(slash);
     while (remote.prefix_.ends_with('/')) remote.prefix_.pop_back();

@@ -5,8 +5,9 @@ usage: record.py SERVER [SECONDS]
 
 SERVER is the program, built by
   go install github.com/envoyproxy/ratelimit/src/service_cmd@v1.4.1-0.20260122083618-3fb702589d36
-Redis must be installed. Writes peer_trace.tsv beside this file: the time in milliseconds since 1970, the request and the
-response in the JSON of their messages. grpc_windows_test.cc replays it.
+Redis must be installed. Writes peer_trace.tsv beside this file: the time in milliseconds since 1970, the request and
+the response in the JSON of their messages. grpc_windows_test.cc replays it. Begin shortly before a full hour, because
+the test wants an hour to end in the trace.
 """
 import json
 import os
@@ -86,7 +87,8 @@ def record(port: int, length: float) -> list[str]:
             sys.exit("a call took until the next second; run this on a quieter machine")
         if response["overallCode"] != "OK":
             sys.exit(f"denied, though there was room: {request} {response}")
-        rows.append("\t".join([str(int(at * 1000)), json.dumps(request), json.dumps(response)]))
+        texts = [json.dumps(message, separators=(",", ":")) for message in (request, response)]
+        rows.append("\t".join([str(int(at * 1000)), *texts]))
     return rows
 
 
@@ -106,7 +108,7 @@ def main() -> None:
                            "REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": f"127.0.0.1:{redis}", "PORT": str(http),
                            "GRPC_HOST": "127.0.0.1", "GRPC_PORT": str(grpc), "DEBUG_HOST": "127.0.0.1",
                            "DEBUG_PORT": str(debug)}
-            started.append(subprocess.Popen([server], env=environment))
+            started.append(subprocess.Popen([server], env=environment, stdout=subprocess.DEVNULL))
             wait_for(http)
             rows = record(http, length)
         finally:

@@ -372,7 +372,8 @@ inline constexpr std::size_t breakers_max = 10'000;
 inline constexpr std::uint32_t service_breaker_calls_min = 20;
 inline constexpr Duration service_breaker_window = std::chrono::seconds{10};
 inline constexpr Duration service_probe_every = std::chrono::seconds{1};
-// A service that has not answered its calls for this long is slow: a request with a stale answer does not wait for it.
+// A service none of whose calls has succeeded for this long is slow: a request with a stale answer does not wait for
+// it.
 inline constexpr Duration service_slow_time = std::chrono::milliseconds{100};
 
 }  // namespace weir::bounds

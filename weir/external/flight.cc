@@ -53,7 +53,7 @@ void Service::note_absent(std::string_view key, Time now) {
 
 // REQUIRES: the lock.
 void Service::count_call(Flight& flight, Time now) {
-  if (calls++ == 0) unanswered_since = now;
+  if (calls++ == 0 && !failing) unanswered_since = now;
   flight.calling = true;
 }
 
@@ -95,6 +95,7 @@ Departed Service::end(const std::shared_ptr<Flight>& flight, CallEnd call, Time 
   for (const auto& [port, wait] : flight->waiters) departed.waits[port].push_back(wait);
   if (!flight->calling) return departed;
   --calls;
+  if (call != CallEnd::not_made) failing = call == CallEnd::failed;
   if (call == CallEnd::succeeded) unanswered_since = now;
   if (breaker.is_open()) {
     departed.hopeless.assign(queue.begin(), queue.end());

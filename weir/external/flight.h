@@ -104,12 +104,17 @@ struct Service {
   std::size_t waiting = 0;
   KeyBreakers keys;
   ServiceBreaker breaker;
-  Time unanswered_since{};  // while calls are in flight: none has succeeded since
+  bool failing = false;     // the last call that ended failed
+  Time unanswered_since{};  // while calls are in flight or failing: none has succeeded since
 
   // Returns true if both breakers permit a call; then end() must report its outcome. REQUIRES: the lock.
   bool permits(std::string_view key, Time now);
-  // Returns true if calls are in flight and none has succeeded for bounds::service_slow_time. REQUIRES: the lock.
-  bool is_slow(Time now) const noexcept { return calls > 0 && now - unanswered_since >= bounds::service_slow_time; }
+  // Returns true if calls are in flight, or the last one failed, and none has succeeded for bounds::service_slow_time.
+  // Without the second condition, requests would wait again whenever all calls of a hanging service have timed out.
+  // REQUIRES: the lock.
+  bool is_slow(Time now) const noexcept {
+    return (calls > 0 || failing) && now - unanswered_since >= bounds::service_slow_time;
+  }
   // REQUIRES: the lock.
   void join(Flight& flight, const std::shared_ptr<Port>& port, std::uint64_t wait);
   // Returns false if a recent read found no shared copy of the key: do not read it again yet. REQUIRES: the lock.

@@ -267,8 +267,27 @@ TEST_F(ServicesTest, WhoKnowsAStaleAnswerDoesNotWaitForASlowService) {
   EXPECT_TRUE(waits(*here_, "acme")) << "a call has just succeeded";
   while (!calls_.open.empty()) calls_.fail();
   run();
+  clock_.advance(bounds::service_slow_time);
+  EXPECT_FALSE(waits(*here_, "acme")) << "no call is on its way, but the last one failed";
+  calls_.answer(reply_of(9, 10));
+  run();
+  EXPECT_EQ(ask(*there_, "acme").answer->numbers->count(), 9);
   clock_.advance(1min);
-  EXPECT_TRUE(waits(*here_, "acme")) << "no call was on its way";
+  EXPECT_TRUE(waits(*here_, "acme")) << "the last call succeeded";
+}
+
+TEST_F(ServicesTest, WhileAServiceHangsOnlyTheFirstRequestsWaitForItNotSomeAfterEachTimeout) {
+  for (int i = 0; i < 40; ++i) EXPECT_TRUE(waits(*here_, "key" + std::to_string(i)));
+  while (!calls_.open.empty()) calls_.answer(reply_of(5, 10));
+  run();
+  clock_.advance(61s);
+  EXPECT_TRUE(waits(*here_, "key0"));
+  clock_.advance(bounds::service_slow_time);
+  for (int i = 1; i < 10; ++i) EXPECT_FALSE(waits(*here_, "key" + std::to_string(i)));
+  while (!calls_.open.empty()) calls_.fail("timeout");
+  run();
+  EXPECT_EQ(services_->gauges().services.at(0).second, false) << "ten failures do not open the breaker";
+  for (int i = 10; i < 40; ++i) EXPECT_FALSE(waits(*there_, "key" + std::to_string(i)));
 }
 
 TEST_F(ServicesTest, AnotherServersAnswerIsUsedWithoutACall) {

@@ -46,7 +46,7 @@ class GrpcWindows : public GrpcService {
 TEST_F(GrpcWindows, FixedWindowsAnswerLikeThePeerForARecordedTraceThatDeniesNothing) {
   const std::string directory = std::string(WEIR_SOURCE_DIR) + "/weir/protocol/grpc/testdata";
   use(contents(directory + "/rules.yaml"), "", "fixed_window");
-  std::map<std::string, int> exhausted;  // by unit
+  std::map<std::string, int> exhausted;                    // by unit
   std::set<std::pair<std::string, std::int64_t>> windows;  // by unit
   std::istringstream trace(contents(directory + "/peer_trace.tsv"));
   int calls = 0;

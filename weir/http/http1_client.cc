@@ -268,7 +268,7 @@ std::size_t Http1Client::receive_body(std::string_view bytes, const ResponseHead
   while (!body_.done()) {
     const std::size_t room = credit() - held.bytes.size();
     if (room == 0) break;
-    const HttpBody::BodyPiece piece = body_.next(bytes.substr(used, room));
+    const HttpBody::BodyPiece piece = body_.next(bytes.substr(used), room);
     if (piece.problem) {
       // What came before is delivered, so that the result does not depend on how the bytes were split.
       if ((head == nullptr && held.bytes.empty()) || deliver(head, held)) refuse(piece.problem.sentence);

@@ -281,6 +281,19 @@ TEST(Http1Client, StopsReadingWhileTheOwnerConsumesNothing) {
   EXPECT_EQ(server.receive(""), "body xxxxx\nlast \n");
 }
 
+TEST(Http1Client, ReadsBetweenChunksHoweverLittleCreditIsLeft) {
+  Connected server;
+  server.ask();
+  const std::string chunk(bounds::http_window_bytes - 2, 'x');
+  server.receive("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffe\r\n" + chunk);
+  EXPECT_EQ(server.receive("\r\n000005\r\nhello\r\n0\r\nSum: 1\r\n\r\n"), "body he\n");
+  EXPECT_FALSE(server.client.reading());
+  server.client.end_of_input(server.now);
+  EXPECT_EQ(server.owner.ends, 0);
+  server.call.consumed(4);
+  EXPECT_EQ(server.receive(""), "last llo\ntrailer Sum=1\n");
+}
+
 TEST(Http1Client, TakesAResponseBeforeTheRequestIsComplete) {
   Connected server;
   server.begin(post(), {"ab", false, {}});

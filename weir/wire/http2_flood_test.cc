@@ -42,6 +42,10 @@ void expect_stopped(End& server, Flood flood) {
   EXPECT_FALSE(server.receive(ping()));
 }
 
+std::string request_and_reset(std::uint32_t stream) {
+  return headers(stream, request({}, "POST"), end_headers) + data(stream, "x", 0) + rst_stream(stream, 8);
+}
+
 constexpr std::size_t kFrames = bounds::http2_idle_frames_max;
 constexpr std::size_t kResets = bounds::http2_resets_max;
 constexpr std::size_t kOpening = 2;  // SETTINGS and its acknowledgment are counted too
@@ -299,9 +303,6 @@ TEST(Http2Flood, WhoeverIsAnsweredAtOnceAndResetsAllTheSameIsOne) {
 
 // A proxy whose timeouts end while we leave its bytes unread: request and reset are read together.
 TEST(Http2Flood, CallersThatGaveUpBeforeWeReadThemAreNotAttackers) {
-  const auto request_and_reset = [](std::uint32_t stream) {
-    return headers(stream, request({}, "POST"), end_headers) + data(stream, "x", 0) + rst_stream(stream, 8);
-  };
   const auto server = attacked();
   server->now += seconds{1};
   const Time paused = server->now;
@@ -325,6 +326,27 @@ TEST(Http2Flood, CallersThatGaveUpBeforeWeReadThemAreNotAttackers) {
     ++counted;
   EXPECT_EQ(counted, kResets);
   expect_stopped(*server, Flood::resets);
+}
+
+// nghttp2 refills its bucket at whole seconds of its own clock, which a test cannot set.
+TEST(Http2Flood, EvenExcusedResetsEndAtTheLibrarysLimit) {
+  const auto server = attacked();
+  server->now += seconds{1};
+  const Time paused = server->now;
+  server->now += bounds::http2_reset_excused_after;
+  server->http2.was_unread(paused, server->now);
+  const auto begin = std::chrono::steady_clock::now();
+  std::size_t resets = 0;
+  for (std::uint32_t stream = 1; resets < 1'000'000 && server->receive(request_and_reset(stream)); stream += 2) {
+    server->take_out();
+    if (server->http2.finished()) break;
+    ++resets;
+  }
+  const auto refills = std::chrono::ceil<seconds>(std::chrono::steady_clock::now() - begin).count() + 1;
+  EXPECT_GE(resets, bounds::http2_library_resets_max);
+  EXPECT_LE(resets, bounds::http2_library_resets_max +
+                        static_cast<std::uint64_t>(refills) * bounds::http2_library_resets_per_second);
+  EXPECT_EQ(server->http2.flood(), Flood::none);
 }
 
 TEST(Http2Flood, AShortPauseExcusesNothing) {

@@ -157,6 +157,8 @@ struct EchoCaller final : Call::Owner {
     unconsumed -= credit;
     call.consumed(credit);
   }
+  // Of the response. What the last part left needs no credit.
+  std::size_t consumed() const { return response.size() - (ends > 0 ? 0 : unconsumed); }
   bool is_over() const { return ends == 1 || canceled; }
   // Whether the whole request came back. Asserts that a complete response is the request, or an error.
   bool is_echoed() const {

@@ -144,8 +144,18 @@ class JoinedEnds {
         std::count_if(callers_.begin(), callers_.end(), [](const auto& one) { return one->is_echoed(); }));
   }
   const std::vector<std::unique_ptr<EchoCaller>>& callers() const { return callers_; }
+  // Body bytes of all calls.
+  std::size_t written() const {
+    return sum_up([](const EchoCaller& caller) { return caller.written; });
+  }
+  std::size_t consumed() const {
+    return sum_up([](const EchoCaller& caller) { return caller.consumed(); });
+  }
+  // Of what was written and not consumed, no more than `bytes_max` of each call.
+  std::size_t under_way(std::size_t bytes_max) const {
+    return sum_up([&](const EchoCaller& caller) { return std::min(caller.written - caller.consumed(), bytes_max); });
+  }
   std::size_t open_exchanges() const { return server_shared_.exchanges->open_count(); }
-  std::size_t open_calls() const { return calls_.live().size(); }
 
   void check_bounds() const {
     constexpr std::size_t kSlack = 80u << 10;  // a frame and its like
@@ -173,6 +183,13 @@ class JoinedEnds {
     CallState& state = calls_.take(head, {}, caller, {}, now_.time);
     caller.call = state.handle();
     client_->begin(state, now_.time);
+  }
+
+  template <class Size>
+  std::size_t sum_up(Size size_of) const {
+    std::size_t all = 0;
+    for (const auto& caller : callers_) all += size_of(*caller);
+    return all;
   }
 
   EchoCaller* pick() { return callers_.empty() ? nullptr : callers_[choose_(callers_.size())].get(); }

@@ -139,8 +139,7 @@ struct Versions {
 struct Ends {
   std::size_t echoed = 0;
   std::size_t canceled = 0;
-  std::size_t refused = 0;    // a complete response that tells of an error
-  std::size_t cut_short = 0;  // no response, or a part of one
+  std::size_t failed = 0;  // an error, no response, or a part of one
 };
 
 // All of it lives on the loop's thread, where each turn takes some steps.
@@ -238,11 +237,17 @@ class Chain {
 
   void check_bounds() const {
     ends_->check_bounds();
-    if (breaks_ || !versions_.back_http2) return;
-    // Of each call in each direction one window waits at either side of the backend's connection.
-    const std::size_t bytes_max = ends_->open_calls() * 2 * bounds::http_window_bytes;
-    WEIR_ASSERT(metrics_.bytes_in.value() <= backend_->echo.echoed + bytes_max);
-    WEIR_ASSERT(backend_->echo.echoed <= metrics_.bytes_out.value() + bytes_max);
+    if (breaks_) return;
+    // Of each call in each direction one window waits at either side of a connection of HTTP/2. (With HTTP/1 the kernel
+    // may hold a whole body.)
+    const std::size_t bytes_max = ends_->under_way(2 * bounds::http_window_bytes);
+    const std::size_t in = metrics_.bytes_in.value();
+    const std::size_t out = metrics_.bytes_out.value();
+    const std::size_t echoed = backend_->echo.echoed;
+    WEIR_ASSERT(!versions_.front_http2 || ends_->written() <= in + bytes_max);
+    WEIR_ASSERT(!versions_.back_http2 || in <= echoed + bytes_max);
+    WEIR_ASSERT(!versions_.back_http2 || echoed <= out + bytes_max);
+    WEIR_ASSERT(!versions_.front_http2 || out <= ends_->consumed() + bytes_max);
   }
 
   // All calls have ended, and both sessions know.
@@ -267,11 +272,10 @@ class Chain {
     Ends ends;
     for (const auto& caller : ends_->callers()) {
       EXPECT_TRUE(!caller->complete || caller->status == 200 || caller->status == 502) << caller->status;
-      ends.echoed += caller->is_echoed() ? 1 : 0;
-      ends.canceled += caller->canceled ? 1 : 0;
-      ends.refused += caller->complete && caller->status != 200 ? 1 : 0;
-      ends.cut_short += caller->complete || caller->canceled ? 0 : 1;
+      ++(caller->is_echoed() ? ends.echoed : caller->canceled ? ends.canceled : ends.failed);
     }
+    backend_->echo.stalled = false;  // a request may have reached it after its call had ended
+    backend_->echo.move();
     ends_->disconnect();
     ends_.reset();
     handler_.reset();
@@ -316,13 +320,11 @@ TEST_P(ChainTest, EndsEverythingOnceWhenCallsAreCanceledAndConnectionsCut) {
     const Ends ends = Chain(GetParam(), seed, true).run();
     all.echoed += ends.echoed;
     all.canceled += ends.canceled;
-    all.refused += ends.refused;
-    all.cut_short += ends.cut_short;
+    all.failed += ends.failed;
   }
   EXPECT_GT(all.echoed, 0u);
   EXPECT_GT(all.canceled, 0u);
-  EXPECT_GT(all.refused, 0u);
-  EXPECT_GT(all.cut_short, 0u);
+  EXPECT_GT(all.failed, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Pairs, ChainTest,

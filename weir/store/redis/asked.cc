@@ -498,6 +498,8 @@ void Asked::recall(std::span<const Decision> decisions, Duration later) noexcept
   denied_ = true;
   for (std::size_t i = 0; i < entries_size_ && i < decisions.size(); ++i) {
     Entry& entry = list_[i];
+    // In order, the first group denied, so the others were not asked (is_denied_for_all()).
+    if (entry.group != 0) continue;
     entry.answered = true;
     entry.decision = decisions[i];
     Decision& decision = entry.decision;

@@ -140,6 +140,14 @@ TEST_F(AskedTest, ARememberedDenialAges) {
   EXPECT_FALSE(asked_.verdict().allowed);
 }
 
+TEST_F(AskedTest, ARememberedDenialInOrderNamesNoLimitThatWasNotAsked) {
+  begin({of("a:1"), of("b:1")}, Order::in_order);
+  const std::vector<Decision> remembered = {{false, 2, 0, 250ms, 750ms}, {}};
+  asked_.recall(remembered, 200ms);
+  ASSERT_EQ(asked_.verdict().all.size(), 1u);
+  EXPECT_EQ(asked_.verdict().all[0], (Decision{false, 2, 0, 50ms, 550ms}));
+}
+
 TEST_F(AskedTest, OtherNumbersCostsOrOrderAreAnotherQuestion) {
   begin({of("a:1")});
   const std::string first(asked_.identity());

@@ -94,10 +94,13 @@ TEST_P(StoreConformance, TogetherTakesFromAllOrNone) {
 TEST_P(StoreConformance, InOrderStopsAtTheFirstDenialAndLeavesLaterBucketsUntouched) {
   using namespace conformance;
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(ask({of("ip", kTwo), of("global", kFive)}, Order::in_order).allowed);
-  const Verdict third = ask({of("ip", kTwo), of("global", kFive)}, Order::in_order);
-  EXPECT_FALSE(third.allowed);
-  EXPECT_EQ(third.strictest, 0u);
-  EXPECT_EQ(third.all.size(), 1u);
+  // More than once, because a store may remember its denials.
+  for (int i = 0; i < 3; ++i) {
+    const Verdict third = ask({of("ip", kTwo), of("global", kFive)}, Order::in_order);
+    EXPECT_FALSE(third.allowed);
+    EXPECT_EQ(third.strictest, 0u);
+    EXPECT_EQ(third.all.size(), 1u);
+  }
   EXPECT_EQ(left("global", kFive), 3);
 }
 

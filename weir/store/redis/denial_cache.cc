@@ -83,12 +83,16 @@ void DenialCache::forget_all() {
   }
 }
 
-void DenialCache::drop(std::string_view bucket) noexcept {
+void DenialCache::drop(std::string_view bucket, std::string_view but) noexcept {
   if (size() == 0) return;
   const std::uint64_t hash = siphash13(key_, bucket);
   Stripe& stripe = stripe_of(hash);
   const std::lock_guard lock(stripe.mutex);
-  size_.fetch_sub(stripe.entries.erase(hash), std::memory_order_relaxed);
+  const auto found = stripe.entries.find(hash);
+  if (found == stripe.entries.end()) return;
+  if (!but.empty() && found->second.question == siphash13(key_, but)) return;
+  stripe.entries.erase(found);
+  size_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // Drops entries past their second plus kAskAgainMax, and the oldest ones if there are too many. If an age's entry was

@@ -3,10 +3,10 @@
 //
 // An entry is a question that a bucket denied: its buckets, numbers, costs and decisions. It lives min(retry_after, 1
 // s), counted from when the question was sent. Waiting cannot change the answer before retry_after. What can change it
-// on this server (a refund, a reset, other numbers) drops the entry; changes on other servers are noticed after at most
-// a second. After that second, the first request asks Redis; until Redis answers, but at most for kAskAgainMax, the
-// others still get the cached denial. Without this, every second Redis would get all requests that arrive within one
-// round trip.
+// on this server (a refund, a reset, other numbers, a charge for another question) drops the entry; changes on other
+// servers are noticed after at most a second. After that second, the first request asks Redis; until Redis answers, but
+// at most for kAskAgainMax, the others still get the cached denial. Without this, every second Redis would get all
+// requests that arrive within one round trip.
 //
 // Thread safety: every function may be called from any thread at any time; all loops of a server share one cache. It is
 // striped by hash; each stripe has a lock that is held for a few instructions.
@@ -57,8 +57,8 @@ class DenialCache {
   // Call when the bucket was refunded, reset or asked with other numbers. Voids all denials of questions sent before.
   void forget(std::string_view bucket);
   void forget_all();
-  // Call when the bucket did not deny. Removes its entry.
-  void drop(std::string_view bucket) noexcept;
+  // Call when the bucket did not deny. Removes its entry, except a denial of exactly the question `but`.
+  void drop(std::string_view bucket, std::string_view but = {}) noexcept;
   // Counts the forgotten buckets. Note it when a question is sent, for remember().
   std::uint64_t serial() const noexcept { return voided_.serial(); }
   std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }

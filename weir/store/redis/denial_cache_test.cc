@@ -57,6 +57,17 @@ TEST_F(Denials, AfterTheirSecondAreAskedForByOneWhileTheOthersStillHearThem) {
   EXPECT_EQ(find("a", "q", Time{12s}), DenialCache::Found::nothing) << "it passed";
 }
 
+TEST_F(Denials, EndWhenAnotherQuestionPassed) {
+  remember("a", 1h, Time{10s});
+  cache_.drop("a", "q");
+  EXPECT_TRUE(knows("a", "q", Time{10s} + 1ms)) << "denied while the same question passed: after it";
+  cache_.drop("b", "other");
+  EXPECT_TRUE(knows("a", "q", Time{10s} + 1ms));
+  cache_.drop("a", "other");
+  EXPECT_EQ(find("a", "q", Time{10s} + 1ms), DenialCache::Found::nothing);
+  EXPECT_EQ(cache_.size(), 0u);
+}
+
 TEST_F(Denials, ThatMayPassByThenAreNotHeardWhileOneAsks) {
   remember("a", 1050ms, Time{10s});
   EXPECT_EQ(find("a", "q", Time{11s}), DenialCache::Found::ask_again);

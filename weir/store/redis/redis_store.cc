@@ -426,8 +426,9 @@ void RedisStore::finish(Pending& pending) {
   }
   if (asked.is_denied_for_all()) {
     remember(pending);
-  } else if (pending.asks_again) {
-    drop_denials(asked);
+  } else if (asked.mode() == Mode::spend) {
+    // What was charged makes a denial of another cost wait longer. One of the same question came after this was sent.
+    drop_denials(asked, pending.asks_again ? std::string_view{} : asked.identity());
   }
   settle(pending, asked.verdict());
 }

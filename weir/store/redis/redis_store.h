@@ -113,7 +113,7 @@ class RedisStore final : public Store, public Commands, private RedisNode::Owner
   void settle(Pending& pending, const Verdict& verdict);
   void take_back(Pending& pending);
   void remember(const Pending& pending);
-  void drop_denials(const Asked& asked);
+  void drop_denials(const Asked& asked, std::string_view but = {});
   Pending& pending_of(Tag tag) { return pending_[tag & 0xffffffff]; }
   void forget_denials(const Asked& asked);
   Pending& take();

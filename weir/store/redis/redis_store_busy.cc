@@ -75,9 +75,9 @@ void RedisStore::forget_denials(const Asked& asked) {
   for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->forget(asked.key(i));
 }
 
-void RedisStore::drop_denials(const Asked& asked) {
+void RedisStore::drop_denials(const Asked& asked, std::string_view but) {
   if (options_.denials == nullptr) return;
-  for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->drop(asked.key(i));
+  for (std::size_t i = 0; i < asked.entries(); ++i) options_.denials->drop(asked.key(i), but);
 }
 
 std::string RedisStore::key_of(Key key) const {

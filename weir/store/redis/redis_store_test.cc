@@ -210,6 +210,19 @@ TEST_F(RedisStoreTest, RemembersADenialInsteadOfAskingAgain) {
   EXPECT_TRUE(ask(store, of("a", kTwo))->allowed);
 }
 
+TEST_F(RedisStoreTest, ARememberedDenialWaitsForWhatWasChargedSince) {
+  StoreOnRedis store(server_.port(), remembering());
+  store.wait_until(true);
+  ASSERT_TRUE(ask(store, of("a", kTwo))->allowed);
+  const auto first = ask(store, of("a", kTwo, 2));
+  ASSERT_FALSE(first->allowed);
+  ASSERT_TRUE(ask(store, of("a", kTwo))->allowed);
+  const auto second = ask(store, of("a", kTwo, 2));
+  ASSERT_FALSE(second->allowed);
+  EXPECT_EQ(second->all[0].strictest().remaining, 0);
+  EXPECT_GT(second->all[0].strictest().retry_after, first->all[0].strictest().retry_after);
+}
+
 TEST_F(RedisStoreTest, ARefundOrResetOnOneLoopEndsTheDenialsThatAnotherRemembers) {
   const RedisStore::Options options = remembering();
   StoreOnRedis one(server_.port(), options);

@@ -16,6 +16,19 @@ namespace {
 // Batches of waiting questions that one flush sends.
 constexpr int kRoundsPerFlush = 64;
 
+// Returns what a peek at limits in order found, up to the first denial: a spend asks nothing after it.
+Verdict up_to_denial(const Verdict& peeked, std::span<const Charge> charges) {
+  Decisions asked;
+  for (std::size_t i = 0; i < peeked.all.size(); ++i) {
+    asked.push_back(peeked.all[i]);
+    if (!peeked.all[i].allowed() && !charges[i].shadow) break;
+  }
+  if (asked.size() == peeked.all.size()) return peeked;
+  Verdict verdict = conclude(asked, [&](std::size_t i) { return charges[i].say(); });
+  verdict.degraded = peeked.degraded;
+  return verdict;
+}
+
 }  // namespace
 
 // One question between ask() and its answer. Reused, so that after a while nothing is allocated for a question.
@@ -293,6 +306,9 @@ void Pipeline::answer(Ticket ticket, const Result<Verdict>& verdict) {
   } else {
     Answer answer;
     answer.verdict = *verdict;
+    if (pending.order == Order::in_order && question_of(pending).mode == Mode::peek) {
+      answer.verdict = up_to_denial(*verdict, pending.charges());
+    }
     answer.now = pending.now;
     answer.headers = pending.policy->headers();
     if (answering_together_) {

@@ -100,6 +100,28 @@ TEST_F(PipelineTest, ChargesALimitByNameAndNamesItsBucket) {
   EXPECT_EQ(third.retry_after, 30min);
 }
 
+TEST_F(PipelineTest, ACostThatCanNeverPassTakesNothingFromShadowLimitsEither) {
+  const std::array<NamedCharge, 2> charges = {NamedCharge{"trial", "1", 1}, NamedCharge{"orders", "1", 3}};
+  for (const Order order : {Order::together, Order::in_order}) {
+    const Collect::Seen seen = ask({NamedCharges{charges, order}, Mode::spend});
+    EXPECT_FALSE(seen.allowed);
+    EXPECT_EQ(seen.retry_after, kNever);
+    EXPECT_EQ(ask("trial", "1", Mode::peek).remaining, 1);
+  }
+}
+
+TEST_F(PipelineTest, APeekInOrderStopsAtTheFirstDenialAsASpendDoes) {
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(ask("orders", "1").allowed);
+  EXPECT_TRUE(ask("daily", "1").allowed);
+  const std::array<NamedCharge, 2> charges = {NamedCharge{"orders", "1", 1}, NamedCharge{"daily", "1", 1}};
+  for (const Mode mode : {Mode::peek, Mode::spend}) {
+    const Collect::Seen seen = ask({NamedCharges{charges, Order::in_order}, mode});
+    EXPECT_EQ(seen.limit, "orders");
+    EXPECT_EQ(seen.retry_after, 30min);
+  }
+  EXPECT_EQ(ask({NamedCharges{charges, Order::together}, Mode::peek}).limit, "daily") << "the strictest";
+}
+
 TEST_F(PipelineTest, LogsDenialsWithClientAndLimitAtDebugOnly) {
   for (int i = 0; i < 3; ++i) ask("orders", "1");
   EXPECT_EQ(log_text_, "");

@@ -92,6 +92,31 @@ class Requests(unittest.TestCase):
         status, _, answer = self.check(server, {"limit": "everyone", "id": "global", "cost": 0}, "/v1/peek")
         self.assertEqual(answer["remaining"], 9)
 
+    def test_a_peek_in_order_says_what_the_check_says(self):
+        server = Server(self, POLICY)
+        for limit, cost in (("per-ip", 2), ("everyone", 9)):
+            self.assertEqual(self.check(server, {"limit": limit, "id": "203.0.113.9", "cost": cost})[0], 200)
+        both = {"charges": [{"limit": "everyone", "id": "x"}, {"limit": "per-ip", "id": "203.0.113.9"}], "charge": "in-order"}
+        peek, check = self.check(server, both, "/v1/peek")[2], self.check(server, both)[2]
+        self.assertEqual((peek["limit"], len(peek["decisions"])), (check["limit"], len(check["decisions"])))
+        self.assertEqual((check["limit"], len(check["decisions"])), ("everyone", 1), "nothing after the first denial is asked")
+
+    def test_a_limit_in_shadow_mode_refuses_no_request(self):
+        server = Server(self, LISTEN + """
+limits:
+  shadow: {key: header:x-id, id: regId, rate: 5/h, missing: reject, mode: shadow}
+  per-ip: {key: ip, rate: 1/h}
+""")
+        ask = {"request": {"ip": "203.0.113.9", "headers": {"x-id": "not a number"}}, "cost": 2}
+        self.assertEqual(self.check(server, ask)[2]["error"], "cost_exceeds_burst")
+        ask["request"]["headers"]["x-id"] = "7"
+        self.assertEqual(self.check(server, ask)[2]["error"], "cost_exceeds_burst")
+        seven = {"request": {"headers": {"x-id": "7"}}}
+        self.assertEqual(self.check(server, seven, "/v1/peek")[2]["remaining"], 5, "nothing was taken")
+        for headers in ({}, {"x-id": "nobody"}, {"x-id": ["1", "2"]}):
+            status, _, answer = self.check(server, request(ip=f"203.0.113.{10 + len(str(headers))}", headers=headers))
+            self.assertEqual((status, [one["limit"] for one in answer["decisions"]]), (200, ["per-ip"]))
+
     def test_unlimited_and_blocked_ids_look_the_same_on_every_face(self):
         server = Server(self, POLICY)
         status, headers, answer = self.check(server, {"limit": "per-ip", "id": "198.51.100.7"})

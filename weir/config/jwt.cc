@@ -6,6 +6,8 @@
 
 #include "weir/base/text.h"
 #include "weir/config/secrets.h"
+#include "weir/config/values.h"
+#include "weir/policy/match.h"
 
 namespace weir::config {
 namespace {
@@ -89,7 +91,9 @@ void warn_of_bypass(const std::vector<NamedLimit>& limits, const std::vector<Rou
     return std::ranges::any_of(limit.sources,
                                [](const KeySource& source) { return source.kind == KeySource::Kind::jwt; });
   };
-  const auto warn = [&](const std::vector<const NamedLimit*>& asked, const std::string& where) {
+  // Limits that never deny protect nobody.
+  const auto warn = [&](std::vector<const NamedLimit*> asked, Enforcement mode, const std::string& where) {
+    std::erase_if(asked, [&](const NamedLimit* limit) { return laxer(limit->mode, mode) != Enforcement::enforce; });
     const bool any = std::ranges::any_of(asked, [&](const NamedLimit* limit) { return has_claim(*limit); });
     const bool all = std::ranges::all_of(asked, [&](const NamedLimit* limit) { return is_bypassed(*limit); });
     if (!any || !all) return;
@@ -100,11 +104,11 @@ void warn_of_bypass(const std::vector<NamedLimit>& limits, const std::vector<Rou
   for (const NamedLimit& limit : limits) {
     if (!limit.sources.empty()) keyed.push_back(&limit);
   }
-  if (routes.empty()) return warn(keyed, "requests are");
+  if (routes.empty()) return warn(keyed, Enforcement::enforce, "requests are");
   for (const Route& route : routes) {
     std::vector<const NamedLimit*> named;
     for (const std::uint32_t index : route.limits) named.push_back(&limits[index]);
-    warn(route.all_limits ? keyed : named, "route " + quote(route.name) + " is");
+    warn(route.all_limits ? keyed : named, route.mode, "route " + quote(route.name) + " is");
   }
 }
 

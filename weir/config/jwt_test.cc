@@ -79,6 +79,19 @@ TEST_F(JwtPolicy, AClaimOfAVerifiedTokenIsTheIdAndAnyOtherTokenIsNone) {
             "bypasses every limit; add a limit by ip, or missing: reject");
 }
 
+TEST_F(JwtPolicy, OnlyALimitThatDeniesProtectsFromGarbageTokens) {
+  const auto warnings = [&](const std::string& other, const std::string& routes) {
+    const Outcome outcome =
+        load("jwt: {secret: secret}\nlimits: {user: {key: jwt:sub, rate: 1/s}, other: " + other + "}\n" + routes);
+    return std::get<Loaded>(outcome).warnings.size();
+  };
+  EXPECT_EQ(warnings("{key: ip, rate: 1/s}", ""), 0u);
+  EXPECT_EQ(warnings("{key: ip, rate: 1/s, mode: shadow}", ""), 1u);
+  EXPECT_EQ(warnings("{key: jwt:sub, rate: 1/s, missing: reject, mode: shadow}", ""), 1u);
+  EXPECT_EQ(warnings("{key: ip, rate: 1/s}", "routes: [{name: r, match: {}}, {name: s, match: {}, limits: user}]"), 1u);
+  EXPECT_EQ(warnings("{key: ip, rate: 1/s}", "routes: [{name: r, match: {}, limits: user, mode: shadow}]"), 0u);
+}
+
 TEST_F(JwtPolicy, ALimitMayRejectRequestsWithoutAValidToken) {
   const Outcome outcome = load("jwt: {secret: secret}\nlimits: {user: {key: jwt:sub, rate: 1/s, missing: reject}}\n");
   EXPECT_TRUE(std::get<Loaded>(outcome).warnings.empty());

@@ -170,6 +170,24 @@ limits:
   EXPECT_TRUE(charges(*policy, {{"header:account", "x"}}).starts_with(": limit \"account\": \"x\" is not a regId"));
 }
 
+TEST(Routes, AShadowLimitRefusesNoRequest) {
+  const auto policy = make(R"(
+limits:
+  missing: {key: header:x, rate: 5/s, missing: reject, mode: shadow}
+  account: {key: header:account, rate: 5/s, id: regId, missing: reject}
+routes:
+  - {name: strict, match: {path: /strict}, limits: [missing, account]}
+  - {name: trial, match: {path: /trial}, limits: [missing, account], mode: shadow}
+)");
+  EXPECT_EQ(charges(*policy, {{"path", "/strict"}, {"header:account", "7"}}), "strict account:7x1");
+  EXPECT_EQ(charges(*policy, {{"path", "/strict"}}),
+            "missing_key: limit \"account\": the request has no header:account");
+  EXPECT_EQ(charges(*policy, {{"path", "/trial"}}), "trial");
+  EXPECT_EQ(charges(*policy, {{"path", "/trial"}, {"header:account", "x"}}), "trial") << "not a regId";
+  EXPECT_EQ(charges(*policy, {{"path", "/trial"}, {"header:account", "7"}, {"header:account", "8"}}), "trial")
+      << "two values";
+}
+
 TEST(Routes, AVeryLongIdIsCountedByItsHash) {
   const auto policy = make("limits: {a: {key: [header:x, header:y], rate: 5/s}}");
   const std::string colons(256, ':');

@@ -255,10 +255,13 @@ Result<void> Policy::resolve_limit(const NamedLimit& limit, const RequestFacts& 
   if (identity && !*identity && counted != facts.counted.end()) {
     identity = identify_counted(limit, counted->id, parts_.ipv6_prefix);
   }
+  // A shadow limit never refuses a request.
+  const bool tolerates = mode == Enforcement::shadow;
+  if (!identity && tolerates) return {};
   if (!identity) return identity.error();
   if (!*identity) {
     out.lacks_backend_ |= limit.service != nullptr && limit.service->backend_required;
-    if (limit.missing == Missing::skip || applies == Applies::if_known) return {};
+    if (limit.missing == Missing::skip || tolerates || applies == Applies::if_known) return {};
     std::string missing;
     for (std::size_t i = 0; i < limit.sources.size(); ++i) {
       std::string value;

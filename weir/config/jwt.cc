@@ -46,6 +46,19 @@ Result<JwtKeys> read_keys(const Options& options, const std::string& path) {
   return keys;
 }
 
+// Refuses what no token could satisfy.
+void refuse_impossible(const Document& document, NodeId section, const Jwt& jwt, Complaints& complaints) {
+  for (const auto& [field, name] : {std::pair("header", &jwt.header), std::pair("cookie", &jwt.cookie)}) {
+    if (name->empty() || check_key_source(std::string(field) + ":" + *name)) continue;
+    complaints.add(document.find(section, field), std::string(field) + " " + quote(*name) + " is not a " + field +
+                                                      "'s name, which has no spaces and no colon");
+  }
+  const NodeId algorithms = document.find(section, "algorithms");
+  if (jwt.algorithms.empty() && algorithms != kNoNode && !document.node(algorithms).refused) {
+    complaints.add(algorithms, "algorithms must name at least one");
+  }
+}
+
 bool is_credential(const KeySource& source) {
   return source.kind == KeySource::Kind::jwt || source.kind == KeySource::Kind::apikey;
 }
@@ -61,6 +74,7 @@ std::shared_ptr<const JwtVerifier> read_jwt(const Options& options, const std::s
                                             Limits& limits, Complaints& complaints, Loaded& loaded) {
   const Jwt& jwt = settings.jwt;
   const NodeId section = document.find(root, "jwt");
+  refuse_impossible(document, section, jwt, complaints);
   if (!jwt.keys.empty()) {
     const std::filesystem::path path(jwt.keys);
     Result<JwtKeys> keys =

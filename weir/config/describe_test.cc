@@ -157,6 +157,17 @@ TEST(Diff, SeesEverySettingOfALimit) {
       "failure_policy failClosed; failure_code 503; lease 2 for 4 servers; idle 60s\n");
 }
 
+TEST(Diff, SeesEverySettingOfARoute) {
+  EXPECT_EQ(
+      changes("routes: [{name: r, match: {path: /a}}]",
+              "routes: [{name: r, match: {path: /a, ignore_case: true}, backend: 'https://b', "
+              "backend_tls: {server_name: c}, host: backend, response_timeout: 2s, stream_idle_timeout: 3s, "
+              "body_max: 1K, error_headers: {X-A: b}, preflight: pass}]"),
+      "changed route r: /a: every limit with a key -> /a, in any case: every limit with a key; backend https://b; "
+      "backend_tls ca_file \"\" cert_file \"\" key_file \"\" server_name \"c\"; host backend; "
+      "response_timeout 2s; stream_idle_timeout 3s; body_max 1000; error header x-a: b; preflight pass\n");
+}
+
 TEST(Diff, SaysWhichOverridesComeGoAndChange) {
   EXPECT_EQ(changes("limits: {a: {rate: 5/s}}\noverrides: {a:x: {rate: 1/s}, a:y: {blocked: true}}",
                     "limits: {a: {rate: 5/s}}\noverrides: {a:x: {rate: 2/s}, a:z: {unlimited: true}}"),

@@ -109,19 +109,41 @@ void diff_all_overrides(const Policy& before, const Policy& after, std::vector<C
   }
 }
 
-std::string words(const DescribedRoute& route) {
-  std::string out = route.match + ": " + route.limits;
-  if (route.charge != "together") out += "; charge " + route.charge;
-  if (route.mode != "enforce") out += "; mode " + route.mode;
-  if (route.cost != "1") out += "; cost " + route.cost;
-  if (!route.backend.empty()) out += "; backend " + route.backend;
+// Adds what the edge proxy does with a route's requests, except for their backends.
+void add_forwarding(const Forwarding& forwarding, std::string& out) {
+  const auto add = [&](std::string_view name, const std::string& value) {
+    out.append("; ").append(name).append(" ").append(value);
+  };
+  if (forwarding.tls) {
+    const BackendTls& tls = *forwarding.tls;
+    add("backend_tls", "ca_file " + quote(tls.ca_file) + " cert_file " + quote(tls.cert_file) + " key_file " +
+                           quote(tls.key_file) + " server_name " + quote(tls.server_name));
+  }
+  if (forwarding.backend_host) add("host", "backend");
+  if (forwarding.response_timeout) add("response_timeout", print_duration(*forwarding.response_timeout));
+  if (forwarding.stream_idle_timeout) add("stream_idle_timeout", print_duration(*forwarding.stream_idle_timeout));
+  if (forwarding.body_max) add("body_max", std::to_string(*forwarding.body_max));
+  for (const auto& [name, value] : forwarding.error_headers) add("error header", name + ": " + value);
+  if (forwarding.preflight_passes) add("preflight", *forwarding.preflight_passes ? "pass" : "limit");
+}
+
+// Describes a route. Two routes are equal if these texts are.
+std::string words(const Route& route, const DescribedRoute& row) {
+  std::string out = row.match;
+  if (route.match.path.ignores_case()) out += ", in any case";
+  out += ": " + row.limits;
+  if (row.charge != "together") out += "; charge " + row.charge;
+  if (row.mode != "enforce") out += "; mode " + row.mode;
+  if (row.cost != "1") out += "; cost " + row.cost;
+  if (!row.backend.empty()) out += "; backend " + row.backend;
+  add_forwarding(route.forwarding, out);
   return out;
 }
 
 std::vector<Compared> routes_of(const Policy& policy) {
   std::vector<Compared> out;
-  for (const DescribedRoute& route : describe_routes(policy)) {
-    out.push_back({route.name, "route " + route.name, words(route)});
+  for (const Route& route : policy.routes()) {
+    out.push_back({route.name, "route " + route.name, words(route, describe(route, policy))});
   }
   return out;
 }

@@ -71,6 +71,8 @@ class Overlay {
         set_leaf(parent, below, field);
       } else if (field.shape == Shape::one) {
         set_below(parent, below, field);
+      } else if (field.shape == Shape::map) {
+        set_map(parent, below, field);
       } else if (field.shape == Shape::list && begins(options_.flags, below + "[")) {
         set_items(parent, below, field);
       }
@@ -87,12 +89,12 @@ class Overlay {
     set_flag(parent, path, field);
   }
 
-  // Every entry of a map that the file has.
-  void set_entries(NodeId root, const Field& field) {
-    const NodeId map = document_.find(root, field.name);
-    if (!document_.is(map, NodeKind::map) || !mentions(field.name)) return;
+  // Every entry of a map of sections that the file has.
+  void set_map(NodeId parent, const std::string& above, const Field& field) {
+    const NodeId map = document_.find(parent, field.name);
+    if (!document_.is(map, NodeKind::map) || !mentions(above)) return;
     for (const NodeId entry : document_.children(map)) {
-      const std::string path = path_of(field.name, document_.key(entry));
+      const std::string path = path_of(above, document_.key(entry));
       if (document_.node(entry).kind != NodeKind::map) continue;
       // Variables and flags replace the file's value in any spelling; flags replace variables.
       remove_replaced(document_, entry, mentioned(options_.environment, variable_name(path) + "_", field.fields, true));
@@ -294,6 +296,7 @@ class Overlay {
   }
 
   void set_item(NodeId item, const std::string& path, std::span<const Field> fields) {
+    remove_replaced(document_, item, mentioned(options_.flags, path + ".", fields, false));
     for (const Field& field : fields) {
       const std::string below = path_of(path, field.name);
       if (field.type != Type::section) {
@@ -353,7 +356,9 @@ class Overlay {
     }
     const FileId file = document_.add_file(from);
     make_scalar(entry, file, value);
-    if (field.shape != Shape::list && field.shape != Shape::one_or_list) return;
+    // A word such as the `none` of a route's limits is no list of one.
+    const bool word = field.shape == Shape::one_or_list && !field.word.empty() && value == field.word;
+    if (word || (field.shape != Shape::list && field.shape != Shape::one_or_list)) return;
     document_.node(entry).kind = NodeKind::sequence;
     document_.node(entry).value = {};
     for (std::size_t at = 0; at <= value.size() && !value.empty();) {
@@ -413,7 +418,7 @@ void overlay_values(const Options& options, Document& document, NodeId root, Com
   overlay.set_listeners(root, complaints);
   overlay.set_section(root, {}, file_fields());
   for (const std::string_view name : {"limits", "names"}) {
-    overlay.set_entries(root, *find_field(file_fields(), name));
+    overlay.set_map(root, std::string(name), *find_field(file_fields(), name));
   }
   overlay.resolve_identities(root);
   overlay.complain(complaints, warnings);

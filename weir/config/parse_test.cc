@@ -180,6 +180,18 @@ TEST(Parse, VariablesReachTheLimitsOfTheFile) {
   EXPECT_EQ(origin(made, "limits.per-ip.burst").origin, "WEIR_LIMITS_PER_IP_BURST");
 }
 
+TEST(Parse, VariablesAndFlagsReachTheTiersOfALimit) {
+  Options options = with_environment({{"WEIR_LIMITS_A_TIERS_PRO_COUNT", "7"}, {"WEIR_LIMITS_A_TIERS_BIG_BURST", "9"}});
+  options.flags = {{"limits.a.tiers.big.rate", "8/s"}};
+  const Loaded made =
+      loaded(parse("limits: {a: {rate: 5/s, tiers: {pro: {rate: 2/s}, big: {rate: 3/s}}}}", "t.yaml", options));
+  const std::vector<Tier>& tiers = made.policy->find("a")->tiers;
+  EXPECT_EQ(print(*tiers[0].numbers), "7 per 1s, burst 7") << "a variable beats the file in any spelling";
+  EXPECT_EQ(print(*tiers[1].numbers), "8 per 1s, burst 9");
+  EXPECT_EQ(origin(made, "limits.a.tiers.pro.count").origin, "WEIR_LIMITS_A_TIERS_PRO_COUNT");
+  EXPECT_EQ(origin(made, "limits.a.tiers.big.rate").origin, "--set");
+}
+
 TEST(Parse, AVariableBeatsTheFileInAnySpellingOfANumber) {
   const auto numbers = [](const std::string& limit, Environment environment, Environment flags = {}) {
     Options options = with_environment(std::move(environment));
@@ -248,14 +260,12 @@ TEST(Parse, AFlagReachesEntriesOfListsByTheirPlace) {
   EXPECT_EQ(usual.settings.listen[2].address, "127.0.0.1:9090");
   EXPECT_EQ(origin(usual, "listen[0].address").origin, "--set");
   EXPECT_EQ(origin(usual, "listen[0].speak").origin, "default");
-  options.flags = {{"listen[0].address", "127.0.0.1:81"},
-                   {"listen[0].tls.cert", "new.pem"},
-                   {"routes[0].match.path", "/b"},
-                   {"access.deny[0].reason", "why"},
-                   {"limits.a.schedule[0].count", "7"}};
+  options.flags = {{"listen[0].address", "127.0.0.1:81"}, {"listen[0].tls.cert", "new.pem"},
+                   {"routes[0].match.path", "/b"},        {"routes[0].limits", "none"},
+                   {"access.deny[0].reason", "why"},      {"limits.a.schedule[0].count", "7"}};
   const Loaded made =
       loaded(parse("listen: [{address: '127.0.0.1:1', speak: http, tls: {cert: c.pem, key: k.pem}}]\n"
-                   "limits: {a: {key: ip, rate: 1/s, schedule: [{days: mon, count: 5}]}}\n"
+                   "limits: {a: {key: ip, rate: 1/s, schedule: [{days: mon, rate: 5/s}]}}\n"
                    "routes: [{name: r, match: {path: /a}}]\n"
                    "access: {deny: [{ip: 1.2.3.4}]}\n",
                    "t.yaml", options));
@@ -264,6 +274,7 @@ TEST(Parse, AFlagReachesEntriesOfListsByTheirPlace) {
   EXPECT_EQ(made.policy->access().entries()[0].reason, "why");
   EXPECT_EQ(made.policy->limits()[0].schedule[0].numbers.count(), 7);
   EXPECT_EQ(origin(made, "routes[0].match.path").value, "/b");
+  EXPECT_EQ(origin(made, "routes[0].limits").value, "none");
 }
 
 TEST(Parse, AVariableThatLooksLikeOursAndIsNotIsRefused) {

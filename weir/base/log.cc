@@ -1,11 +1,13 @@
 #include "weir/base/log.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
 
 #include "weir/base/ascii.h"
 #include "weir/base/clock.h"
+#include "weir/base/utf8.h"
 
 namespace weir {
 namespace {
@@ -26,19 +28,25 @@ std::string print_instant(Wall wall) {
   return {text.data(), static_cast<std::size_t>(size)};
 }
 
-// JSON escapes (RFC 8259 §7), which also keep a text line on one line.
+// JSON escapes (RFC 8259 §7), which also keep a text line on one line. Bytes of a client's id that are not UTF-8 would
+// make the line invalid.
 void escape(std::string_view message, bool quoted, std::string& out) {
-  for (const char c : message) {
+  while (!message.empty()) {
+    const char c = message.front();
     const auto byte = static_cast<unsigned char>(c);
+    const std::size_t length = utf8_length(message);
     if (c == '\n') {
       out += "\\n";
     } else if (byte < 0x20 || byte == 0x7f) {
       out += "\\u00";
       append_hex(byte, out);
+    } else if (length == 0) {
+      out += kReplacement;
     } else {
       if (quoted && (c == '"' || c == '\\')) out += '\\';
-      out += c;
+      out += message.substr(0, length);
     }
+    message.remove_prefix(std::max<std::size_t>(length, 1));
   }
 }
 

@@ -43,6 +43,13 @@ TEST(Log, KeepsAMessageOnOneLine) {
             "\n");
 }
 
+TEST(Log, ReplacesBytesThatAreNotUtf8) {
+  for (const LogFormat format : {LogFormat::text, LogFormat::json}) {
+    const std::string line = log_line(format, LogLevel::warn, kNow, "client=a\xff\xc3\xbc\xe2\x82");
+    EXPECT_NE(line.find("client=a\xEF\xBF\xBD\xc3\xbc\xEF\xBF\xBD\xEF\xBF\xBD"), std::string::npos) << line;
+  }
+}
+
 TEST(Log, WritesOnlyEnabledLevels) {
   std::string seen;
   Log log([&](std::string_view line) { seen += line.substr(line.find(' ') + 1); });

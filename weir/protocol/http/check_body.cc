@@ -148,6 +148,9 @@ Problem read_order(JsonValue value, Order& out) {
   return {};
 }
 
+// Headers and form fields of a request, beside its ip, method, path and host.
+constexpr std::size_t kFieldsMax = bounds::attributes_max - 4;
+
 // Collects the attributes of a request.
 class RequestBody {
  public:
@@ -159,7 +162,7 @@ class RequestBody {
       if (auto problem = read_member(member)) return problem;
     }
     // A request always has a path, and a query always has attributes.
-    if (!path_) return add("path", "/");
+    if (!path_) attributes_.push_back({"path", "/"});
     return {};
   }
 
@@ -178,7 +181,8 @@ class RequestBody {
       const std::string_view value = member.value.string();
       if (name == "ip" && value.empty()) return bad_value("request.ip must not be empty");
       path_ |= name == "path";
-      return add(name, queries_.copy(value));
+      attributes_.push_back({name, queries_.copy(value)});
+      return {};
     }
     return unknown_field(member.key, known);
   }
@@ -188,14 +192,14 @@ class RequestBody {
     for (const JsonValue::Member header : value.members()) {
       const std::string_view name = queries_.copy_lower("header:", header.key);
       if (header.value.is(JsonKind::string)) {
-        if (auto problem = add(name, queries_.copy(header.value.string()))) return problem;
+        if (auto problem = add_field(name, queries_.copy(header.value.string()))) return problem;
         continue;
       }
       // An array holds the values of a header that was sent more than once.
       if (!header.value.is(JsonKind::array)) return wrong_kind("a header", "a string or an array", header.value);
       for (const JsonValue line : header.value.items()) {
         if (!line.is(JsonKind::string)) return wrong_kind("a line of a header", "a string", line);
-        if (auto problem = add(name, queries_.copy(line.string()))) return problem;
+        if (auto problem = add_field(name, queries_.copy(line.string()))) return problem;
       }
     }
     return {};
@@ -206,15 +210,16 @@ class RequestBody {
     for (const JsonValue::Member field : value.members()) {
       if (!field.value.is(JsonKind::string)) return wrong_kind("a field of the form", "a string", field.value);
       const std::string_view name = queries_.copy(std::string("form:").append(field.key));
-      if (auto problem = add(name, queries_.copy(field.value.string()))) return problem;
+      if (auto problem = add_field(name, queries_.copy(field.value.string()))) return problem;
     }
     return {};
   }
 
-  Problem add(std::string_view name, std::string_view value) {
-    if (attributes_.size() == bounds::attributes_max) {
+  // A header or a form field. The other attributes occur once each, and always have room.
+  Problem add_field(std::string_view name, std::string_view value) {
+    if (fields_++ == kFieldsMax) {
       return ApiError{413, "too_large",
-                      "request has more than " + std::to_string(bounds::attributes_max) + " headers and form fields"};
+                      "request has more than " + std::to_string(kFieldsMax) + " headers and form fields"};
     }
     attributes_.push_back({name, value});
     return {};
@@ -222,6 +227,7 @@ class RequestBody {
 
   Queries& queries_;
   InlineList<Attribute, bounds::attributes_max> attributes_;
+  std::size_t fields_ = 0;
   bool path_ = false;
 };
 

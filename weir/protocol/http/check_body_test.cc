@@ -156,18 +156,24 @@ TEST(CheckBody, ReadsARequest) {
   EXPECT_FALSE(std::get<RequestFacts>(query.subject).cost) << "the route says it";
 }
 
-TEST(CheckBody, ARequestHasABoundedNumberOfHeaders) {
-  const auto with = [](std::size_t lines) {
-    std::string text = R"({"request":{"path":"/","headers":{"a":[)";
+TEST(CheckBody, ARequestHasABoundedNumberOfHeadersAndFormFields) {
+  const auto with = [](std::size_t lines, std::string_view more) {
+    std::string text(R"({"request":{"headers":{"a":[)");
     for (std::size_t i = 0; i < lines; ++i) text += i == 0 ? R"("")" : R"(,"")";
+    text.append(R"(]})").append(more).append("}}");
     JsonReader reader;
     Queries queries;
     Query query;
-    const auto error = read_check(*reader.read(text + "]}}}"), queries, query);
+    const auto error = read_check(*reader.read(text), queries, query);
     return error ? error->status : 200;
   };
-  EXPECT_EQ(with(bounds::attributes_max - 1), 200);
-  EXPECT_EQ(with(bounds::attributes_max), 413);
+  constexpr std::size_t most = 124;
+  EXPECT_EQ(with(most, ""), 200);
+  EXPECT_EQ(with(most, R"(,"ip":"1.2.3.4","method":"GET","path":"/","host":"a")"), 200)
+      << "these have room of their own";
+  EXPECT_EQ(with(most + 1, ""), 413);
+  EXPECT_EQ(with(most - 1, R"(,"form":{"b":""})"), 200);
+  EXPECT_EQ(with(most, R"(,"form":{"b":""})"), 413);
 }
 
 }  // namespace

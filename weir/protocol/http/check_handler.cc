@@ -39,6 +39,14 @@ bool is_probe(CheckCall call) noexcept {
   return call == CheckCall::healthz || call == CheckCall::readyz || call == CheckCall::startz;
 }
 
+// A cost of 0 only asks, as over RESP: it is no request to count.
+bool takes_nothing(const Query& query) noexcept {
+  if (const auto* const own = std::get_if<OwnBucket>(&query.subject)) return own->cost == 0;
+  if (const auto* const facts = std::get_if<RequestFacts>(&query.subject)) return facts->cost == 0;
+  const auto* const named = std::get_if<NamedCharges>(&query.subject);
+  return named != nullptr && std::ranges::all_of(named->charges, [](const NamedCharge& one) { return one.cost == 0; });
+}
+
 // Who asks: a peer on a UNIX socket is on this machine.
 std::string_view caller_address(const Exchange& exchange) noexcept {
   return exchange.peer().empty() ? "127.0.0.1" : exchange.peer();
@@ -175,7 +183,7 @@ std::optional<ApiError> CheckHandler::decode(JsonValue value, Exchange& exchange
   Queries& queries = exchange.queries();
   const bool throttle = route.call == CheckCall::throttle;
   if (auto error = throttle ? read_throttle(value, queries, query) : read_check(value, queries, query)) return error;
-  query.mode = route.mode;
+  query.mode = route.mode == Mode::spend && takes_nothing(query) ? Mode::peek : route.mode;
   if (auto* const facts = std::get_if<RequestFacts>(&query.subject)) facts->caller = caller_address(exchange);
   return {};
 }

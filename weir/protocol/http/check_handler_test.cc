@@ -149,6 +149,7 @@ TEST_F(CheckHandlerTest, AsksWhatTheBodiesSay) {
   EXPECT_EQ(two.charges[1].limit, "b");
   EXPECT_EQ(two.charges[1].cost, 0);
   EXPECT_EQ(two.order, Order::in_order);
+  EXPECT_EQ(many.mode, Mode::spend);
 
   const Query throttle =
       only_query(post("/v1/throttle", R"({"key":"user:42","burst":20,"count":100,"period":"1s","cost":3})"));
@@ -162,6 +163,18 @@ TEST_F(CheckHandlerTest, AsksWhatTheBodiesSay) {
   EXPECT_EQ(only_query(post("/v1/refund", kCheck)).mode, Mode::refund);
   EXPECT_EQ(only_query(post("/v1/peek", kCheck)).mode, Mode::peek);
   EXPECT_EQ(only_query(post("/v1/reset", kCheck)).mode, Mode::reset);
+}
+
+TEST_F(CheckHandlerTest, ACostOfZeroOnlyAsksAsOverResp) {
+  for (const auto& [target, body] :
+       {std::pair("/v1/check", R"({"limit":"a","id":"1","cost":0})"),
+        {"/v1/check", R"({"charges":[{"limit":"a","id":"1","cost":0},{"limit":"b","id":"1","cost":0}]})"},
+        {"/v1/check", R"({"request":{"ip":"1.2.3.4"},"cost":0})"},
+        {"/v1/throttle", R"({"key":"k","rate":1,"cost":0})"}}) {
+    EXPECT_EQ(only_query(post(target, body)).mode, Mode::peek) << body;
+  }
+  EXPECT_EQ(only_query(post("/v1/check", R"({"request":{"ip":"1.2.3.4"}})")).mode, Mode::spend);
+  EXPECT_EQ(only_query(post("/v1/refund", R"({"limit":"a","id":"1","cost":0})")).mode, Mode::refund);
 }
 
 struct Bad {

@@ -24,7 +24,7 @@ Verdict up_to_denial(const Verdict& peeked, std::span<const Charge> charges) {
     if (!peeked.all[i].allowed() && !charges[i].shadow) break;
   }
   if (asked.size() == peeked.all.size()) return peeked;
-  Verdict verdict = conclude(asked, [&](std::size_t i) { return charges[i].say(); });
+  Verdict verdict = conclude(asked, [&](std::size_t i) { return charges[i].role(); });
   verdict.degraded = peeked.degraded;
   return verdict;
 }

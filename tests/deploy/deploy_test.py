@@ -49,6 +49,24 @@ class Prometheus(unittest.TestCase):
         fired = {one["alertname"] for test in tests for one in test["alert_rule_test"] if one["exp_alerts"]}
         self.assertEqual({rule["alert"] for rule in rules}, fired)
 
+    def test_the_scrape_job_is_valid_and_has_the_name_that_alerts_use(self):
+        file = DEPLOY / "prometheus/scrape.yaml"
+        done = run("promtool", "check", "config", "--syntax-only", file)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        [job] = yaml.safe_load(file.read_text())["scrape_configs"]
+        self.assertIn(f'up{{job="{job["job_name"]}"}}', (DEPLOY / "prometheus/alerts.yaml").read_text())
+
+    def test_the_scrape_job_for_kubernetes_finds_the_admin_port_of_the_deployment(self):
+        # Debian's promtool does not know kubernetes_sd_configs.
+        text = (DEPLOY / "prometheus/scrape.yaml").read_text()
+        job = yaml.safe_load("".join(re.findall(r"^    #   (.*\n)", text, re.MULTILINE)))
+        _, deployment, *_ = yaml.safe_load_all((DEPLOY / "kubernetes/weir.yaml").read_text())
+        pod = deployment["spec"]["template"]
+        [label] = [f"{name}={value}" for name, value in pod["metadata"]["labels"].items()]
+        self.assertEqual(job["kubernetes_sd_configs"][0]["selectors"], [{"role": "pod", "label": label}])
+        ports = [port["name"] for port in pod["spec"]["containers"][0]["ports"]]
+        self.assertIn(job["relabel_configs"][0]["regex"], ports)
+
 
 class Image(unittest.TestCase):
     def test_the_build_directories_of_this_machine_stay_out(self):
@@ -132,6 +150,12 @@ class Configurations(unittest.TestCase):
         self.assertLessEqual({port["targetPort"] for port in service["spec"]["ports"]}, names)
         for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
             self.assertEqual(container[probe]["httpGet"]["port"], "admin")
+
+    def test_no_annotation_sends_prometheus_without_the_token_that_it_needs(self):
+        config_map, deployment, *_ = yaml.safe_load_all((DEPLOY / "kubernetes/weir.yaml").read_text())
+        self.assertIn("read_token", yaml.safe_load(config_map["data"]["weir.yaml"])["admin"])
+        annotations = deployment["spec"]["template"]["metadata"].get("annotations", {})
+        self.assertFalse([name for name in annotations if name.startswith("prometheus.io/")])
 
 
 if __name__ == "__main__":

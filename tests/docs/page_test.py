@@ -57,7 +57,8 @@ class Page(unittest.TestCase):
     place = ""
 
     def setUp(self):
-        self.scene = Scene(self)
+        example = (SOURCE / PAGE).parent
+        self.scene = Scene(self, example if example.parent.name == "examples" else None)
         self.fragments = {}  # of programs, by language
 
     def _formatMessage(self, msg, standardMsg):

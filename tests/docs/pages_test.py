@@ -14,8 +14,12 @@ SOURCE = pathlib.Path(os.environ["WEIR_SOURCE"])
 # Each is a test of its own (page_test.py): CMake hands the list over.
 RUN = set(os.environ["PAGES"].split(":"))
 # Pages whose blocks somebody else runs, or that measure.
-ELSEWHERE = {"docs/cli.md": "e2e/docs runs it", "docs/benchmarks.md": "script/bench measures for hours"}
-GUIDES = sorted(str(path.relative_to(SOURCE)) for path in [SOURCE / "README.md", *(SOURCE / "docs").glob("*.md")])
+ELSEWHERE = {"docs/cli.md": "e2e/docs runs it", "docs/benchmarks.md": "script/bench measures for hours",
+             "examples/embed/README.md": "the test install builds it",
+             "examples/envoy/README.md": "e2e/envoy runs its files",
+             **{f"examples/{front}/README.md": "e2e/fronts runs its files" for front in ("caddy", "haproxy", "nginx")}}
+GUIDES = sorted(str(path.relative_to(SOURCE)) for path in [SOURCE / "README.md", *(SOURCE / "docs").glob("*.md"),
+                                                           *(SOURCE / "examples").glob("*/README.md")])
 PAGES = sorted(str(path.relative_to(SOURCE)) for path in SOURCE.glob("**/*.md")
                if not {"build", "node_modules", ".git"} & set(path.relative_to(SOURCE).parts))
 
@@ -41,6 +45,16 @@ def anchors_of(text):
 
 def links_of(text):
     return re.findall(r"\]\(([^)\s]+)\)", without_code(text))
+
+
+class Numbers(unittest.TestCase):
+    def test_of_the_readme_are_those_of_the_benchmarks(self):
+        table = re.search(r"^## Five numbers$.*?^## ", (SOURCE / "README.md").read_text(encoding="utf-8"), re.M | re.S)[0]
+        numbers = re.findall(r"[\d.]+(?= [nµ]s)|\d+,[\d,]+\d", table)
+        self.assertGreater(len(numbers), 8)
+        benchmarks = (SOURCE / "docs/benchmarks.md").read_text(encoding="utf-8")
+        for number in numbers:
+            self.assertTrue(re.search(rf"(?<![\d,.]){re.escape(number)}(?![\d,.]\d)", benchmarks), number)
 
 
 class Blocks(unittest.TestCase):
@@ -96,7 +110,14 @@ class Links(unittest.TestCase):
 
     def test_the_readme_leads_to_every_page(self):
         linked = {link.partition("#")[0] for link in links_of((SOURCE / "README.md").read_text(encoding="utf-8"))}
-        self.assertEqual({page for page in GUIDES if page != "README.md"} - linked, set())
+        self.assertEqual({page for page in GUIDES if page.startswith("docs/")} - linked, set())
+
+    def test_a_guide_leads_to_every_example(self):
+        linked = {(SOURCE / page).parent / link for page in GUIDES if not page.startswith("examples/")
+                  for link in links_of((SOURCE / page).read_text(encoding="utf-8"))}
+        resolved = {path.resolve() for path in linked}
+        self.assertEqual({page for page in GUIDES if page.startswith("examples/")
+                          and not {SOURCE / page, (SOURCE / page).parent} & resolved}, set())
 
     def test_a_guide_leads_to_every_openapi_document(self):
         linked = {link for page in GUIDES for link in links_of((SOURCE / page).read_text(encoding="utf-8"))}

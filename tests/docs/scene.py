@@ -14,13 +14,13 @@ import threading
 
 SOURCE = pathlib.Path(os.environ["WEIR_SOURCE"])
 WEIR = pathlib.Path(os.environ["WEIR"]).resolve()
-# What the pages listen on: Weir (HTTP, TLS, RESP, admin, proxies), backends, Redis.
-PORTS = (8080, 8081, 8443, 6380, 6390, 9090, 8000, 8001, 3000, 6379)
+# What the pages listen on: Weir (HTTP, TLS, RESP, admin, proxies), backends, Redis, a limits service over gRPC.
+PORTS = (8080, 8081, 8443, 6380, 6390, 9090, 8000, 8001, 3000, 6379, 50052)
 # For one command, on a busy machine: the first `go run` compiles Go's own library.
 SECONDS = 120
 # In the background, and the line that says that it is ready.
 SERVERS = {"weir": "ready:", "redis-server": "Ready to accept connections", "python3 -m http.server": "Serving HTTP",
-           "python3 examples/limits-service/limits_service.py": "ready:"}
+           "python3 examples/limits-service/limits_service.py": "ready:", "python3 limits_service.py": "ready:"}
 # Where the shell would draw on a terminal, and here must not.
 QUIET = """
 curl() { command curl --silent --show-error "$@"; }
@@ -40,7 +40,8 @@ def server_of(command):
 class Scene:
     """One page's directory, shell and servers; ended with the test."""
 
-    def __init__(self, test):
+    def __init__(self, test, folder=None):
+        """`folder`: of an example, whose page is read in it."""
         self.test = test
         directory = tempfile.TemporaryDirectory()
         test.addCleanup(directory.cleanup)
@@ -48,6 +49,11 @@ class Scene:
         self.reserve()
         for name in ("examples", "proto", "schema", "deploy", "docs"):
             (self.directory / name).symlink_to(SOURCE / name)
+        for file in folder.iterdir() if folder else ():
+            if file.suffix == ".py":  # it looks for the files beside it and above
+                (self.directory / file.name).symlink_to(file)
+            else:
+                self.write(file.name, file.read_text(encoding="utf-8"))
         (self.directory / "build/release/weir/app").mkdir(parents=True)
         (self.directory / "build/release/weir/app/weir").symlink_to(WEIR)
         home = self.directory / ".home"

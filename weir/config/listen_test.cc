@@ -25,6 +25,7 @@ TEST(Listen, OnePlaceHasOneSpelling) {
   EXPECT_EQ(record("127.0.0.1:8080"), "127.0.0.1:8080");
   EXPECT_EQ(record("localhost:8080"), "127.0.0.1:8080");
   EXPECT_EQ(record("0.0.0.0:0"), "0.0.0.0:0");
+  EXPECT_EQ(record(":8080"), "0.0.0.0:8080");
   EXPECT_EQ(record("[0:0::1]:080"), "[::1]:80");
   EXPECT_EQ(record("unix:/run/weir.sock"), "unix:/run/weir.sock");
 }
@@ -35,6 +36,7 @@ TEST(Listen, WhatIsNoAddressIsToldWhy) {
   EXPECT_EQ(record("127.0.0.1:65536"), "address \"127.0.0.1:65536\" needs a port from 0 to 65535");
   EXPECT_EQ(record("127.0.0.1:-1"), "address \"127.0.0.1:-1\" needs a port from 0 to 65535");
   EXPECT_EQ(record("::1:80"), "address \"::1:80\" is ambiguous: write an IPv6 address in brackets, [::1]:8080");
+  EXPECT_EQ(record("[]:80"), "address \"[]:80\" needs an IP address before the port");
   EXPECT_EQ(record("example.com:80"), "address \"example.com:80\" needs an IP address before the port");
   EXPECT_EQ(record("unix:"), "address \"unix:\" has no path after unix:");
 }

@@ -70,7 +70,7 @@ inline constexpr std::array kListenTls = std::to_array<Field>({
 });
 
 inline constexpr std::array kListen = std::to_array<Field>({
-    row("address", address, "Address and port, such as 127.0.0.1:8080, or a socket, such as unix:/run/weir/weir.sock.")
+    row("address", address, "127.0.0.1:8080, :8080 (all IPv4 addresses), or a socket such as unix:/run/weir/weir.sock.")
         .must()
         .into<&Listener::address>(),
     row("speak", choice, "The protocol of the port; grpc is the same port as http.")

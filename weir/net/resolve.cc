@@ -28,6 +28,7 @@ Result<Target> Target::parse(std::string_view text) {
   const auto bad = [&](std::string_view rule) {
     return Error{Fault::invalid, "address " + quote(text) + " " + std::string(rule)};
   };
+  if (text.rfind(':') == 0) return bad("needs a host name or an IP address before the port");
   if (auto address = Address::parse(text)) {
     return Target{std::move(address->host), address->port, std::move(address->path)};
   } else if (text.starts_with("unix:") || text.starts_with('[') || text.find(':') != text.rfind(':')) {

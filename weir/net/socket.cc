@@ -145,6 +145,7 @@ Result<Address> Address::parse(std::string_view text) {
     return bad("is ambiguous: write an IPv6 address in brackets, [::1]:8080");
   }
   if (host == "localhost") host = "127.0.0.1";
+  if (colon == 0) host = "0.0.0.0";
   Address address{std::string(host), 0, {}};
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
   if (port.empty() || error != std::errc{} || end != port.data() + port.size())

@@ -37,7 +37,7 @@ class Socket {
   int fd_ = -1;
 };
 
-// "127.0.0.1:8080", "[::1]:8080", "localhost:8080" (loopback only), "0.0.0.0:0" (any free port) or "unix:/run/x.sock".
+// "127.0.0.1:8080", "[::1]:8080", "localhost:8080" (loopback only), ":8080" (all of IPv4), ":0" or "unix:/run/x.sock".
 struct Address {
   std::string host;  // a literal IP address; empty for a UNIX socket
   std::uint16_t port = 0;

@@ -26,6 +26,7 @@ std::string quoted_scalar(std::string_view text) {
 struct Move {
   std::string_view from;
   std::string_view to;
+  std::string_view before = {};  // what else Weir needs in that place
 };
 
 constexpr auto kRedisMoves = std::to_array<Move>({
@@ -45,7 +46,7 @@ constexpr auto kExternalMoves = std::to_array<Move>({
     {"cache_ttl", "cache_ttl"},
     {"max_concurrent_requests", "max_concurrent_requests"},
     {"http.url", "http.url"},
-    {"grpc.address", "grpc.address"},
+    {"grpc.address", "grpc.address", "method: /edgequota.ratelimit.v1.RateLimitService/GetLimits, codec: json"},
     {"grpc.tls.enabled", "grpc.tls.enabled"},
     {"grpc.tls.ca_file", "grpc.tls.ca_file"},
     {"grpc.tls.server_name", "grpc.tls.server_name"},
@@ -131,6 +132,7 @@ class Importer {
       const std::size_t dot = move.to.rfind('.');
       const std::string parent(dot == move.to.npos ? std::string_view() : move.to.substr(0, dot));
       nest(open, parent, all);
+      if (!move.before.empty()) all += separator(all) + std::string(move.before);
       all += separator(all) + std::string(move.to.substr(dot == move.to.npos ? 0 : dot + 1)) + ": " + flow(id);
     }
     nest(open, {}, all);
@@ -176,7 +178,11 @@ class Importer {
   void write_backend() {
     const std::string url =
         first({"rate_limit.static.backend_url", "backend.url", "rate_limit.external.fallback.backend_url"});
-    if (!url.empty()) line("backend: " + quoted_scalar(url));
+    if (url.empty()) {
+      result_.notes.push_back(name_ + ": there is no backend.url: add backend to the result");
+    } else {
+      line("backend: " + quoted_scalar(url));
+    }
     std::string proxy;
     const auto add = [&](std::string_view name, const std::string& value) {
       if (!value.empty()) proxy += separator(proxy) + std::string(name) + ": " + value;
@@ -244,6 +250,11 @@ class Importer {
   void write_external() {
     if (text("rate_limit.external.enabled") != "true") return;
     write_moves("rate_limit.external", "external", kExternalMoves, "limit: edge");
+    if (find("rate_limit.external.grpc.address") != kNoNode) {
+      result_.notes.push_back(name_ +
+                              ": external.grpc: codec is json, as EdgeQuota documents; remove it if the service speaks "
+                              "protobuf");
+    }
   }
 
   void write_redis() {

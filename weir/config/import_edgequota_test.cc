@@ -91,8 +91,11 @@ rate_limit:
   EXPECT_THAT(
       result.yaml,
       HasSubstr("external: {limit: edge, enabled: true, timeout: 5s, cache_ttl: 60s, "
-                "grpc: {address: \"limits-service:50052\", tls: {enabled: true, "
+                "grpc: {method: /edgequota.ratelimit.v1.RateLimitService/GetLimits, codec: json, "
+                "address: \"limits-service:50052\", tls: {enabled: true, "
                 "ca_file: \"/etc/edgequota/ca.pem\"}}, header_filter: {allow_list: [\"X-Tenant-Id\", \"X-Plan\"]}}"));
+  EXPECT_THAT(result.notes, ElementsAre("edge.yaml: external.grpc: codec is json, as EdgeQuota documents; remove it if "
+                                        "the service speaks protobuf"));
 }
 
 TEST(ImportEdgeQuota, KeepsThePrefixOfKeysAndTheSizeOfThePool) {
@@ -109,7 +112,8 @@ TEST(ImportEdgeQuota, KeepsThePrefixOfKeysAndTheSizeOfThePool) {
 TEST(ImportEdgeQuota, NamesWhatItLeavesOut) {
   const Imported result =
       imported("admin: {address: \"127.0.0.1:9090\"}\nevents:\n  enabled: true\ntracing: {endpoint: x}\n");
-  EXPECT_THAT(result.notes, ElementsAre("edge.yaml:3:3: events.enabled has no counterpart and is left out",
+  EXPECT_THAT(result.notes, ElementsAre("edge.yaml: there is no backend.url: add backend to the result",
+                                        "edge.yaml:3:3: events.enabled has no counterpart and is left out",
                                         "edge.yaml:4:11: tracing.endpoint has no counterpart and is left out"));
 }
 

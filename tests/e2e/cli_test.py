@@ -194,7 +194,31 @@ class ConfigCheck(ProgramTest):
             path = self.file("weir.yaml", text)
             done = weir("config", "check", path)
             self.assertEqual(done.returncode, 0)
-            self.assertEqual(done.stderr, f"warning: {path} has no limits: only buckets that callers bring along are limited\n")
+            self.assertEqual(done.stderr, f"warning: {path} has no limits: only callers that send their own numbers "
+                                          "(/v1/throttle, CL.THROTTLE) are limited\n")
+
+    def test_warns_about_a_redis_without_effect(self):
+        limits = "limits: {a: {rate: 1/s}}\n"
+        redis = 'redis: {endpoints: ["127.0.0.1:1"]}\n'
+        for text, warnings in (
+                (limits + redis, "{path}:2:20: redis is not used, because store is memory: set store: redis"),
+                (limits + redis + "store: redis\n", ""),
+                (limits + 'cache_redis: {endpoints: ["127.0.0.1:1"]}\n',
+                 "cache_redis is not used: it caches the answers of external services, and there is none")):
+            path = self.file("weir.yaml", text)
+            done = weir("config", "check", path)
+            expected = f"warning: {warnings.format(path=path)}\n" if warnings else ""
+            self.assertEqual((done.returncode, done.stderr), (0, expected), text)
+
+    def test_reads_an_address_without_a_host_as_all_addresses(self):
+        """As in the examples of `weir serve --help`."""
+        path = self.file("weir.yaml", "limits: {a: {rate: 1/s}}\n")
+        done = weir("config", "check", path, "--set", "log.level=debug", "--set", "listen[0].address=:8081")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('address ":8081" is not loopback', done.stderr)
+        admin = weir("config", "check", self.file("weir.yaml", 'listen: [{address: ":9090", speak: admin}]\n'))
+        self.assertEqual(admin.returncode, 2)
+        self.assertIn("needs admin.read_token or admin.write_token", admin.stderr)
 
     def test_reports_what_an_external_service_lacks(self):
         limit = "limits: {tenant: {rate: 1/s}}\n"

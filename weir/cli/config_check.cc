@@ -161,10 +161,14 @@ Exit run_check(const Arguments& arguments, Console& console) {
   auto& loaded = std::get<config::Loaded>(outcome);
   if (loaded.policy->limits().empty()) {
     loaded.warnings.push_back((path.empty() ? "the environment" : path) +
-                              " has no limits: only buckets that callers bring along are limited");
+                              " has no limits: only callers that send their own numbers (/v1/throttle, CL.THROTTLE) "
+                              "are limited");
   }
   for (std::string& sentence : doubt_certificates(loaded, path)) loaded.warnings.push_back(std::move(sentence));
   for (std::string& sentence : doubt_listeners(loaded)) loaded.warnings.push_back(std::move(sentence));
+  for (std::string& sentence : doubt_redis(loaded, loaded.policy->limits())) {
+    loaded.warnings.push_back(std::move(sentence));
+  }
   if (as_json) {
     print_json(loaded, console.out);
   } else if (as_csv) {

@@ -115,6 +115,21 @@ std::vector<std::string> doubt_listeners(const config::Loaded& loaded) {
   return sentences;
 }
 
+std::vector<std::string> doubt_redis(const config::Loaded& loaded, std::span<const NamedLimit> limits) {
+  std::vector<std::string> sentences;
+  const auto has_service = [](const NamedLimit& limit) { return limit.service != nullptr; };
+  if (loaded.settings.has_cache_redis && std::ranges::none_of(limits, has_service)) {
+    sentences.emplace_back("cache_redis is not used: it caches the answers of external services, and there is none");
+  }
+  const auto chosen = std::ranges::find_if(loaded.origins, [](const config::Setting& setting) {
+    return setting.path.starts_with("redis.") && setting.origin != "default";
+  });
+  if (loaded.settings.store == config::StoreKind::memory && chosen != loaded.origins.end()) {
+    sentences.push_back(chosen->origin + ": redis is not used, because store is memory: set store: redis");
+  }
+  return sentences;
+}
+
 Result<Flags> read_flags(const Arguments& arguments) {
   Flags flags;
   for (const std::string& text : arguments.all("--set")) {
@@ -144,10 +159,8 @@ std::variant<config::Checked, config::Problems> check_to_serve(const std::string
   auto outcome = config::check(path, options);
   auto* const checked = std::get_if<config::Checked>(&outcome);
   if (checked == nullptr) return outcome;
-  config::Loaded& loaded = checked->loaded;
-  const auto has_service = [](const NamedLimit& limit) { return limit.service != nullptr; };
-  if (loaded.settings.has_cache_redis && std::ranges::none_of(checked->parts.limits, has_service)) {
-    loaded.warnings.push_back("cache_redis is not used: it caches the answers of external services, and there is none");
+  for (std::string& sentence : doubt_redis(checked->loaded, checked->parts.limits)) {
+    checked->loaded.warnings.push_back(std::move(sentence));
   }
   return outcome;
 }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -47,6 +48,9 @@ std::vector<std::string> doubt_certificates(const config::Loaded& loaded, const 
 
 // Returns warnings about decision listeners that other machines can reach without a secret or a client certificate.
 std::vector<std::string> doubt_listeners(const config::Loaded& loaded);
+
+// Returns warnings about a Redis that is configured and has no effect. `limits` are those of `loaded`.
+std::vector<std::string> doubt_redis(const config::Loaded& loaded, std::span<const NamedLimit> limits);
 
 // Prints a line per problem on err, and a last one that counts them.
 void print_error(const config::Problems& problems, const std::string& path, Console& console);

@@ -140,7 +140,7 @@ std::string general_help() {
          list("") +
          "\n"
          "Options:\n"
-         "  -h, --help     this text, or that of the command before it\n"
+         "  -h, --help     this text; after a command, its options and examples\n"
          "      --version  the version\n\n"
          "`weir ratelimit COMMAND` is the same as `weir COMMAND`.\n\n" +
          wrapped("Exit status:" + exit_line() + ".", 0) + "\n";

@@ -34,9 +34,10 @@ Exit run_serve(const Arguments& arguments, Console& console) {
 Command serve() {
   return {
       "serve",
-      "run the server: decision API, RESP, edge proxy, admin API",
+      "run the server: HTTP, gRPC, RESP, edge proxy, admin API",
       "By default it listens on 127.0.0.1:8080 (HTTP and gRPC), 127.0.0.1:6380 (any Redis client) and\n"
-      "127.0.0.1:9090 (admin API, metrics, probes). SIGTERM drains and exits; SIGHUP reads the file again.",
+      "127.0.0.1:9090 (dashboard, admin API, metrics, probes). A configuration with a backend, and a listener with\n"
+      "speak: proxy, make it a reverse proxy. SIGTERM drains and exits; SIGHUP reads the configuration again.",
       {config_option("the configuration; without it the environment (WEIR_...) and the defaults", false), set_option()},
       "# no file: each address gets 100 requests per second, 20 at once\n"
       "weir serve\n"

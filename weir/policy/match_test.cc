@@ -213,11 +213,6 @@ routes: [{name: r, match: {}, limits: [a, b, c], charge: in-order, cost: header:
             "in-order r a:globalx3 b:1.2.3.4x3 c:1.2.3.4x3shadow");
   EXPECT_EQ(charges(*policy, {{"ip", "1.2.3.4"}, {"header:x", "4"}}),
             "in-order r impossible a:globalx4 b:1.2.3.4x4 c:1.2.3.4x4shadow");
-  const auto together = make("limits: {b: {key: ip, rate: 3/s}, c: {key: ip, rate: 9/s, mode: shadow}}");
-  EXPECT_EQ(charges(*together, {{"ip", "1.2.3.4"}}, 3), "- b:1.2.3.4x3 c:1.2.3.4x3shadow");
-  EXPECT_EQ(charges(*together, {{"ip", "1.2.3.4"}}, 4), "- impossible b:1.2.3.4x4 c:1.2.3.4x4shadow");
-  const auto alone = make("limits: {b: {key: ip, rate: 3/s}, d: {key: ip, rate: 9/s}}");
-  EXPECT_EQ(charges(*alone, {{"ip", "1.2.3.4"}}, 4), "- b:1.2.3.4x4 d:1.2.3.4x4") << "all or none";
 }
 
 TEST(Routes, TheClientBehindATrustedProxyIsCounted) {

@@ -103,8 +103,8 @@ class Resolved {
   // The route's order; without a route, the query's.
   Order order() const noexcept { return order_; }
 
-  // True if some cost exceeds its burst, so it can never pass, and spending would charge others: shadow limits, and in
-  // order the limits before it. Peek (Mode::peek) instead: the answer is the same, and nothing is charged.
+  // True if the charges are in order and some cost exceeds its burst, so it can never pass. Spending would charge the
+  // limits before it. Peek (Mode::peek) instead: the answer is the same, and nothing is charged.
   bool impossible() const noexcept { return impossible_; }
 
   // The route of a request; null: none, or the query named its limits.

@@ -183,8 +183,8 @@ Result<void> Policy::resolve(const Query& query, const Known& known, Now now, Re
   if (charges_none) out.charges_size_ = 0;
   const bool passes = out.allow_listed_ && !asking.wants_backend;
   if (charges_none || passes || out.deny_listed_) out.lookups_.clear();
-  const bool charges_some = out.order_ == Order::in_order || std::ranges::any_of(out.charges(), &Charge::shadow);
-  out.impossible_ = asking.mode == Mode::spend && charges_some && std::ranges::any_of(out.charges(), can_never_pass);
+  out.impossible_ =
+      asking.mode == Mode::spend && out.order_ == Order::in_order && std::ranges::any_of(out.charges(), can_never_pass);
   return {};
 }
 

@@ -100,16 +100,6 @@ TEST_F(PipelineTest, ChargesALimitByNameAndNamesItsBucket) {
   EXPECT_EQ(third.retry_after, 30min);
 }
 
-TEST_F(PipelineTest, ACostThatCanNeverPassTakesNothingFromShadowLimitsEither) {
-  const std::array<NamedCharge, 2> charges = {NamedCharge{"trial", "1", 1}, NamedCharge{"orders", "1", 3}};
-  for (const Order order : {Order::together, Order::in_order}) {
-    const Collect::Seen seen = ask({NamedCharges{charges, order}, Mode::spend});
-    EXPECT_FALSE(seen.allowed);
-    EXPECT_EQ(seen.retry_after, kNever);
-    EXPECT_EQ(ask("trial", "1", Mode::peek).remaining, 1);
-  }
-}
-
 TEST_F(PipelineTest, APeekInOrderStopsAtTheFirstDenialAsASpendDoes) {
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(ask("orders", "1").allowed);
   EXPECT_TRUE(ask("daily", "1").allowed);

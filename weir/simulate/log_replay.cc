@@ -143,10 +143,8 @@ LogReplay::Outcome LogReplay::ask(const LoggedRequest& request, Wall time) {
   clients_.begin();
   Buckets buckets(clients_, now);
   // If a cost can never pass, only peek: nothing else is charged.
-  verdict_ =
-      resolved_.impossible() && resolved_.order() == Order::in_order
-          ? peek_in_order(buckets, resolved_.charges())
-          : charge(buckets, resolved_.charges(), resolved_.impossible() ? Mode::peek : Mode::spend, resolved_.order());
+  verdict_ = resolved_.impossible() ? peek_in_order(buckets, resolved_.charges())
+                                    : charge(buckets, resolved_.charges(), Mode::spend, resolved_.order());
   count(verdict_, now);
   const bool allowed = verdict_.allowed && !resolved_.deny_listed() && resolved_.blocked() == nullptr;
   if (!allowed) count_denial(verdict_, now);

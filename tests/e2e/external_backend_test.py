@@ -52,7 +52,7 @@ class Backends(Asking):
                    if row.startswith("weir_backend_refused_total{"))
 
     def test_a_private_backend_is_used_if_its_host_is_allowed(self):
-        server = self.start(external=", allowed_hosts: [127.0.0.1, LOCALHOST]")
+        server = self.start(external=", allowed_hosts: [127.0.0.1]")
         self.assertEqual(self.get(server, "default"), (200, "own"))
         self.name(self.tenant.url)
         self.assertEqual(self.get(server, "one"), (200, "tenant"))
@@ -60,6 +60,13 @@ class Backends(Asking):
         self.assertEqual(self.get(server, "two"), (200, "tenant"))
         self.assertEqual(self.get(server, "default"), (200, "own"))
         self.assertEqual(self.refused(server), 0)
+
+    def test_localhost_can_be_allowed_by_its_name(self):
+        server = self.start(external=", allowed_hosts: [LOCALHOST]")
+        self.name(f"http://localhost:{self.tenant.port}/")
+        self.assertEqual(self.get(server, "one"), (200, "tenant"))
+        self.name(self.tenant.url)
+        self.assertEqual(self.get(server, "two")[0], 502)
 
     def test_what_is_not_public_is_refused_and_counted(self):
         server = self.start(external=", allowed_hosts: [allowed.example]")

@@ -11,6 +11,21 @@
 namespace weir::proxy {
 namespace {
 
+// A host as written, with an address in its canonical form: addresses have many spellings.
+std::string canonical(std::string_view host) {
+  const Result<IpAddress> ip = IpAddress::parse(host);
+  return ip ? ip->print() : std::string(host);
+}
+
+// `localhost` counts as what was written and as the address that it stands for.
+bool is_allowed(const HttpUrl& url, std::span<const std::string> allowed_hosts) {
+  const std::string_view authority = url.authority;
+  const std::string_view written = authority.substr(0, authority.find(':'));
+  return std::ranges::any_of(allowed_hosts, [&](const std::string& host) {
+    return canonical(host) == canonical(url.target.host) || (written == "localhost" && host == written);
+  });
+}
+
 Error refuse_url(std::string_view reason, const std::string& detail) {
   return Error{Fault::invalid, detail, 0, reason};
 }
@@ -30,7 +45,7 @@ Result<Backend> make_named_backend(std::string_view url, std::span<const std::st
   const bool is_http = same_word(url.substr(0, 7), "http://") || same_word(url.substr(0, 8), "https://");
   if (!is_http) return refuse_url("bad_scheme", "the URL must begin with http:// or https://");
   if (!parsed) return refuse_url("bad_url", parsed.error().detail);
-  const bool allowed = std::ranges::find(allowed_hosts, parsed->target.host) != allowed_hosts.end();
+  const bool allowed = is_allowed(*parsed, allowed_hosts);
   if (const std::optional<Address> literal = parsed->target.literal(); literal && !allowed && !may_dial(*literal)) {
     return refuse_url("private_address", "the address " + parsed->target.host + " is not public");
   }

@@ -36,6 +36,12 @@ TEST(NamedBackend, AnAllowedHostMayBePrivate) {
   EXPECT_EQ(reason_of("http://127.0.0.1:3000", {"127.0.0.1"}), "any");
   EXPECT_EQ(reason_of("http://Tenants.Internal:3000/a", {"tenants.internal"}), "any");
   EXPECT_EQ(reason_of("http://other.internal", {"tenants.internal"}), "public only");
+  EXPECT_EQ(reason_of("http://LocalHost:3000", {"localhost"}), "any");
+  EXPECT_EQ(reason_of("http://localhost", {"127.0.0.1"}), "any");
+  EXPECT_EQ(reason_of("http://127.0.0.1", {"localhost"}), "private_address");
+  EXPECT_EQ(reason_of("http://[::1]:80", {"0:0:0:0:0:0:0:1"}), "any");
+  EXPECT_EQ(reason_of("http://[FD00:0::7]", {"fd00::7"}), "any");
+  EXPECT_EQ(reason_of("http://[::ffff:10.0.0.1]", {"10.0.0.1"}), "any");
 }
 
 TEST(NamedBackend, RefusesWhatIsNoUrlOfAWebServer) {

@@ -447,6 +447,9 @@ Gauges Serving::gauges() const {
   }
   gauges.backends = proxy_.gateway.upstreams.list();
   gauges.services = services_->gauges();
+  for (const NamedLimit& limit : reloader_->policy()->limits()) {
+    if (limit.service != nullptr) gauges.services.add_configured(limit.name);
+  }
   gauges.process = read_process_stats();
   if (redis_ != nullptr) redis_->fill(gauges);
   for (std::size_t i = 0; i < kJwtReasons; ++i) {

@@ -76,7 +76,8 @@ ServiceGauges Services::gauges() const {
   for (const auto& [limit, service] : current_) service->add_to(gauges, now);
   gauges.any = !services_.empty();
   gauges.answers = cache_.size();
-  if (shared_ != nullptr) gauges.shared_up = shared_->is_up();
+  // Before the first look, nothing is known.
+  if (shared_ != nullptr && gauges.any) gauges.shared_up = shared_->is_up();
   return gauges;
 }
 

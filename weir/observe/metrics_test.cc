@@ -78,6 +78,26 @@ TEST(Exposition, HasEveryConfiguredLimitAtZeroFromTheStart) {
   EXPECT_THAT(text, HasSubstr(R"(weir_blocks_total{limit="orders"} 3)"));
 }
 
+TEST(Exposition, EscapesTheLabelsThatAreUrls) {
+  LoopMetrics loop;
+  (void)loop.proxy.route("rest");
+  Gauges gauges;
+  gauges.backends = {{.backend = R"(http://h/a"b\c)"}};
+  EXPECT_THAT(exposition({&loop}, gauges), HasSubstr(R"(weir_backend_up{backend="http://h/a\"b\\c"} 1)"));
+}
+
+TEST(Exposition, TellsOfAServiceThatWasNotAskedYet) {
+  Gauges gauges;
+  EXPECT_THAT(exposition({}, gauges), Not(HasSubstr("weir_external_")));
+  gauges.services.services = {{"asked", true}};
+  gauges.services.add_configured("asked");
+  gauges.services.add_configured("per-tenant");
+  const std::string text = exposition({}, gauges);
+  EXPECT_THAT(text, HasSubstr("\nweir_external_requests_total{result=\"ok\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("\nweir_external_service_open{limit=\"asked\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nweir_external_service_open{limit=\"per-tenant\"} 0\n"));
+}
+
 TEST(Exposition, TellsOfTheLastReloadAndSnapshot) {
   Gauges gauges;
   gauges.last_reload = Wall{1'700'000'000s};

@@ -28,6 +28,16 @@ void add_sample(std::string& out, std::string_view name, const std::string& labe
   out.append(name).append(labels).append(" ").append(value).append("\n");
 }
 
+// A label's value is in quotes; URLs can contain some.
+std::string label_value(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 void write_routes(const std::map<std::string, RouteSums>& routes, std::string& out) {
   begin_series(out, "weir_proxy_requests_total", "counter", "Proxied requests by route and class of status.");
   for (const auto& [route, sums] : routes) {
@@ -128,7 +138,7 @@ void write_proxy_metrics(const std::vector<const ProxyMetrics*>& loops, const st
   add_sample(out, "weir_proxy_header_refused_total", "", std::to_string(refused));
   begin_series(out, "weir_backend_up", "gauge", "0 after three failures in a row, until a response.");
   for (const BackendState& one : backends) {
-    add_sample(out, "weir_backend_up", "{backend=\"" + one.backend + "\"}", one.up ? "1" : "0");
+    add_sample(out, "weir_backend_up", "{backend=\"" + label_value(one.backend) + "\"}", one.up ? "1" : "0");
   }
 }
 

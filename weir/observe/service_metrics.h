@@ -1,6 +1,7 @@
 // Counters of services that supply limits (external/). Like LoopMetrics: one loop writes, any thread may read.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -57,6 +58,13 @@ struct ServiceGauges {
   std::uint64_t answers = 0;
   std::optional<bool> shared_up{};                     // whether sharing answers works; absent: not configured
   std::vector<std::pair<std::string, bool>> services;  // by limit, and whether its breaker is open
+
+  // Adds the service of a limit that was not asked yet, so that its series begin at 0.
+  void add_configured(const std::string& limit) {
+    any = true;
+    const bool known = std::ranges::find(services, limit, &std::pair<std::string, bool>::first) != services.end();
+    if (!known) services.emplace_back(limit, false);
+  }
 };
 
 // Appends the series in Prometheus text format.

@@ -17,6 +17,13 @@ bool enforces_refusal(const Charge& charge) {
   return !charge.shadow && charge.on_failure == FailurePolicy::fail_closed;
 }
 
+// False for probes and for what operators look at.
+bool is_request(const Question& question) {
+  if (question.mode == Mode::look) return false;
+  return std::ranges::none_of(question.charges,
+                              [](const Charge& charge) { return charge.rate && charge.rate->key == kProbeBucket; });
+}
+
 Error refusal(const Charge& charge) {
   std::string who = charge.limit_name.empty() ? "" : " for limit \"" + std::string(charge.limit_name) + "\"";
   return Error{Fault::unavailable, "the store is unavailable and failure_policy" + who + " is failClosed",
@@ -118,7 +125,7 @@ Result<Verdict> Fallback::decide(const Question& question, Now now) {
   }
   const auto closed = std::ranges::find_if(question.charges, enforces_refusal);
   if (closed != question.charges.end()) {
-    counts_.add(FailurePolicy::fail_closed);
+    if (is_request(question)) counts_.add(FailurePolicy::fail_closed);
     return refusal(*closed);
   }
   return decide_open(question, now);
@@ -133,8 +140,9 @@ Verdict Fallback::decide_open(const Question& question, Now now) {
     const bool is_local = charge.on_failure == FailurePolicy::in_memory_fallback;
     (is_local ? local : passed) = true;
   }
-  if (local) counts_.add(FailurePolicy::in_memory_fallback);
-  if (passed) counts_.add(FailurePolicy::pass_through);
+  const bool counts = is_request(question);
+  if (local && counts) counts_.add(FailurePolicy::in_memory_fallback);
+  if (passed && counts) counts_.add(FailurePolicy::pass_through);
   verdict.degraded = passed || local;
   return verdict;
 }

@@ -81,6 +81,14 @@ TEST_F(FallbackTest, FailClosedIsAnErrorWithTheLimitsOwnCode) {
   EXPECT_EQ(counts_.of(closed), 3u);
 }
 
+TEST_F(FallbackTest, CountsNeitherProbesNorWhatOperatorsLookAt) {
+  EXPECT_FALSE(ask({of(kProbeBucket, kTwo, closed)}));
+  for (const FailurePolicy policy : {pass, closed, local}) {
+    (void)ask({of("a", kTwo, policy)}, Order::together, Mode::look);
+    EXPECT_EQ(counts_.of(policy), 0u);
+  }
+}
+
 TEST_F(FallbackTest, InMemoryLimitsHereAndIsMarkedDegraded) {
   EXPECT_TRUE(ask({of("a", kTwo, local)})->allowed);
   EXPECT_TRUE(ask({of("a", kTwo, local)})->allowed);

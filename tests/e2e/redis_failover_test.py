@@ -256,6 +256,23 @@ class Single(Failing):
         self.assert_metrics(server, 1)
         self.assert_logged_once(server)
 
+    def test_a_server_that_names_no_master_is_logged_with_its_reason(self):
+        redis, port = Redis(self), free_port()
+        Redis(self, "--sentinel", port=port,
+              config=f"port {port}\nbind 127.0.0.1\nsentinel monitor main 127.0.0.1 {redis.port} 1\n")
+        replica = Redis(self, "--replicaof", "127.0.0.1 1")
+        for to, settings, why in (
+                (redis.port, {"mode": "cluster"}, "ERR This instance has cluster support disabled"),
+                (redis.port, {"mode": "sentinel", "more": "master_name: main"}, "ERR unknown command 'SENTINEL'"),
+                (port, {"mode": "sentinel", "more": "master_name: other"}, "does not monitor a master of that name"),
+                (port, {"mode": "replication"}, "it is a sentinel"),
+                (replica.port, {"mode": "replication"}, "cannot connect to 127.0.0.1:1")):
+            with self.subTest(why):
+                server = self.serve(to, **settings)
+                server.post("/v1/check", {"limit": "open", "id": "a"})
+                log = server.said + server.end()[1]
+                self.assertRegex(log, rf"warn Redis unavailable: 127\.0\.0\.1:.*{why}.*; applying failure_policy passThrough")
+
     def test_the_memory_that_stands_in_is_bounded(self):
         server = self.serve(free_port())
         who = range(4000)

@@ -56,14 +56,17 @@ void ClusterTopology::failed(std::string_view why) {
   if (all && options_.on_discovery_failed) options_.on_discovery_failed(why);
 }
 
-void ClusterTopology::replied(const TopologyProbe& probe, const resp::Reply& reply) {
+Result<void> ClusterTopology::replied(const TopologyProbe& probe, const resp::Reply& reply) {
   auto read = SlotMap::read(reply, probe.target());
+  if (!read) return read.error();
   // A node that was reset or is joining has no slots; keep the current map.
-  if (!read || read->masters().empty()) return;
+  if (read->masters().empty()) return Error{Fault::unavailable, "CLUSTER SLOTS answered without slots"};
   slots_ = std::move(*read);
   for (const Target& master : slots_.masters()) add_probe(master);
   assign_masters();
   drop_unused();
+  if (!slots_.is_whole()) return Error{Fault::unavailable, "CLUSTER SLOTS answered with slots that have no master"};
+  return {};
 }
 
 // Creates or finds a node for every master of the map.

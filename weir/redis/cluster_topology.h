@@ -39,7 +39,7 @@ class ClusterTopology final : public Topology, private TopologyProbe::Owner {
   bool is_up() const noexcept override;
 
  private:
-  void replied(const TopologyProbe& probe, const resp::Reply& reply) override;
+  Result<void> replied(const TopologyProbe& probe, const resp::Reply& reply) override;
   void failed(std::string_view why) override;
   void add_probe(const Target& target);
   RedisNode* find_or_make(const Target& target);

@@ -56,15 +56,24 @@ void MasterTopology::search() {
   });
 }
 
-void MasterTopology::replied(const TopologyProbe& probe, const resp::Reply& reply) {
+Result<void> MasterTopology::replied(const TopologyProbe& probe, const resp::Reply& reply) {
   if (!options_.master_name.empty()) {
-    if (const auto master = read_master_address(reply, probe.target()); master && searching_) found(*master);
-    return;
+    const auto master = read_master_address(reply, probe.target());
+    if (!master) return master.error();
+    if (searching_) found(*master);
+    return {};
   }
   const auto role = read_role(reply, probe.target());
-  if (!role) return;
-  if (role->kind == Role::Kind::master && searching_) found(probe.target());
-  if (role->kind == Role::Kind::replica) add_probe(role->master);
+  if (!role) return role.error();
+  if (role->kind == Role::Kind::sentinel) {
+    return Error{Fault::unavailable, "it is a sentinel; redis.mode sentinel asks sentinels"};
+  }
+  if (role->kind == Role::Kind::replica) {
+    add_probe(role->master);
+    return Error{Fault::unavailable, "it is a replica of " + role->master.print()};
+  }
+  if (searching_) found(probe.target());
+  return {};
 }
 
 void MasterTopology::pushed(const TopologyProbe& probe, const resp::Reply& push) {

@@ -39,7 +39,7 @@ class MasterTopology final : public Topology, private TopologyProbe::Owner {
   bool is_up() const noexcept override { return master_ != nullptr && master_->is_up(); }
 
  private:
-  void replied(const TopologyProbe& probe, const resp::Reply& reply) override;
+  Result<void> replied(const TopologyProbe& probe, const resp::Reply& reply) override;
   void pushed(const TopologyProbe& probe, const resp::Reply& push) override;
   void failed(std::string_view why) override;
   void add_probe(const Target& target);

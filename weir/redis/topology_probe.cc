@@ -19,7 +19,10 @@ bool TopologyProbe::ask() {
 
 void TopologyProbe::replied(RedisLink&, Tag, const resp::Reply& reply) {
   asked_ = false;
-  owner_.replied(*this, reply);
+  const Result<void> useful = owner_.replied(*this, reply);
+  const std::string why = useful ? std::string() : useful.error().detail;
+  failing_ = !useful;
+  if (std::exchange(useless_why_, why) != why && !useful) owner_.failed(cause_at(link_.target(), why));
 }
 
 void TopologyProbe::lost(RedisLink&, Tag, Lost) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weir/base/result.h"
 #include "weir/net/loop.h"
 #include "weir/net/resolve.h"
 #include "weir/redis/redis_link.h"
@@ -20,11 +21,11 @@ class TopologyProbe final : private RedisLink::Owner {
   class Owner {
    public:
     virtual ~Owner() = default;
-    // The server replied, possibly with an error. Must not destroy the probe.
-    virtual void replied(const TopologyProbe& probe, const resp::Reply& reply) = 0;
+    // The server replied, possibly with an error. Returns why the reply names no master. Must not destroy the probe.
+    virtual Result<void> replied(const TopologyProbe& probe, const resp::Reply& reply) = 0;
     // The server sent a push message.
     virtual void pushed(const TopologyProbe& probe, const resp::Reply& push) { (void)probe, (void)push; }
-    // The server cannot be queried, for a new reason.
+    // The server cannot be queried or names no master, for a new reason.
     virtual void failed(std::string_view why) = 0;
   };
 
@@ -32,7 +33,7 @@ class TopologyProbe final : private RedisLink::Owner {
   TopologyProbe(Loop& loop, Owner& owner, RedisLink::Options options, std::vector<std::string_view> command);
 
   const Target& target() const noexcept { return link_.target(); }
-  // True if the last attempt to connect failed.
+  // True if the last attempt to connect failed, or the last reply named no master.
   bool is_failing() const noexcept { return failing_; }
   // Sends the command. Returns false if it is not connected or the last command is unanswered.
   bool ask();
@@ -49,9 +50,10 @@ class TopologyProbe final : private RedisLink::Owner {
   RedisLink link_;
   bool asked_ = false;
   bool failing_ = false;
+  std::string useless_why_;  // why the last reply named no master
 };
 
-// Called with the reason when none of the servers that know the masters can be queried. May be empty.
+// Called with the reason when none of the servers that should know the masters names one. May be empty.
 using OnDiscoveryFailed = std::function<void(std::string_view why)>;
 
 }  // namespace weir::redis

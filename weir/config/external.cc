@@ -82,7 +82,13 @@ class ExternalCheck {
       complaints_.add(section_, "external needs http: {url: ...} or grpc: {address: ...}");
     }
     check_value(http, "url", [](std::string_view text) { return check_url(text); });
-    check_value(grpc, "address", [](std::string_view text) { return Target::parse(text); });
+    check_value(grpc, "address", [](std::string_view text) -> Result<void> {
+      const Result<Target> target = Target::parse(text);
+      if (!target) return target.error();
+      if (target->path.empty() && target->port == 0)
+        return Error{Fault::invalid, "address " + quote(text) + " must not have port 0"};
+      return {};
+    });
     check_value(grpc, "method", [](std::string_view text) -> Result<void> {
       if (is_method(text)) return {};
       return Error{Fault::invalid, "method " + quote(text) + " must read like /weir.limits.v1.LimitService/GetLimits"};
@@ -274,6 +280,7 @@ Result<void> check_url(std::string_view url) {
   const Result<Target> target = Target::parse(port ? std::string(authority) : std::string(authority) + ":80");
   if (!target || authority.starts_with("unix"))
     return refuse("must name a host, and a port if it is not the usual one");
+  if (target->port == 0) return refuse("must not have port 0");
   return {};
 }
 

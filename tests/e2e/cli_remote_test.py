@@ -194,6 +194,9 @@ class OnMemory(Remote):
         self.assertEqual([one[field] for field in ("limit", "id", "burst", "count", "period")], ["orders", "7", 9, 5, "1h"])
         both = self.json("adjust", "--ip", "192.168.1.2", "--rate", "10/minute")
         self.assertEqual([row["limit"] for row in both["adjustments"]], ["per-ip", "logins"])
+        again = self.run_weir("adjust", "--ip", "192.168.1.2", "--rate", "10/minute", "--output", "json").stdout
+        self.assertEqual(again.count("\n"), 1, "several answers are one line, too")
+        self.assertTrue(again.endswith("\n"))
         self.assertEqual(len(self.json("adjust", "--list")["adjustments"]), 5)
         self.assertEqual(self.rows("adjust", "--list")[0],
                          ["limit", "id", "burst", "count", "period", "expires", "added_by", "in_force"])
@@ -201,6 +204,19 @@ class OnMemory(Remote):
         self.complains("there is no adjustment for …192.168.1.1 (404)", "adjust", "--ip", "192.168.1.1", "--remove", code=3)
         self.complains('limit "daily" has only a quota, … (400)', "adjust", "--limit", "daily", "--id", "7", "--rate", "5", code=2)
         self.complains('--rate: "fast" is not a rate; use e.g. 100/s or 10/minute', "adjust", "--ip", "1.2.3.4", "--rate", "fast", code=2)
+
+    def test_an_address_is_adjusted_in_limits_of_every_spelling(self):
+        server = Server(self, """
+listen: [{address: "127.0.0.1:0", speak: admin}]
+threads: 1
+limits:
+  guardian: {key: ip, capacity: 5, addTokenMs: 500}
+  edge: {key: ip, average: 5, period: 1s}
+  daily: {key: ip, quota: 100/day}
+""")
+        self.env = {"WEIR_ADMIN": f"http://127.0.0.1:{server.ports['admin']}"}
+        rows = self.json("adjust", "--ip", "192.168.1.1", "--rate", "10/s")["adjustments"]
+        self.assertEqual([row["limit"] for row in rows], ["guardian", "edge"])
 
     def test_access(self):
         self.serve()

@@ -114,7 +114,9 @@ Exit print_done(const std::vector<AdminAnswer>& done, bool remove, const std::st
     std::string json = done.size() == 1 ? done.front().content : std::string();
     if (done.size() > 1 && remove) json = "{\"removed\":" + std::to_string(done.size()) + "}";
     if (done.size() > 1 && !remove) {
-      for (const AdminAnswer& answer : done) json += (json.empty() ? "{\"adjustments\":[" : ",") + answer.content;
+      for (const AdminAnswer& answer : done) {
+        json.append(json.empty() ? "{\"adjustments\":[" : ",").append(without_newline(answer.content));
+      }
       json += "]}";
     }
     write_json(json, out);

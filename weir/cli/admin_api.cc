@@ -71,7 +71,8 @@ std::optional<std::vector<KeyedLimit>> limits_keyed_by(std::string_view source, 
     const std::string_view path = setting["path"].text();
     if (!path.starts_with(kLimits)) continue;
     for (KeyedLimit& limit : limits) {
-      for (const std::string_view field : {".rate", ".count", ".burst", ".schedule"}) {
+      for (const std::string_view field :
+           {".rate", ".count", ".burst", ".schedule", ".average", ".capacity", ".addTokenMs"}) {
         limit.has_rate = limit.has_rate || is_of(path, limit.name, field);
       }
     }

@@ -45,7 +45,7 @@ void print_found(const std::vector<AdminAnswer>& found, const std::string& forma
   if (format == "json" && found.size() == 1) return write_json(found.front().content, console.out);
   std::string json;
   for (const AdminAnswer& answer : found) {
-    json += (json.empty() ? "{\"clients\":[" : ",") + answer.content;
+    json.append(json.empty() ? "{\"clients\":[" : ",").append(without_newline(answer.content));
     if (format == "json") continue;
     if (&answer != &found.front()) console.out.write("\n");
     print_client(answer.json, BootClock::wall(), console.out);

@@ -79,8 +79,17 @@ void Console::print_error(std::string_view sentence) const {
   err.flush();
 }
 
+std::string_view without_newline(std::string_view json) noexcept {
+  if (json.ends_with('\n')) json.remove_suffix(1);
+  return json;
+}
+
 void write_json(std::string_view json, Output& out) {
-  if (!out.is_terminal()) return out.write(json);
+  if (!out.is_terminal()) {
+    out.write(json);
+    if (!json.ends_with('\n')) out.write("\n");
+    return;
+  }
   std::string text;
   for (std::size_t at = 0; at < json.size();) {
     const auto first = static_cast<unsigned char>(json[at]);

@@ -314,6 +314,56 @@ class Answers(Asking):
         self.assertEqual(self.admin(server, "DELETE", "/ratelimit/external/per-tenant/acme")[0], 200)
         self.assertEqual(self.burst(server, "acme"), 5)
 
+    def test_the_view_of_an_id_shows_what_decides_it_and_not_only_its_tenant(self):
+        service = LimitsService(self)
+        server = Server(self, policy(service, more="overrides:\n  per-tenant:free: {unlimited: true}"))
+        service.faults(answer={"average": 100, "burst": 40, "period": "1h", "tenant_key": "acme-corp"})
+        view = lambda name: json.loads(self.admin(server, "GET", f"/ratelimit/clients/per-tenant/{name}?full=true")[1])
+        shown = lambda name: tuple(view(name)[field] for field in ("id", "burst", "remaining", "source"))
+        self.assertEqual([self.burst(server, name) for name in ("one", "two", "free")], [40, 40, -1])
+        self.assertEqual(shown("one"), ("t:acme-corp", 40, 38, "external"))
+        self.assertEqual(shown("free"), ("t:acme-corp", None, -1, "override"))
+        adjust = f"http://127.0.0.1:{server.ports['admin']}/ratelimit/adjust/per-tenant/one"
+        subprocess.run(["curl", "-fsS", "-X", "PUT", "--json", '{"burst": 99}', adjust], check=True, capture_output=True)
+        self.assertEqual(self.burst(server, "one"), 99)
+        self.assertEqual(shown("one"), ("t:acme-corp", 99, 96, "adjustment"))
+        self.assertIsNotNone(view("one")["adjustment"])
+        self.assertEqual(shown("two"), ("t:acme-corp", 40, 37, "external"))
+        deny = f"http://127.0.0.1:{server.ports['admin']}/ratelimit/access/deny"
+        subprocess.run(["curl", "-fsS", "--json", '{"limit": "per-tenant", "id": "two", "reason": "abuse"}', deny], check=True,
+                       capture_output=True)
+        self.assertEqual(view("two")["block"]["reason"], "abuse")
+        self.assertIsNone(view("one")["block"])
+
+    def test_a_tenant_is_no_api_key_and_is_shown_by_its_name(self):
+        service = LimitsService(self)
+        server = Server(self, policy(service).replace('"header:X-Tenant-Id"', "apikey"))
+        service.faults(answer={"average": 100, "burst": 40, "period": "1h", "tenant_key": "acme-corp"})
+        self.burst(server, "sk_live_4eC39HqLyjWDarj")
+        row = json.loads(self.admin(server, "GET", "/ratelimit/clients?limit=per-tenant")[1])["clients"][0]
+        self.assertEqual((row["id"], row["bucket"]), ("t:acme-corp", "per-tenant:t:acme-corp"))
+        top = json.loads(self.admin(server, "GET", "/ratelimit/top")[1])["clients"][0]
+        self.assertEqual(top["id"], "t:acme-corp")
+        self.assertEqual(self.admin(server, "POST", "/ratelimit/reset/t:acme-corp?limit=per-tenant"), (200, '{"reset":1}\n'))
+
+    def test_a_tenant_has_no_answer_of_its_own_to_forget(self):
+        server = Server(self, policy(LimitsService(self)))
+        self.burst(server, "acme")
+        status, body = self.admin(server, "DELETE", "/ratelimit/external/per-tenant/t:acme-corp")
+        self.assertEqual((status, json.loads(body)["error"]), (400, "bad_id"))
+        client = json.loads(self.admin(server, "GET", "/ratelimit/clients/per-tenant/t:acme-corp")[1])
+        self.assertEqual((client["burst"], client["source"]), (40, "external"))
+
+    def test_the_metrics_of_a_service_are_there_before_it_is_asked(self):
+        server = Server(self, policy(LimitsService(self)))
+        metrics = server.get("admin", "/metrics")
+        for line in ('weir_external_requests_total{result="ok"} 0', 'weir_external_cache_total{result="hit"} 0',
+                     "weir_external_seconds_count 0", "weir_external_in_flight 0", "weir_external_waiting 0",
+                     'weir_external_ignored_total{field="tenant_key"} 0', "weir_breaker_open 0",
+                     'weir_backend_refused_total{reason="private_address"} 0',
+                     'weir_external_service_open{limit="per-tenant"} 0'):
+            self.assertIn(line + "\n", metrics)
+
     def test_a_tenant_of_a_hashed_limit_is_shown_with_its_numbers(self):
         service = LimitsService(self)
         config = policy(service, more="hash_key: 0123456789abcdef0123456789abcdef").replace("    key: ", "    hashed: true\n    key: ")

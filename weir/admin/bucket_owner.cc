@@ -38,7 +38,7 @@ Label label_of(const BucketOwner& owner) {
   label.limit = owner.limit->name;
   label.key = owner.limit->key.size() == 1 ? std::string_view(owner.limit->key.front()) : std::string_view{};
   label.limiter_type = owner.limit->limiter_type;
-  label.secret = owner.limit->holds_api_key();
+  label.secret = owner.limit->holds_api_key(owner.id);
   return label;
 }
 

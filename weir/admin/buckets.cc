@@ -40,23 +40,24 @@ class ClientView final : public Work {
       : policy_(std::move(policy)), clients_(shared), target_(std::move(target)), full_(full) {
     external_ = clients_.answer_of(*target_.limit, target_.id, now);
     const ServiceAnswer* const answer = external_.answer.get();
-    if (answer != nullptr && !answer->tenant_key.empty()) use_tenant(answer->tenant_key);
-    const auto in_force = policy_->in_force(*target_.limit, target_.id, clients_.known(), now.wall, {}, answer);
-    sourced_ = in_force.source != Source::limit && in_force.source != Source::schedule;
-    adjustment_ = policy_->adjustment_of(*target_.limit, target_.id, clients_.known());
-    if (adjustment_ != nullptr && !adjustment_->live(now.wall)) adjustment_ = nullptr;
+    numbers_id_ = target_.id;
+    adjustment_ = live_adjustment(now.wall);
     denied_by_ = policy_->denied_by(*target_.limit, target_.id, clients_.known(), now.wall);
-    const bool free = in_force.standing == Standing::unlimited && target_.limit->tiers.empty();
-    if (in_force.standing == Standing::blocked || free) return;
+    if (answer != nullptr && !answer->tenant_key.empty()) use_tenant(answer->tenant_key, now.wall);
+    in_force_ = numbers_of({}, now);
+    sourced_ = in_force_.source != Source::limit && in_force_.source != Source::schedule;
+    const bool free = in_force_.standing == Standing::unlimited && target_.limit->tiers.empty();
+    if (in_force_.standing == Standing::blocked || free) return;
     for (const std::string_view route : routes_of(*policy_, *target_.limit)) {
       const BucketOwner owner{target_.limit, route, target_.id};
       for (const std::string_view tier : tiers_of(*target_.limit)) {
-        const auto of_tier = policy_->in_force(*target_.limit, target_.id, clients_.known(), now.wall, tier, answer);
+        const Policy::InForce of_tier = numbers_of(tier, now);
         if (of_tier.standing != Standing::charged || !of_tier.numbers || of_tier.tier != tier) continue;
-        look({owner.limit, owner.route, owner.id, tier}, Kind::bucket, of_tier.numbers, clients_.since(of_tier, now),
-             {});
+        look({owner.limit, owner.route, owner.id, tier}, of_tier,
+             {Key{{}, Kind::bucket}, of_tier.numbers, clients_.since(of_tier, now), {}});
       }
-      if (const auto quota = quota_of(*policy_, clients_.known(), owner, now)) look(owner, Kind::quota, {}, {}, quota);
+      const auto quota = quota_of(*policy_, clients_.known(), owner, now);
+      if (quota) look(owner, in_force_, {Key{{}, Kind::quota}, {}, {}, quota});
     }
     answers_.resize(queries_.size());
   }
@@ -77,7 +78,7 @@ class ClientView final : public Work {
   std::optional<Outcome> advance(Now now, const Wake&) override {
     if (error_) return refuse(*error_);
     for (std::size_t i = 0; i < owners_.size(); ++i) {
-      counted_.push_back(clients_.full_row(owners_[i], kind_of(i), now).counters != nullptr);
+      counted_.push_back(row_of(i, now).counters != nullptr);
     }
     std::size_t strictest = 0;
     bool touched = false;
@@ -86,7 +87,7 @@ class ClientView final : public Work {
       if (stricter(i, strictest)) strictest = i;
     }
     const BucketOwner plain{target_.limit, {}, target_.id};
-    ClientRow row = clients_.full_row(owners_.empty() ? plain : owners_[strictest], kind_of(strictest), now);
+    ClientRow row = owners_.empty() ? clients_.full_row(plain, Kind::bucket, in_force_, now) : row_of(strictest, now);
     if (!full_ && !touched && row.counters == nullptr && !sourced_ && denied_by_ == nullptr) {
       return refuse(404, "not_found", "client " + shown(*policy_, target_) + " is not known: its bucket is full");
     }
@@ -112,10 +113,30 @@ class ClientView final : public Work {
   }
 
  private:
-  // All ids of a tenant share the tenant's buckets.
-  void use_tenant(const std::string& tenant) {
+  const Adjustment* live_adjustment(Wall wall) const {
+    const Adjustment* const found = policy_->adjustment_of(*target_.limit, target_.id, clients_.known());
+    return found != nullptr && found->live(wall) ? found : nullptr;
+  }
+
+  Policy::InForce numbers_of(std::string_view tier, Now now) const {
+    return policy_->in_force(*target_.limit, numbers_id_, clients_.known(), now.wall, tier, external_.answer.get());
+  }
+
+  ClientRow row_of(std::size_t index, Now now) const {
+    return clients_.full_row(owners_[index], kind_of(index), numbers_[index], now);
+  }
+
+  // All ids of a tenant share the tenant's buckets. Overrides match the id itself; adjustments and access entries match
+  // either, and of two adjustments the one that expires last counts.
+  void use_tenant(const std::string& tenant, Wall wall) {
     Result<std::string> id = policy_->bucket_id(target_.limit->name, std::string(kTenantPrefix) + tenant);
-    if (id) target_.id = std::move(*id);
+    if (!id) return;
+    target_.id = std::move(*id);
+    if (denied_by_ == nullptr) denied_by_ = policy_->denied_by(*target_.limit, target_.id, clients_.known(), wall);
+    const Adjustment* const own = live_adjustment(wall);
+    if (own == nullptr || (adjustment_ != nullptr && adjustment_->expires >= own->expires)) return;
+    adjustment_ = own;
+    numbers_id_ = target_.id;
   }
 
   // The service's answer in force: what it says, how old it is, and where it came from.
@@ -162,7 +183,7 @@ class ClientView final : public Work {
       json.null();
       return;
     }
-    const ClientRow row = clients_.full_row(owners_[*strictest], kind, now);
+    const ClientRow row = row_of(*strictest, now);
     json.begin_object().key("burst").number(row.burst).key("count").number(row.count);
     json.key("period").string(print_duration(row.period));
     json.key("remaining").number(answers_[*strictest].remaining);
@@ -194,16 +215,20 @@ class ClientView final : public Work {
     return queries_.empty() ? Kind::bucket : std::get<ExactBucket>(queries_[index].subject).key.kind;
   }
 
-  void look(const BucketOwner& owner, Kind kind, std::optional<Limit> numbers, Time since, std::optional<Quota> quota) {
+  // `bucket` has no key yet.
+  void look(const BucketOwner& owner, const Policy::InForce& numbers, ExactBucket bucket) {
     if (queries_.size() >= bounds::queries_per_turn_max) return;
     keys_.push_back(std::make_unique<std::string>(bucket_key(*owner.limit, owner.route, owner.id, owner.tier)));
-    queries_.push_back({ExactBucket{{*keys_.back(), kind}, numbers, since, quota}, Mode::look});
+    bucket.key.text = *keys_.back();
+    queries_.push_back({bucket, Mode::look});
     owners_.push_back(owner);
+    numbers_.push_back(numbers);
   }
 
   std::shared_ptr<const Policy> policy_;
   Clients clients_;
   Target target_;
+  std::string numbers_id_;  // the id whose override or adjustment counts; of a tenant, the id that was asked for
   bool full_;
   bool sourced_ = false;                    // an adjustment or an override exists for this id
   const Adjustment* adjustment_ = nullptr;  // in Known; live
@@ -211,7 +236,9 @@ class ClientView final : public Work {
   external::AnswerCache::Found external_;   // of the limit's service
   std::vector<std::unique_ptr<std::string>> keys_;
   std::vector<BucketOwner> owners_;
-  std::vector<bool> counted_;  // whether requests of that bucket are tracked
+  std::vector<Policy::InForce> numbers_;  // of owners_
+  Policy::InForce in_force_;              // without a tier
+  std::vector<bool> counted_;             // whether requests of that bucket are tracked
   std::vector<Query> queries_;
   std::vector<Decision> answers_;
   std::optional<Error> error_;
@@ -427,8 +454,12 @@ Outcome forget(AdminShared& shared, std::string who, std::shared_ptr<const Polic
 Outcome reset(AdminShared& shared, const Request& request, const ResetArguments& asked) {
   const auto& [id, limit, confirm, block] = asked;
   if (id == "all" && limit.empty()) {
-    if (confirm != "all") return refuse(400, "bad_value", "a reset of all buckets needs ?confirm=all");
+    if (confirm != "all") return refuse(400, "bad_value", "a reset of all buckets needs confirm=all");
     return std::make_unique<ResetAll>(shared, request, block);
+  }
+  // Without `confirm`, a client of that limit may be called "all".
+  if (id == "all" && !confirm.empty()) {
+    return refuse(400, "bad_value", "confirm=all resets the buckets of every limit; it cannot be combined with limit");
   }
   std::shared_ptr<const Policy> policy = shared.reloader.policy();
   std::string who(caller(request));
@@ -496,8 +527,9 @@ Outcome reset_in_body(AdminShared& shared, const Request& request) {
   }
   if (texts[0].empty()) return refuse(400, "bad_value", "id is required: the client whose buckets to reset");
   const auto block = object->find("block");
-  if (block && !block->is(JsonKind::boolean)) return refuse(400, "bad_value", "block must be true or false");
-  return reset(shared, request, {texts[0], texts[1], texts[2], block && block->boolean()});
+  const bool blocks = block && !block->is(JsonKind::null);
+  if (blocks && !block->is(JsonKind::boolean)) return refuse(400, "bad_value", "block must be true or false");
+  return reset(shared, request, {texts[0], texts[1], texts[2], blocks && block->boolean()});
 }
 
 }  // namespace weir::admin

@@ -300,11 +300,19 @@ TEST(Reset, AlsoResetsAQuota) {
   EXPECT_TRUE(api.allowed("monthly", "acme", 100));
 }
 
+TEST(Reset, AFieldThatIsNullIsAbsent) {
+  AdminClient api;
+  EXPECT_TRUE(api.allowed("orders", "7", 5));
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset", R"({"id":"orders:7","limit":null,"block":null})").content,
+            R"({"reset":1})");
+}
+
 TEST(Reset, OfAllNeedsConfirmation) {
   AdminClient api;
   for (int i = 0; i < 3000; ++i) api.ask("orders", std::to_string(i), 5);
   EXPECT_EQ(api.call("POST", "/ratelimit/reset/all").error(), "bad_value");
   EXPECT_EQ(api.call("POST", "/ratelimit/reset/all?confirm=yes").error(), "bad_value");
+  EXPECT_EQ(api.call("POST", "/ratelimit/reset/all?confirm=all&limit=orders").error(), "bad_value") << "of all limits";
   EXPECT_FALSE(api.allowed("orders", "7"));
   EXPECT_EQ(api.call("POST", "/ratelimit/reset/all?confirm=all").content, R"({"reset":3000})");
   EXPECT_TRUE(api.allowed("orders", "7"));

@@ -48,12 +48,16 @@ Clients::Clients(const AdminShared& shared)
 std::optional<ClientRow> Clients::row(const StoredBucket& bucket, Now now) const {
   const auto owner = owners_.find(bucket.key.text);
   if (!owner) return {};
-  return describe(*owner, bucket, now);
+  if (owner->limit == nullptr) return describe(*owner, bucket, nullptr, now);
+  const auto answer = answer_of(*owner->limit, owner->id, now).answer;
+  const Policy::InForce in_force =
+      owners_.policy().in_force(*owner->limit, owner->id, *known_, now.wall, owner->tier, answer.get());
+  return describe(*owner, bucket, &in_force, now);
 }
 
-ClientRow Clients::full_row(const BucketOwner& owner, Kind kind, Now now) const {
+ClientRow Clients::full_row(const BucketOwner& owner, Kind kind, const Policy::InForce& in_force, Now now) const {
   const std::string key = bucket_key(*owner.limit, owner.route, owner.id, owner.tier);
-  return describe(owner, {Key{key, kind}, Duration::zero(), 0}, now);
+  return describe(owner, {Key{key, kind}, Duration::zero(), 0}, &in_force, now);
 }
 
 Time Clients::since(const Policy::InForce& in_force, Now now) const {
@@ -66,7 +70,8 @@ external::AnswerCache::Found Clients::answer_of(const NamedLimit& limit, std::st
   return services_ == nullptr ? external::AnswerCache::Found{} : services_->find(limit, id, now.time);
 }
 
-ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket, Now now) const {
+ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket, const Policy::InForce* in_force,
+                            Now now) const {
   const Label label = label_of(owner);
   ClientRow row;
   row.limit = std::string(label.limit);
@@ -81,23 +86,20 @@ ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket
   if (const auto found = tracked_.find(std::string(bucket.key.text)); found != tracked_.end()) {
     row.counters = &found->second;
   }
-  if (owner.limit == nullptr) return row;
-  const Policy& policy = owners_.policy();
-  const auto answer = answer_of(*owner.limit, owner.id, now).answer;
-  const Policy::InForce in_force = policy.in_force(*owner.limit, owner.id, *known_, now.wall, owner.tier, answer.get());
-  row.source = print(in_force.source);
+  if (in_force == nullptr) return row;
+  row.source = print(in_force->source);
   // These have no bucket, whatever is still stored: 0 and -1, as in answers to requests.
-  if (in_force.standing == Standing::blocked) row.remaining = 0;
-  if (in_force.standing == Standing::unlimited) row.remaining = kUnbounded;
+  if (in_force->standing == Standing::blocked) row.remaining = 0;
+  if (in_force->standing == Standing::unlimited) row.remaining = kUnbounded;
   if (row.remaining) return row;
   if (row.kind == Kind::bucket) {
-    if (!in_force.numbers) return row;  // it has become unlimited
+    if (!in_force->numbers) return row;  // it has become unlimited
     RateCharge counted;
-    counted.limit = *in_force.numbers;
+    counted.limit = *in_force->numbers;
     counted.lease = owner.limit->lease.value_or(Lease{});
     const Limit numbers = shared_ ? counted.shared_limit() : counted.limit;
     // Read the clock again: `now` is older than charges made since.
-    const Time tat = gcra::settle(numbers, now.time + bucket.backlog, since(in_force, now), clock_.time());
+    const Time tat = gcra::settle(numbers, now.time + bucket.backlog, since(*in_force, now), clock_.time());
     const Decision current = gcra::peek(numbers, tat, 0, now.time);
     row.numbered = true;
     row.burst = current.burst;
@@ -107,7 +109,7 @@ ClientRow Clients::describe(const BucketOwner& owner, const StoredBucket& bucket
     row.reset_after = current.reset_after;
     return row;
   }
-  const std::optional<Quota> quota = quota_of(policy, *known_, owner, now);
+  const std::optional<Quota> quota = quota_of(owners_.policy(), *known_, owner, now);
   if (!quota) return row;
   const Decision current = quota::peek(*quota, bucket.quota_state, 0, now.wall);
   row.numbered = true;

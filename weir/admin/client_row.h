@@ -44,8 +44,9 @@ class Clients {
 
   // Returns nullopt if the limit no longer exists or the bucket has no key.
   std::optional<ClientRow> row(const StoredBucket& bucket, Now now) const;
-  // The row of a client without a bucket, which means a full one. `owner.limit` must not be null.
-  ClientRow full_row(const BucketOwner& owner, Kind kind, Now now) const;
+  // The row of a client without a bucket, which means a full one, with the numbers in force for it. `owner.limit` must
+  // not be null.
+  ClientRow full_row(const BucketOwner& owner, Kind kind, const Policy::InForce& in_force, Now now) const;
 
   const BucketOwners& owners() const noexcept { return owners_; }
   const Known& known() const noexcept { return *known_; }
@@ -56,7 +57,9 @@ class Clients {
   Time since(const Policy::InForce& in_force, Now now) const;
 
  private:
-  ClientRow describe(const BucketOwner& owner, const StoredBucket& bucket, Now now) const;
+  // `in_force` is null if only the caller knows the numbers.
+  ClientRow describe(const BucketOwner& owner, const StoredBucket& bucket, const Policy::InForce* in_force,
+                     Now now) const;
 
   BucketOwners owners_;
   std::shared_ptr<const Known> known_;

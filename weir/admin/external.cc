@@ -9,6 +9,7 @@
 #include "weir/admin/known_change.h"
 #include "weir/admin/target.h"
 #include "weir/base/text.h"
+#include "weir/policy/named_limit.h"
 
 namespace weir::admin {
 namespace {
@@ -16,6 +17,12 @@ namespace {
 Outcome forget_of(AdminShared& shared, const Policy& policy, const Target& target, std::string who) {
   if (target.limit->service == nullptr || shared.services == nullptr) {
     return refuse(400, "bad_value", "limit " + quote(target.limit->name) + " has no external service");
+  }
+  // Other servers may know the tenant under ids that this one never saw.
+  if (target.id.starts_with(kTenantPrefix)) {
+    return refuse(
+        400, "bad_id",
+        quote(target.id) + " is a tenant that the service named; answers are forgotten by the id that was asked for");
   }
   const auto change = [services = shared.services, limit = target.limit->name,
                        id = target.id](const KnownKeeper::Done& done) {

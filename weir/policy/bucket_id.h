@@ -30,9 +30,6 @@ Result<std::optional<Identity>> identify(const NamedLimit& limit, const Request&
 // Reads an id taken from a bucket's key: canonical or hashed. Fails if it must be an address and is not.
 Result<std::optional<Identity>> identify_counted(const NamedLimit& limit, std::string_view id, int ipv6_prefix);
 
-// The prefix that turns a service's tenant_key into an id: "t:acme". No caller's id of a limit with a service starts
-// with it.
-inline constexpr std::string_view kTenantPrefix = "t:";
 // 1 to bounds::tenant_key_bytes_max of A-Z a-z 0-9 _ . : -
 bool is_tenant_key(std::string_view text) noexcept;
 

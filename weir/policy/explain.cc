@@ -110,7 +110,7 @@ Label describe(const Part& part, std::string_view route) {
   label.key = part.limit->key.size() == 1 ? std::string_view(part.limit->key.front()) : std::string_view{};
   label.limiter_type = part.limit->limiter_type;
   label.shadow = part.mode == Enforcement::shadow;
-  label.secret = part.limit->holds_api_key();
+  label.secret = part.limit->holds_api_key(part.id);
   label.tier = part.tier;
   return label;
 }

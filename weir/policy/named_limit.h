@@ -22,6 +22,10 @@
 
 namespace weir {
 
+// The prefix that turns a service's tenant_key into an id: "t:acme". No caller's id of a limit with a service starts
+// with it.
+inline constexpr std::string_view kTenantPrefix = "t:";
+
 // A limit's or a route's `mode`. Of two, the laxer wins.
 enum class Enforcement : unsigned char {
   enforce,
@@ -84,6 +88,11 @@ struct NamedLimit {
   // True if its ids are, or contain, API keys in clear text.
   bool holds_api_key() const {
     return !hashed && std::any_of(key.begin(), key.end(), [](const std::string& part) { return part == "apikey"; });
+  }
+
+  // True if this id is, or contains, an API key in clear text. A tenant's name is none.
+  bool holds_api_key(std::string_view bucket_id) const {
+    return holds_api_key() && !(service != nullptr && bucket_id.starts_with(kTenantPrefix));
   }
 
   // True if its ids are just API keys in clear text.

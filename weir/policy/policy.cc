@@ -118,7 +118,7 @@ std::string Policy::shown_apikey(std::string_view apikey) const {
 std::string Policy::shown_id(const NamedLimit* limit, std::string_view id) const {
   Label label;
   label.id = id;
-  label.secret = limit == nullptr || limit->holds_api_key();
+  label.secret = limit == nullptr || limit->holds_api_key(id);
   if (limit != nullptr) label.limiter_type = limit->limiter_type;
   return weir::shown_id(label, parts_.hash_key);
 }

@@ -67,6 +67,8 @@ struct ClientFields {
   std::string apikey;
   std::string limit;
   std::string id;
+
+  bool any() const noexcept { return !ip.empty() || !apikey.empty() || !limit.empty() || !id.empty(); }
 };
 
 // Sets the client of the entry: exactly one of ip, apikey, or limit and id.
@@ -146,9 +148,24 @@ void use_stored_form(const Known& known, const std::string& key, const std::stri
 
 using Act = std::function<Outcome(const std::shared_ptr<const Policy>& policy, const AccessEntry& entry)>;
 
-// Calls `act` with the entry once its client is known. Searches for the key of a handle first.
+// Sets the client of an entry in force whose limit was removed. Nothing is known of the limit's ids, so the id is as
+// stored or as shown. Returns false if there is no such entry.
+bool name_removed(const AdminShared& shared, const Policy& policy, const ClientFields& client, AccessEntry& entry,
+                  Wall wall) {
+  if (client.limit.empty() || policy.find(client.limit) != nullptr) return false;
+  for (const AccessEntry& one : shared.keeper.entries(entry.list, wall)) {
+    if (one.limit != client.limit || (one.id != client.id && policy.shown_id(nullptr, one.id) != client.id)) continue;
+    entry.limit = one.limit;
+    entry.id = one.id;
+    return true;
+  }
+  return false;
+}
+
+// Calls `act` with the entry once its client is known. Searches for the key of a handle first. `removes`: the entry may
+// be of a limit that the policy no longer has.
 Outcome with_client(AdminShared& shared, const Request& request, const ClientFields& client, AccessEntry entry,
-                    const Act& act) {
+                    bool removes, const Act& act) {
   const std::shared_ptr<const Policy> policy = shared.reloader.policy();
   const Wall wall = request.now.wall;
   const bool by_key = !client.apikey.empty() && client.ip.empty() && client.limit.empty() && client.id.empty();
@@ -166,6 +183,7 @@ Outcome with_client(AdminShared& shared, const Request& request, const ClientFie
                       return act(policy, entry);
                     });
   }
+  if (removes && name_removed(shared, *policy, client, entry, wall)) return act(policy, entry);
   if (auto refused = name_client(*policy, client, entry)) return std::move(*refused);
   const NamedLimit* const limit = policy->find(entry.limit);
   if (by_key || (limit != nullptr && limit->is_keyed_by_api_key())) {
@@ -221,7 +239,7 @@ Outcome add_entry(AdminShared& shared, const Request& request) {
   AccessEntry read;
   read.list = *list;
   if (auto refused = read_entry(shared, request, client, read)) return std::move(*refused);
-  return with_client(shared, request, client, std::move(read),
+  return with_client(shared, request, client, std::move(read), false,
                      [&shared, wall = request.now.wall, peer = std::string(request.peer), word = request.parts[0]](
                          const std::shared_ptr<const Policy>& policy, const AccessEntry& entry) -> Outcome {
                        if (hits_caller(*policy, entry, peer))
@@ -252,10 +270,15 @@ Outcome remove_entry(AdminShared& shared, const Request& request) {
   AccessEntry selector;
   // An API key may be sent in a body, not in a URL.
   if (!request.content.empty()) {
-    if (auto refused = read_entry(shared, request, client, selector)) return std::move(*refused);
+    ClientFields sent;
+    if (auto refused = read_entry(shared, request, sent, selector)) return std::move(*refused);
+    if (sent.any() && client.any()) {
+      return refuse(400, "bad_value", "name the client in the query or in the content, not in both");
+    }
+    if (sent.any()) client = std::move(sent);
   }
   selector.list = *list;
-  return with_client(shared, request, client, std::move(selector),
+  return with_client(shared, request, client, std::move(selector), true,
                      [&shared, wall = request.now.wall, who = std::string(caller(request)), word = request.parts[0]](
                          const std::shared_ptr<const Policy>& policy, const AccessEntry& entry) -> Outcome {
                        const auto before = std::make_shared<std::string>();

@@ -17,7 +17,7 @@ namespace {
 constexpr Duration kDefaultTime = std::chrono::hours{1};
 
 Reply bad_value(const Error& error) {
-  return refuse(400, error.fault == Fault::too_large ? "too_large" : "bad_value", error.detail);
+  return error.fault == Fault::too_large ? refuse(error) : refuse(400, "bad_value", error.detail);
 }
 
 // Writes the numbers in force: those of the adjustment, and for missing ones those without it.
@@ -119,18 +119,21 @@ Outcome put_adjustment(AdminShared& shared, const std::shared_ptr<const Policy>&
       });
 }
 
-Outcome end_adjustment(AdminShared& shared, const std::shared_ptr<const Policy>& policy, const Target& target,
-                       const std::string& who, Wall wall) {
-  const std::shared_ptr<const Known> known = shared.keeper.known().current();
-  const Adjustment* const old = live_adjustment(*policy, target, *known, wall);
-  const std::string stored = old == nullptr ? target.id : old->id;
-  const std::string before = text_of(*policy, old, wall);
+// An adjustment as it is stored: its limit may be gone.
+struct StoredAdjustment {
+  std::string limit;
+  std::string id;
+  std::string shown;  // the client, for operators
+  std::string text;   // empty: there is none
+};
+
+Outcome end_adjustment(AdminShared& shared, const StoredAdjustment& stored, const std::string& who, Wall wall) {
   return std::make_unique<KnownChange>(
       shared.background_tasks,
-      [&keeper = shared.keeper, limit = target.limit->name, stored, wall](const KnownKeeper::Done& done) {
-        keeper.unadjust(limit, stored, wall, done);
+      [&keeper = shared.keeper, limit = stored.limit, id = stored.id, wall](const KnownKeeper::Done& done) {
+        keeper.unadjust(limit, id, wall, done);
       },
-      [&shared, who, name = shown(*policy, target), before](bool found, Now now) {
+      [&shared, who, name = stored.shown, before = stored.text](bool found, Now now) {
         if (!found) return refuse(404, "not_found", "there is no adjustment for " + name);
         audit(shared, who, now.wall, "unadjust", name, before, {});
         Reply reply;
@@ -171,11 +174,32 @@ Outcome adjust(AdminShared& shared, const Request& request, JsonValue object, st
                      });
 }
 
+StoredAdjustment find_stored(AdminShared& shared, const Policy& policy, const Target& target, Wall wall) {
+  const std::shared_ptr<const Known> known = shared.keeper.known().current();
+  const Adjustment* const old = live_adjustment(policy, target, *known, wall);
+  return {target.limit->name, old == nullptr ? target.id : old->id, shown(policy, target), text_of(policy, old, wall)};
+}
+
+// The adjustment of a limit that was removed. Nothing is known of the limit's ids, so the id is as stored or as shown.
+std::optional<StoredAdjustment> find_of_removed(AdminShared& shared, const Policy& policy, std::string_view limit,
+                                                std::string_view id, Wall wall) {
+  if (policy.find(limit) != nullptr) return {};
+  for (const Adjustment& one : shared.keeper.adjustments(wall)) {
+    const std::string label = policy.shown_id(nullptr, one.id);
+    if (one.limit != limit || (one.id != id && label != id)) continue;
+    return StoredAdjustment{one.limit, one.id, one.limit + ":" + label, text_of(policy, &one, wall)};
+  }
+  return {};
+}
+
 Outcome unadjust(AdminShared& shared, const Request& request, std::string_view limit, std::string_view id) {
+  const Wall wall = request.now.wall;
+  const auto removed = find_of_removed(shared, *shared.reloader.policy(), limit, id, wall);
+  if (removed) return end_adjustment(shared, *removed, std::string(caller(request)), wall);
   return with_target(shared, request, limit, id,
-                     [&shared, who = std::string(caller(request)), wall = request.now.wall](
-                         const std::shared_ptr<const Policy>& policy, const Target& target, const std::string&) {
-                       return end_adjustment(shared, policy, target, who, wall);
+                     [&shared, who = std::string(caller(request)), wall](const std::shared_ptr<const Policy>& policy,
+                                                                         const Target& target, const std::string&) {
+                       return end_adjustment(shared, find_stored(shared, *policy, target, wall), who, wall);
                      });
 }
 

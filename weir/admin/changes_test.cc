@@ -169,6 +169,28 @@ TEST(Adjust, OfARemovedLimitShowsNoKey) {
   }
 }
 
+TEST(Changes, OfARemovedLimitCanBeTakenBack) {
+  AdminClient api;
+  for (const char* const id : {"7", "8"}) {
+    const std::string client = R"({"limit":"orders","id":")" + std::string(id) + "\"";
+    EXPECT_EQ(api.call("PUT", "/ratelimit/adjust", client + R"(,"burst":50})").status, 200);
+    EXPECT_EQ(api.call("POST", "/ratelimit/access/deny", client + "}").status, 200);
+  }
+  const std::string_view yaml = "limits: {other: {rate: 5/h}}";
+  EXPECT_EQ(api.call("PUT", "/ratelimit/config", yaml, "Content-Type: application/yaml\r\n").status, 200);
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/adjust/orders/9").error(), "unknown_limit");
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/access/deny?limit=orders&id=9").error(), "unknown_limit");
+  // By the id, and by what the list shows.
+  const std::string shown = handle_of("key", "8");
+  for (const std::string& id : {std::string("7"), shown}) {
+    const std::string client = R"({"limit":"orders","id":")" + id + "\"}";
+    EXPECT_EQ(api.call("DELETE", "/ratelimit/adjust", client).content, R"({"removed":1})");
+    EXPECT_EQ(api.call("DELETE", "/ratelimit/access/deny", client).content, R"({"removed":1})");
+  }
+  EXPECT_TRUE(api.get("/ratelimit/adjust").json()["adjustments"].empty());
+  EXPECT_TRUE(api.get("/ratelimit/access/deny").json()["entries"].empty());
+}
+
 TEST(Access, DeniesAtOnceUntilTheEntryIsRemoved) {
   AdminClient api;
   const HttpReply reply =
@@ -243,6 +265,24 @@ TEST(Access, RefusesInvalidInput) {
   EXPECT_EQ(api.call("POST", "/ratelimit/access/grey", "{}").error(), "not_found");
   EXPECT_EQ(api.call("DELETE", "/ratelimit/access/deny").error(), "bad_value");
   EXPECT_TRUE(api.fixture.log.empty());
+}
+
+TEST(Access, ATextThatIsTooLongHasTheStatusOfItsCode) {
+  AdminClient api;
+  const std::string reason(257, 'x');
+  const HttpReply reply = api.call("POST", "/ratelimit/access/deny", R"({"ip":"10.0.0.1","reason":")" + reason + "\"}");
+  EXPECT_EQ(reply.status, 413);
+  EXPECT_EQ(reply.error(), "too_large");
+}
+
+TEST(Access, TheClientToRemoveIsNamedOnce) {
+  AdminClient api;
+  for (const char* const ip : {"10.0.0.1", "10.0.0.2"}) {
+    api.call("POST", "/ratelimit/access/deny", R"({"ip":")" + std::string(ip) + "\"}");
+  }
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/access/deny?ip=10.0.0.1", R"({"ip":"10.0.0.2"})").error(), "bad_value");
+  EXPECT_EQ(api.get("/ratelimit/access/deny").json()["entries"].size(), 2u);
+  EXPECT_EQ(api.call("DELETE", "/ratelimit/access/deny?ip=10.0.0.1", "{}").status, 200) << "the content names none";
 }
 
 TEST(Config, AppliesMergedNumbersAtOnceAndShowsTheirOrigin) {

@@ -32,8 +32,8 @@ class KnownChange final : public Work {
     if (*changed) return finish_(**changed, now);
     const Error& error = changed->error();
     const bool away = error.fault == Fault::unavailable || error.fault == Fault::timeout;
-    if (away) return refuse(error);
-    return refuse(400, error.fault == Fault::too_large ? "too_large" : "bad_value", error.detail);
+    if (away || error.fault == Fault::too_large) return refuse(error);
+    return refuse(400, "bad_value", error.detail);
   }
 
  private:

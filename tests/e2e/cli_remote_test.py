@@ -279,7 +279,7 @@ limits:
         _, _, answer = server.post("/v1/throttle", {"key": EVIL, "burst": 5, "count": 5, "period": "1h"})
         self.assertNotIn("degraded", json.loads(answer))
         for words in (["clients"], ["top", "--once"], ["clients", "--output", "csv"], ["clients", "--output", "json"],
-                      ["client", "orders", EVIL]):
+                      ["clients", "--all", "--output", "json"], ["client", "orders", EVIL]):
             with self.subTest(words):
                 shown = Terminal(self, [BINARY, *words], columns=400, env=os.environ | self.env | {"TERM": "xterm"})
                 shown.wait()  # its screen refuses every control character

@@ -75,7 +75,7 @@ Exit print_entries(const std::vector<AdminAnswer>& answers, const std::string& f
     json += (json.empty() ? "" : ",") + answer.content.substr(first + 1, last - first - 1);
   }
   if (format == "json") {
-    write_json("{\"entries\":[" + json + "]}", out);
+    write_json("{\"entries\":[" + json + "]}\n", out);
   } else if (format == "csv") {
     table.print_csv(out);
   } else {
@@ -152,7 +152,7 @@ Exit run_access_remove(const Arguments& arguments, Console& console) {
   const std::string& format = arguments["--output"];
   const std::string count = std::to_string(removed.size());
   if (format == "json") {
-    write_json(removed.size() == 1 ? removed.front().content : "{\"removed\":" + count + "}", console.out);
+    write_json(removed.size() == 1 ? removed.front().content : "{\"removed\":" + count + "}\n", console.out);
   } else if (format == "csv") {
     Table table({"REMOVED"});
     table.add({count});

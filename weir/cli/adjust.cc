@@ -112,12 +112,12 @@ std::optional<std::vector<std::string>> limits_of(const ClientArguments& client,
 Exit print_done(const std::vector<AdminAnswer>& done, bool remove, const std::string& format, Output& out) {
   if (format == "json") {
     std::string json = done.size() == 1 ? done.front().content : std::string();
-    if (done.size() > 1 && remove) json = "{\"removed\":" + std::to_string(done.size()) + "}";
+    if (done.size() > 1 && remove) json = "{\"removed\":" + std::to_string(done.size()) + "}\n";
     if (done.size() > 1 && !remove) {
       for (const AdminAnswer& answer : done) {
         json.append(json.empty() ? "{\"adjustments\":[" : ",").append(without_newline(answer.content));
       }
-      json += "]}";
+      json += "]}\n";
     }
     write_json(json, out);
   } else if (remove) {

@@ -50,7 +50,7 @@ void print_found(const std::vector<AdminAnswer>& found, const std::string& forma
     if (&answer != &found.front()) console.out.write("\n");
     print_client(answer.json, BootClock::wall(), console.out);
   }
-  if (format == "json") write_json(json + "]}", console.out);
+  if (format == "json") write_json(json + "]}\n", console.out);
 }
 
 Exit run_client(const Arguments& arguments, Console& console) {

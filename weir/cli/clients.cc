@@ -48,7 +48,7 @@ class ClientPages {
 
   void end(const std::string& cursor) {
     if (format_ == "json") {
-      if (all_) write_json((count_ == 0 ? "{\"clients\":[" : "") + std::string("],\"cursor\":\"\"}"), console_.out);
+      if (all_) write_json((count_ == 0 ? "{\"clients\":[" : "") + std::string("],\"cursor\":\"\"}\n"), console_.out);
       return;
     }
     if (format_ != "table") return;
@@ -69,7 +69,7 @@ class ClientPages {
     if (first == page.content.npos || last == page.content.npos || last <= first + 1) return;
     json_text_ = json_begun_ ? "," : "{\"clients\":[";
     json_begun_ = true;
-    console_.out.write(json_text_ + page.content.substr(first + 1, last - first - 1));
+    write_json(json_text_ + page.content.substr(first + 1, last - first - 1), console_.out);
   }
 
   Console& console_;

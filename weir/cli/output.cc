@@ -85,11 +85,7 @@ std::string_view without_newline(std::string_view json) noexcept {
 }
 
 void write_json(std::string_view json, Output& out) {
-  if (!out.is_terminal()) {
-    out.write(json);
-    if (!json.ends_with('\n')) out.write("\n");
-    return;
-  }
+  if (!out.is_terminal()) return out.write(json);
   std::string text;
   for (std::size_t at = 0; at < json.size();) {
     const auto first = static_cast<unsigned char>(json[at]);

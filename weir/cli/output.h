@@ -65,8 +65,7 @@ struct Console {
   void print_error(std::string_view sentence) const;
 };
 
-// Writes JSON that a server sent and a newline, unless it ends with one. On a terminal, control characters are \u
-// escapes.
+// Writes JSON that a server sent: unchanged, but on a terminal with \u escapes for control characters and a line end.
 void write_json(std::string_view json, Output& out);
 // Returns JSON without the newline that ends it.
 std::string_view without_newline(std::string_view json) noexcept;

@@ -119,6 +119,15 @@ routes:
             if status != 204:
                 self.assertEqual(answer.headers.get("content-length"), "42")
 
+    def test_a_response_to_head_has_a_length_only_if_the_backend_gives_one(self):
+        for fields in ("Transfer-Encoding: chunked\r\n", "", "Content-Length: 0\r\n"):
+            self.backend.respond = lambda request, fields=fields: f"HTTP/1.1 200 OK\r\n{fields}\r\n".encode()
+            length = "0" if "Length" in fields else None
+            self.assertEqual(self.proxy.get("/", method="HEAD").headers.get("content-length"), length, fields)
+            said = subprocess.run(["curl", "-sS", "--http2-prior-knowledge", "--head", f"http://127.0.0.1:{self.proxy.port}/"],
+                                  capture_output=True, text=True, timeout=60, check=True).stdout
+            self.assertEqual("content-length: 0" in said, length == "0", said)
+
     def test_server_and_via_are_unchanged_and_rate_headers_kept_where_nothing_was_checked(self):
         fields = b"Server: s\r\nVia: 1.0 v\r\nX-RateLimit-Limit: 7\r\nSet-Cookie: a\r\nSet-Cookie: b\r\n"
         self.backend.respond = lambda request: b"HTTP/1.1 200 OK\r\n" + fields + b"Content-Length: 0\r\n\r\n"

@@ -109,8 +109,9 @@ void Http1Exchange::respond(const Response& head, BodyPart first) {
     keep_alive_ = false;
   }
   if (has_no_content(head.status) || head_only_) {
-    // RFC 9110 §8.6: a length describes what GET would give; a 204 has none, and a 304 only one that is known.
-    const bool describes = head_only_ || head.length;
+    // RFC 9110 §8.6: a length describes what GET would give. A 204 has none, and others only one that is known: to
+    // HEAD, that of the content that is not sent.
+    const bool describes = head.length || (head_only_ && head.status != 304 && !first.bytes.empty());
     if (head.status == 204 || !describes) message.content = HttpContent::none;
     reply_ = Reply::no_body;
   }

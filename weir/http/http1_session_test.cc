@@ -298,6 +298,10 @@ TEST_F(Http1SessionTest, KeepsToTheLengthThatWasAnnounced) {
 TEST_F(Http1SessionTest, AnswersHeadWithoutContent) {
   script.on_begin = [](Exchange& exchange) { exchange.respond({200, {}, {}, 4}, {"abcd", true}); };
   EXPECT_EQ(peer.send("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n"), "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
+  script.on_begin = [](Exchange& exchange) { exchange.respond({200, {}, {}, {}}, {"abcd", true}); };
+  EXPECT_EQ(peer.send("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n"), "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
+  script.on_begin = [](Exchange& exchange) { exchange.respond({200, {}, {}, {}}, {{}, true}); };
+  EXPECT_EQ(peer.send("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n"), "HTTP/1.1 200 OK\r\n\r\n") << "GET may have content";
   script.on_begin = [](Exchange& exchange) { exchange.respond({304, {}, {}, {}}, {{}, true}); };
   EXPECT_EQ(peer.send(get()), "HTTP/1.1 304 Not Modified\r\n\r\n");
   script.on_begin = [](Exchange& exchange) { exchange.respond({204, {}, {}, {}}, {{}, true}); };

@@ -310,7 +310,8 @@ void Http2Session::send_head(Http2Exchange& exchange, const Response& head, cons
   std::size_t count = 0;
   std::array<char, 20> digits;
   if (!head.content_type.empty()) own[count++] = {"content-type", head.content_type};
-  const bool whole = first.last && first.trailers.empty();
+  // Without content, the length is not that of nothing: a response to HEAD describes what GET would give.
+  const bool whole = first.last && first.trailers.empty() && !(exchange.bodiless_ && first.bytes.empty());
   const std::optional<std::uint64_t> length = head.length ? head.length
                                               : whole     ? std::optional<std::uint64_t>(first.bytes.size())
                                                           : std::nullopt;

@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import threading
+import time
 import unittest
 
 from proxying import OPEN, POLICY, Proxy, RawBackend, Response, all_bytes, exchange
@@ -82,7 +83,7 @@ class Sizes(unittest.TestCase):
         thread = threading.Thread(target=serve)
         thread.start()
         self.addCleanup(thread.join)
-        proxy = Proxy(self, OPEN.format(url=f"http://127.0.0.1:{listener.getsockname()[1]}"))
+        proxy = Proxy(self, OPEN.format(url=f"http://127.0.0.1:{listener.getsockname()[1]}") + "proxy: {body_timeout: 500ms}\n")
         with socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as connection, connection.makefile("rb") as reader:
             connection.sendall(b"POST / HTTP/1.1\r\nHost: h\r\n" + CHUNKED + b"\r\n")
             for _ in range(5):
@@ -93,6 +94,7 @@ class Sizes(unittest.TestCase):
             for _ in range(5):
                 self.assertEqual((reader.readline(), reader.read(3)), (b"1\r\n", b"y\r\n"))
                 seen_here.release()
+            time.sleep(2)  # the response has begun: body_timeout is over
             connection.sendall(b"0\r\n\r\n")
             self.assertEqual(reader.readline(), b"0\r\n")
 

@@ -265,6 +265,8 @@ bool Http1Session::settle_front() {
   if (receiving_ == &exchange) {  // answered before the request was complete
     receiving_ = nullptr;
     dropping_ = exchange.keep_alive_;
+    // Until now it had no deadline.
+    if (waiting_ == Waiting::content) since_ = host_.shared.now(host_.now).time;
   }
   const bool keep_alive = exchange.keep_alive_;
   if (!keep_alive) closing_ = true;
@@ -385,7 +387,9 @@ void Http1Session::wait_for(Waiting waiting, bool anew) noexcept {
 }
 
 Time Http1Session::deadline() const noexcept {
-  if (waiting_ == Waiting::nothing) return host_.expiry;
+  // Once the response has begun, client and handler may talk in turns, at their own pace.
+  const bool in_turns = receiving_ != nullptr && receiving_->reply_ != Http1Exchange::Reply::none;
+  if (waiting_ == Waiting::nothing || (in_turns && !receiving_->discards_)) return host_.expiry;
   const HttpLimits& limits = host_.shared.limits;
   const Duration most = waiting_ == Waiting::head ? limits.head_time_max : limits.body_time_max;
   return std::min(host_.expiry, since_ + most);

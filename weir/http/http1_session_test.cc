@@ -448,6 +448,19 @@ TEST_F(Http1SessionTest, GivesThirtySecondsForEveryWindowOfContent) {
   EXPECT_TRUE(peer.session->finished());
 }
 
+TEST_F(Http1SessionTest, ABodyHasNoDeadlineBetweenTheBeginningOfTheResponseAndItsEnd) {
+  script.on_begin = [](Exchange& exchange) { exchange.respond({200, {}, {}, 4}, {"ab", false}); };
+  peer.now.time = Time{1000s};
+  peer.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");
+  EXPECT_EQ(peer.session->deadline(), Time::max());
+  peer.now.time = Time{2000s};
+  script.open[0]->write({"cd", true});
+  EXPECT_EQ(peer.take(), "cd");
+  EXPECT_EQ(peer.session->deadline(), Time{2030s}) << "the rest is dropped, if it comes";
+  script.on_begin = ok;
+  EXPECT_TRUE(peer.send("defghij" + get()).ends_with("ok"));
+}
+
 TEST_F(Http1SessionTest, TellsAnExchangeThatItsTimeHasCome) {
   script.overlap = true;
   script.on_begin = [&](Exchange& exchange) { exchange.expire_at(Time{(10 - script.open.size()) * 1s}); };

@@ -48,7 +48,10 @@ class Http2Exchange final : public Exchange {
   void start(Http2Session& session, std::int32_t stream) noexcept;
   void append(BodyPart part);
   std::size_t unsent() const noexcept { return body_.size() - body_sent_; }
-  bool waits_for_body() const noexcept { return !request_done_ && !sealed_ && !discards_ && unconsumed_ == 0; }
+  // Once the response has begun, client and handler may talk in turns, at their own pace.
+  bool waits_for_body() const noexcept {
+    return !request_done_ && !responded_ && !sealed_ && !discards_ && unconsumed_ == 0;
+  }
   // When the client has sent no content, or read none, for too long. Time::max(): it owes nothing.
   Time late_at() const noexcept;
 

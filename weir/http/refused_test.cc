@@ -129,6 +129,24 @@ TEST_F(Http1RefusedTest, ASlowBodyGoesOnAsLongAsSomethingComesWhereThatIsEnough)
   EXPECT_EQ(handler.record, "begin attached 408 canceled ");
 }
 
+TEST_F(Http1RefusedTest, ABodyMayPauseOnceTheResponseHasBegun) {
+  driver->send("POST /early HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nab");
+  driver->advance(2 * bounds::http_body_time_max);
+  driver->send("x");
+  driver->advance(2 * bounds::http_body_time_max);
+  EXPECT_EQ(handler.record, "begin ");
+  EXPECT_FALSE(driver->session->finished());
+}
+
+TEST_F(Http2RefusedTest, ABodyMayPauseOnceTheResponseHasBegun) {
+  driver->send(post("/early"));
+  driver->advance(2 * bounds::http_body_time_max);
+  driver->send(data(1, "x"));
+  driver->advance(2 * bounds::http_body_time_max);
+  EXPECT_EQ(handler.record, "begin ");
+  EXPECT_EQ(shared.exchanges->open_count(), 1u);
+}
+
 TEST_F(Http2RefusedTest, TheHandlerAnswersARequestThatNeverBegan) {
   shared.limits.head_bytes_max = 200;
   driver->send(post("/", {{"x", std::string(300, 'y')}}));

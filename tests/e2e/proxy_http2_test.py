@@ -10,7 +10,7 @@ import unittest
 from nginx import Nginx
 from proxying import ONE_AN_HOUR, OPEN, Proxy, RawBackend, head_of
 
-DATA, HEADERS, RST_STREAM, SETTINGS, GOAWAY = 0, 1, 3, 4, 7
+DATA, HEADERS, RST_STREAM, SETTINGS, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 7, 8
 REQUEST = ((":method", "GET"), (":scheme", "http"), (":authority", "h"), (":path", "/"))
 
 
@@ -62,6 +62,26 @@ def send(port, fields, body=b"", trailers=()):
             if kind == RST_STREAM or flags & 1:
                 return status, content
         return "closed", content
+
+
+def send_form(port, content, ends):
+    """Sends a form without a length, what fits into the first window and then the rest. Returns the status."""
+    fields = ((":method", "POST"),) + REQUEST[1:] + (("content-type", "application/x-www-form-urlencoded"),)
+    rest = b"".join(frame(DATA, 0, 1, content[i:i + 16000]) for i in range(65535, len(content), 16000))
+    if ends:
+        rest += frame(DATA, 1, 1, b"")
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection, connection.makefile("rb") as reader:
+        first = content[:65535]
+        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, b"") + frame(HEADERS, 4, 1, block(fields))
+                           + b"".join(frame(DATA, 0, 1, first[i:i + 16000]) for i in range(0, len(first), 16000)))
+        while head := reader.read(9):
+            payload, kind, stream = reader.read(int.from_bytes(head[:3], "big")), head[3], int.from_bytes(head[5:], "big")
+            if kind == WINDOW_UPDATE and stream == 1:
+                connection.sendall(rest)
+                rest = b""
+            if kind == HEADERS and stream == 1:
+                return status_of(payload)
+    return "closed"
 
 
 def status_of(payload):
@@ -224,6 +244,16 @@ class Http2(unittest.TestCase):
             codes = [int(n) for n in re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", done.stdout).groups()]
             self.assertEqual(codes, [1000, 0, 0, 0] if version == "h2c" else [500, 0, 500, 0])
         self.assertEqual(len(self.backend.requests), 1500)
+
+    def test_a_form_without_a_length_is_too_large_or_late_but_never_waits_forever(self):
+        proxy = Proxy(self, f"""
+limits: {{email: {{key: form:email, rate: 5/h}}}}
+backend: {self.backend.url}
+proxy: {{body_timeout: 1s}}
+""")
+        for content, ends, status in ((b"email=a&x=" + b"y" * 65526, True, 200), (b"email=b&x=" + b"y" * 65527, True, 413),
+                                      (b"email=c&x=" + b"y" * 70000, False, 413), (b"email=d", False, 408)):
+            self.assertEqual(send_form(proxy.port, content, ends), status, content[:10])
 
     def test_curl_speaks_http_2_to_it(self):
         done = subprocess.run(["curl", "-sS", "--http2-prior-knowledge", "-i", "-d", "x" * 100000, f"http://127.0.0.1:{self.proxy.port}/"],

@@ -93,6 +93,7 @@ void Relay::begin(const RequestHead& head, http::BodyPart first) {
   }
   if (!form_body_ || body_complete_) {
     add_form_fields();
+  return_early(kept_.size());
     return ask();
   }
   // The body is read before a backend is chosen, so none can be asked whether it wants it.
@@ -212,11 +213,14 @@ void Relay::read_form(http::BodyPart part) {
     add_form_fields();
     return ask();
   }
-  // All credit is used: one more byte shows whether the form is too large or ends here.
-  if (kept_.size() - returned_early_ >= bounds::http_window_bytes) {
-    ++returned_early_;
-    exchange_.consumed(1);
-  }
+  return_early(part.bytes.size());
+}
+
+// Returns credit for bytes of a form that are kept: the client must be able to send more than the bound, to be told so,
+// and whoever has credit and sends nothing is late.
+void Relay::return_early(std::size_t bytes) {
+  returned_early_ += bytes;
+  exchange_.consumed(bytes);
 }
 
 // Adds the fields that limits count by: the first value, and another one that differs.

@@ -68,6 +68,7 @@ class Relay final : public http::Receiver, private http::Call::Owner {
   void hold(http::BodyPart part);
   bool exceeds_body_max();
   void read_form(http::BodyPart part);
+  void return_early(std::size_t bytes);
   void add_form_fields();
   void ask();
   void record(const Answer& answer);

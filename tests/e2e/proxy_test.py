@@ -197,6 +197,21 @@ routes:
 
 
 class Limiting(unittest.TestCase):
+    def test_a_backends_rate_headers_are_kept_where_weir_has_none(self):
+        backend = RawBackend(self, lambda request: b"HTTP/1.1 200 OK\r\nX-RateLimit-Limit: 7\r\nContent-Length: 0\r\n\r\n")
+        proxy = Proxy(self, f"""
+limits:
+  tried: {{key: ip, rate: 1/h, mode: shadow}}
+  unlimited: {{key: ip, average: 0}}
+  enforced: {{key: ip, rate: 5/h}}
+routes:
+  - {{name: tried, match: {{path: /tried}}, limits: [tried], backend: "{backend.url}"}}
+  - {{name: unlimited, match: {{path: /unlimited}}, limits: [unlimited], backend: "{backend.url}"}}
+  - {{name: enforced, match: {{path: /enforced}}, limits: [tried, enforced], backend: "{backend.url}"}}
+""")
+        for path, limit in (("/tried", "7"), ("/tried", "7"), ("/unlimited", "7"), ("/enforced", "5")):
+            self.assertEqual([v for n, v in proxy.get(path).lines if n == "x-ratelimit-limit"], [limit], path)
+
     def test_a_denied_request_never_reaches_the_backend(self):
         fields = b"X-RateLimit-Limit: 999\r\nRateLimit: \"x\";r=1\r\n"
         backend = RawBackend(self, lambda request: b"HTTP/1.1 200 OK\r\n" + fields + b"Content-Length: 0\r\n\r\n")

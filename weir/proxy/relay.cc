@@ -324,10 +324,8 @@ void Relay::answered(http::Exchange&, std::uint32_t, const Result<Answer>& answe
 void Relay::record(const Answer& answer) {
   degraded_ = answer.verdict.degraded;
   decision_ = answer.access == Access::allow_listed ? "allow_listed" : passes_ ? "preflight" : "allowed";
-  if (!passes_ && !answer.verdict.all.empty()) {
-    checked_ = true;
-    write_rate_headers(answer, answer.headers, rate_lines_);
-  }
+  if (!passes_) write_rate_headers(answer, answer.headers, rate_lines_);
+  has_rate_headers_ = !rate_lines_.empty();
   if (degraded_) rate_lines_ += "X-RateLimit-Degraded: true\r\n";
   if (!loop_.gateway.access_log.enabled()) return;
   for (std::size_t i = 0; i < answer.verdict.all.size(); ++i) {
@@ -476,7 +474,7 @@ void Relay::head(const ResponseHead& head, http::BodyPart first) {
   kept_.clear();
   response_connection_options_ = connection_options(head.headers.all());
   std::string lines;
-  write_response_fields(head, checked_, lines);
+  write_response_fields(head, has_rate_headers_, lines);
   lines += rate_lines_;
   write_field("X-Request-Id", request_id_, lines);
   const bool has_date = head.headers.find("date") != nullptr;
@@ -494,7 +492,8 @@ void Relay::head(const ResponseHead& head, http::BodyPart first) {
   bytes_out_ += first.bytes.size();
   loop_.metrics.bytes_out.add(first.bytes.size());
   unconsumed_ += first.bytes.size();
-  const std::vector<HttpHeader> trailers = keep_trailers(first.trailers, response_connection_options_, checked_);
+  const std::vector<HttpHeader> trailers =
+      keep_trailers(first.trailers, response_connection_options_, has_rate_headers_);
   first.trailers = trailers;
   exchange_.respond(response, first);
   if (first.last) finish_request();
@@ -508,7 +507,8 @@ void Relay::write(http::BodyPart part) {
   bytes_out_ += part.bytes.size();
   loop_.metrics.bytes_out.add(part.bytes.size());
   unconsumed_ += part.bytes.size();
-  const std::vector<HttpHeader> trailers = keep_trailers(part.trailers, response_connection_options_, checked_);
+  const std::vector<HttpHeader> trailers =
+      keep_trailers(part.trailers, response_connection_options_, has_rate_headers_);
   part.trailers = trailers;
   exchange_.write(part);
   if (!part.last) return;

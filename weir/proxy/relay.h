@@ -96,9 +96,9 @@ class Relay final : public http::Receiver, private http::Call::Owner {
 
   Stage stage_ = Stage::asking;
   ReplyForm form_;
-  bool counted_ = false;  // in Gateway::active
-  bool checked_ = false;  // some limit was asked
-  bool passes_ = false;   // a preflight that takes no token
+  bool counted_ = false;           // in Gateway::active
+  bool has_rate_headers_ = false;  // Weir's own, which replace those of the backend
+  bool passes_ = false;            // a preflight that takes no token
   bool degraded_ = false;
   bool choosing_ = false;  // choice_ must still be reported
   bool expects_continue_ = false;

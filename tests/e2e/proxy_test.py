@@ -382,6 +382,20 @@ access: {{deny: [{{apikey: bad}}], allow: [{{apikey: good}}]}}
         answer = proxy.get("/")
         self.assertEqual((answer.status, answer.headers["access-control-allow-origin"]), (429, "*"))
 
+    def test_a_preflight_that_passes_needs_no_key_and_no_cost(self):
+        backend = RawBackend(self)
+        proxy = Proxy(self, f"""
+limits:
+  tenant: {{key: header:x-tenant, rate: 1/h, missing: reject}}
+  email: {{key: form:email, rate: 1/h, missing: reject}}
+routes:
+  - {{name: all, match: {{path: "/**"}}, limits: [tenant, email], cost: "header:x-cost", backend: "{backend.url}", preflight: pass}}
+""")
+        preflight = [("Origin", "https://a"), ("Access-Control-Request-Method", "PUT")]
+        for headers in ([], [("X-Cost", "0")]):
+            self.assertEqual(proxy.get("/", preflight + headers, "OPTIONS").status, 200, headers)
+        self.assertEqual(proxy.get("/", preflight).status, 400, "another method is no preflight")
+
     def test_a_request_that_can_never_pass_is_told_so_in_every_form(self):
         backend = RawBackend(self)
         proxy = Proxy(self, f"""

@@ -62,6 +62,7 @@ struct RequestFacts {
   std::string_view caller{};    // the peer's address, or "unix"; empty: unknown
   std::optional<Count> cost{};  // unset: the route's cost
   bool wants_backend = false;   // a proxy asks: find Answer::backend_url even if no limit applies
+  bool may_lack_keys = false;   // a limit whose key it lacks does not apply, also where `missing` says to refuse
   // The ids under which a server charged this request, as in bucket keys. A log has these even where it lacks the
   // values they were made from.
   std::span<const NamedCharge> counted{};

@@ -160,6 +160,16 @@ TEST(Routes, AMissingKeySkipsTheLimitOrIsAnError) {
   EXPECT_EQ(charges(*policy, {{"path", "/"}}), "missing_key: limit \"b\": the request has no header:y, ip");
 }
 
+TEST(Routes, ARequestThatMayLackKeysIsNotRefused) {
+  const auto policy = make("limits: {a: {key: ip, rate: 5/s}, b: {key: header:y, rate: 5/s, missing: reject}}\n");
+  const Attributes attributes = {{"ip", "1.2.3.4"}};
+  Resolved out;
+  const RequestFacts facts{.attributes = attributes, .may_lack_keys = true};
+  ASSERT_TRUE(policy->resolve({facts, Mode::peek}, Known{}, {}, out));
+  ASSERT_EQ(out.charges().size(), 1u);
+  EXPECT_EQ(out.charges()[0].rate->key, "a:1.2.3.4");
+}
+
 TEST(Routes, IdsOfARequestAreCheckedByTheirFormat) {
   const auto policy = make(R"(
 limits:

@@ -261,7 +261,8 @@ Result<void> Policy::resolve_limit(const NamedLimit& limit, const RequestFacts& 
   if (!identity) return identity.error();
   if (!*identity) {
     out.lacks_backend_ |= limit.service != nullptr && limit.service->backend_required;
-    if (limit.missing == Missing::skip || tolerates || applies == Applies::if_known) return {};
+    const bool may_lack = limit.missing == Missing::skip || applies == Applies::if_known || facts.may_lack_keys;
+    if (may_lack || tolerates) return {};
     std::string missing;
     for (std::size_t i = 0; i < limit.sources.size(); ++i) {
       std::string value;

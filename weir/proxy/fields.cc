@@ -151,6 +151,15 @@ bool takes_trailers(const RequestHead& head) noexcept {
   });
 }
 
+std::string_view host_of(const RequestHead& head) noexcept {
+  const std::string_view target = head.target;
+  if (target.starts_with('/') || target == "*") return head.host;
+  const std::size_t scheme = target.find("://");
+  if (scheme == target.npos) return head.host;
+  const std::string_view rest = target.substr(scheme + 3);
+  return rest.substr(0, std::min(rest.find_first_of("/?"), rest.size()));
+}
+
 std::string_view origin_form(std::string_view method, std::string_view target) noexcept {
   if (target.starts_with('/') || target == "*") return target;
   const std::size_t scheme = target.find("://");

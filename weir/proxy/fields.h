@@ -53,6 +53,9 @@ std::string_view usable_request_id(const RequestHead& head) noexcept;
 // Whether TE lists trailers.
 bool takes_trailers(const RequestHead& head) noexcept;
 
+// The host that the request is for. That of an absolute target replaces Host.
+std::string_view host_of(const RequestHead& head) noexcept;
+
 // The target in the form for a server: path and query of the original bytes; "*" for the whole server.
 std::string_view origin_form(std::string_view method, std::string_view target) noexcept;
 

@@ -21,26 +21,20 @@ constexpr Duration kContinueAfter = std::chrono::seconds{1};
 
 constexpr std::string_view kForm = "application/x-www-form-urlencoded";
 
+// With any codec: "application/grpc", "application/grpc+json".
 bool is_grpc(std::string_view content_type) noexcept {
-  constexpr std::string_view kGrpc = "application/grpc";
-  return content_type.size() >= kGrpc.size() && same_word(content_type.substr(0, kGrpc.size()), kGrpc) &&
-         (content_type.size() == kGrpc.size() || content_type[kGrpc.size()] == '+' ||
-          content_type[kGrpc.size()] == ';');
-}
-
-// Of an absolute target the host replaces Host.
-std::string_view host_of(const RequestHead& head) noexcept {
-  const std::string_view target = head.target;
-  if (target.starts_with('/') || target == "*") return head.host;
-  const std::size_t scheme = target.find("://");
-  if (scheme == target.npos) return head.host;
-  const std::string_view rest = target.substr(scheme + 3);
-  return rest.substr(0, std::min(rest.find_first_of("/?"), rest.size()));
+  const std::string_view type = media_type_of(content_type);
+  return same_word(type, "application/grpc") || same_word(type.substr(0, 17), "application/grpc+");
 }
 
 // Does not pass "h2c" on: limits would not see the requests after the 101.
 std::string_view usable_upgrade(std::string_view upgrade) noexcept {
   return lists_word(upgrade, "h2c") ? std::string_view{} : upgrade;
+}
+
+// The store could not be asked.
+bool says_nothing(const Error& error) noexcept {
+  return error.fault == Fault::unavailable || error.fault == Fault::timeout || error.fault == Fault::overloaded;
 }
 
 UpstreamError kind_of(const http::CallFailure& failure) noexcept {
@@ -93,13 +87,13 @@ void Relay::begin(const RequestHead& head, http::BodyPart first) {
   }
   if (!form_body_ || body_complete_) {
     add_form_fields();
-  return_early(kept_.size());
     return ask();
   }
   // The body is read before a backend is chosen, so none can be asked whether it wants it.
   stage_ = Stage::reading_form;
   expects_continue_ = false;
   exchange_.proceed();
+  return_early(kept_.size());
 }
 
 void Relay::remember(const RequestHead& head) {
@@ -290,6 +284,9 @@ void Relay::ask() {
   facts.attributes = kept.copy(std::span<const Attribute>(copies));
   facts.caller = copies.front().value;  // the peer
   facts.wants_backend = true;
+  if (!passes_) return;
+  facts.cost = 1;
+  facts.may_lack_keys = true;
 }
 
 void Relay::can_ask(http::Exchange&) {
@@ -299,6 +296,12 @@ void Relay::can_ask(http::Exchange&) {
 void Relay::answered(http::Exchange&, std::uint32_t, const Result<Answer>& answer) {
   if (stage_ != Stage::asking) return;
   if (!answer) {
+    // A preflight takes no token, so it needs no store. But a service may know another backend for it.
+    const bool needless = passes_ && says_nothing(answer.error()) && !destinations_->policy().has_services();
+    if (needless) {
+      decision_ = "preflight";
+      return call();
+    }
     decision_ = "error";
     return respond_error(reply_to(answer.error(), destinations_->policy().failure_code()));
   }

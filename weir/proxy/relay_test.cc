@@ -266,6 +266,24 @@ TEST_F(RelayTest, APreflightPassesWithoutATokenUnlessAListDeniesIt) {
   loop_.run([&] { EXPECT_EQ(exchange_->asked()[0].query.mode, Mode::spend) << "not a preflight"; });
 }
 
+TEST_F(RelayTest, APreflightNeedsNoKeyNoCostAndNoStore) {
+  configure("limits: {per-ip: {key: ip, rate: 20/s}}\npreflight: pass\nbackend: " + url(*one_) + "\n");
+  const std::string_view fields = "Origin: https://a\r\nAccess-Control-Request-Method: PUT\r\n";
+  begin("OPTIONS /", fields);
+  loop_.run([&] {
+    const auto& facts = std::get<RequestFacts>(exchange_->asked()[0].query.subject);
+    EXPECT_TRUE(facts.may_lack_keys);
+    EXPECT_EQ(facts.cost, 1);
+  });
+  answer(Error{Fault::unavailable, "no store"});
+  EXPECT_EQ(content(), "ok");
+  begin("OPTIONS /", fields);
+  answer(Error{Fault::invalid, "why", 0, "bad_request"});
+  EXPECT_EQ(error(), "400 bad_request");
+  pass("OPTIONS /", "Origin: https://a\r\n");
+  loop_.run([&] { EXPECT_FALSE(std::get<RequestFacts>(exchange_->asked()[0].query.subject).may_lack_keys); });
+}
+
 // --- forms ---
 
 class FormTest : public RelayTest {

@@ -11,6 +11,7 @@ import unittest
 from certificates import Authority
 from nginx import Nginx
 from proxying import OPEN, Proxy, RawBackend, Response, head_of
+from serving import ENVIRONMENT, WEIR
 
 LISTEN = """
 listen:
@@ -127,6 +128,31 @@ class Backends(TlsTest):
                 self.assertEqual(self.error(proxy.get("/")), (502, "backend_unreachable"), (url, tls))
             self.assertIn('weir_proxy_upstream_errors_total{route="",kind="connect"} 3\n', proxy.metrics())
             self.assertRegex(proxy.end()[1], f"backend unavailable: backend={url} error=.*({reason})")
+
+    def test_a_reload_with_files_that_cannot_be_used_changes_nothing(self):
+        proxy = self.proxy(f"https://127.0.0.1:{self.nginx().port}", self.ca())
+        self.assertEqual(proxy.get("/").status, 200)
+        with open(proxy.config, encoding="utf-8") as file:
+            policy = file.read()
+        wrong = (policy.replace(self.authority.cert, "/nothing.pem"), policy + "log: {access: json, access_file: /nothing/log}\n")
+        for failed, text in enumerate(wrong, 1):
+            proxy.write(text)
+            proxy.wait_for_metric(f'weir_config_reloads_total{{result="failed"}} {failed}\n')
+            self.assertEqual(proxy.get("/").status, 200)
+        self.assertIn("/nothing.pem: No such file or directory; a server would not start with it",
+                      self.config_check(policy.replace(self.authority.cert, "/nothing.pem")))
+        said = proxy.end()[1]
+        for why in ("/nothing.pem: No such file or directory", 'log.access_file "/nothing/log": No such file or directory'):
+            self.assertIn(f"{proxy.config}: ", said)
+            self.assertIn(why, said)
+
+    def config_check(self, policy):
+        """What `weir config check` warns of."""
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(policy)
+            file.flush()
+            return subprocess.run([WEIR, "config", "check", file.name], capture_output=True, text=True, timeout=60, check=True,
+                                  env=ENVIRONMENT).stderr
 
     def test_a_client_certificate_is_presented(self):
         cert, key = self.authority.sign("weir", "DNS:weir.test")

@@ -58,12 +58,11 @@ ProxyServices::ProxyServices(std::string folder, std::function<void(LogLevel, st
 
 ProxyServices::~ProxyServices() = default;
 
-Result<void> ProxyServices::open_log(const config::Log& settings) {
-  config::Log beside = settings;
-  if (!beside.access_file.empty()) {
-    beside.access_file = (std::filesystem::path(folder_) / beside.access_file).string();
+config::Log ProxyServices::beside(config::Log settings) const {
+  if (!settings.access_file.empty()) {
+    settings.access_file = (std::filesystem::path(folder_) / settings.access_file).string();
   }
-  return gateway.access_log.configure(beside);
+  return settings;
 }
 
 void ProxyServices::apply(const config::Settings& settings) {
@@ -76,7 +75,7 @@ void ProxyServices::reopen() {
   }
 }
 
-Result<void> ProxyServices::start(const config::Loaded& loaded) {
+Result<void> ProxyServices::check(const config::Loaded& loaded) {
   const Forwarding& all = loaded.settings.forwarding;
   const auto try_all = [&](const Forwarding& own) -> Result<void> {
     const BackendTls tls = own.tls.value_or(all.tls.value_or(BackendTls{}));
@@ -89,7 +88,7 @@ Result<void> ProxyServices::start(const config::Loaded& loaded) {
   for (const Route& route : loaded.policy->routes()) {
     if (Result<void> tried = try_all(route.forwarding); !tried) return tried;
   }
-  return open_log(loaded.settings.log);
+  return proxy::AccessLog::check(beside(loaded.settings.log));
 }
 
 Sessions ProxyServices::sessions(Loop& loop, Pipeline& pipeline, const config::Proxy& settings) {

@@ -29,7 +29,9 @@ class ProxyServices {
   ~ProxyServices();
 
   // Fails if something cannot be used: a certificate that cannot be read, an access log that cannot be written.
-  Result<void> start(const config::Loaded& loaded);
+  Result<void> check(const config::Loaded& loaded);
+  // REQUIRES: check() found nothing.
+  Result<void> start(const config::Loaded& loaded) { return open_log(loaded.settings.log); }
   // Applies the settings that all loops share. What fails is logged, and what was there before stays.
   void apply(const config::Settings& settings);
   // The files of the access log were rotated.
@@ -43,7 +45,8 @@ class ProxyServices {
   proxy::Gateway gateway;
 
  private:
-  Result<void> open_log(const config::Log& settings);
+  config::Log beside(config::Log settings) const;
+  Result<void> open_log(const config::Log& settings) { return gateway.access_log.configure(beside(settings)); }
 
   std::string folder_;
   BootClock clock_;

@@ -155,6 +155,7 @@ cli::Exit Serving::start() {
     return fail(opened.error(), opened.error().fault == Fault::invalid ? cli::kUsage : cli::kFailed);
   if (auto opened = open_known(settings.state); !opened) return fail(opened.error());
   config::Loaded loaded = std::move(checked_).finish(hash_key());
+  if (auto usable = check_files(loaded); !usable) return fail(usable.error(), cli::kUsage);
   if (auto started = proxy_.start(loaded); !started) return fail(started.error(), cli::kUsage);
   if (auto opened = open_services(loaded); !opened) return fail(opened.error(), cli::kUsage);
   for (const std::string& warning : loaded.warnings) log_.warn(warning);
@@ -268,12 +269,6 @@ Result<void> Serving::open_known(const config::State& state) {
 
 // Answers of limits services are shared through cache_redis, else through the Redis of the store.
 Result<void> Serving::open_services(const config::Loaded& loaded) {
-  for (const NamedLimit& limit : loaded.policy->limits()) {
-    if (limit.service == nullptr || !limit.service->tls) continue;
-    if (auto tls = tls_of(*limit.service); !tls) {
-      return Error{Fault::invalid, "external service of limit " + quote(limit.name) + ": " + tls.error().detail};
-    }
-  }
   const config::Settings& settings = loaded.settings;
   const auto write = [this](LogLevel level, std::string_view sentence) { log_.write(level, sentence); };
   RedisAdmin* shared_on = redis_admin_.get();
@@ -347,7 +342,21 @@ config::Outcome Serving::load(const std::vector<config::Amendment>& amendments) 
   }
   (void)!eventfd_write(wakeup_.fd(), 1);
   if (auto* const problems = std::get_if<config::Problems>(&outcome)) return std::move(*problems);
-  return std::get<config::Checked>(std::move(outcome)).finish(hash_key());
+  config::Loaded loaded = std::get<config::Checked>(std::move(outcome)).finish(hash_key());
+  if (auto usable = check_files(loaded); !usable) return config::Problems{{path_, 0, 0, usable.error().detail}};
+  return loaded;
+}
+
+// What a configuration names must be usable, or it changes nothing.
+Result<void> Serving::check_files(const config::Loaded& loaded) {
+  if (auto usable = proxy_.check(loaded); !usable) return usable;
+  for (const NamedLimit& limit : loaded.policy->limits()) {
+    if (limit.service == nullptr || !limit.service->tls) continue;
+    if (auto tls = tls_of(*limit.service); !tls) {
+      return Error{Fault::invalid, "external service of limit " + quote(limit.name) + ": " + tls.error().detail};
+    }
+  }
+  return {};
 }
 
 // Applies the settings that other parts of the process keep a copy of.

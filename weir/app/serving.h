@@ -58,6 +58,7 @@ class Serving {
   void watch_redis();
   bool use_hash_key(const RedisHashKey::Found& found);
   Result<void> open_known(const config::State& state);
+  Result<void> check_files(const config::Loaded& loaded);
   Result<void> open_services(const config::Loaded& loaded);
   Result<std::shared_ptr<const TlsClient>> tls_of(const LimitsService& service);
   std::unique_ptr<external::LoopServices> make_services(Loop& loop, ServiceMetrics& metrics);

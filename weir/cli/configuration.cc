@@ -12,6 +12,7 @@
 
 #include "weir/base/bounds.h"
 #include "weir/base/text.h"
+#include "weir/net/http_url.h"
 #include "weir/net/socket.h"
 #include "weir/net/tls.h"
 
@@ -50,17 +51,43 @@ std::string kind_of(std::string_view sentence) {
   return kind;
 }
 
+bool names_https(const std::vector<std::string>& urls) {
+  return std::ranges::any_of(urls, [](const std::string& text) {
+    const Result<HttpUrl> url = HttpUrl::parse(text);
+    return url && url->scheme == HttpUrl::Scheme::https;
+  });
+}
+
+// Of the files in `backend_tls`, at the top level and in routes.
+std::vector<std::string> doubt_backends(const config::Loaded& loaded, const std::filesystem::path& folder) {
+  std::vector<std::string> sentences;
+  const auto beside = [&](const std::string& file) { return file.empty() ? file : (folder / file).string(); };
+  const Forwarding& all = loaded.settings.forwarding;
+  const auto look_at = [&](const Forwarding& own, const std::string& where) {
+    const BackendTls tls = own.tls.value_or(all.tls.value_or(BackendTls{}));
+    if (tls == BackendTls{} || !names_https(own.backends.empty() ? all.backends : own.backends)) return;
+    const auto made = TlsClient::make({beside(tls.ca_file), {beside(tls.cert_file), beside(tls.key_file)}, {}});
+    if (!made) sentences.push_back(where + made.error().detail + "; a server would not start with it");
+  };
+  look_at(all, "backend_tls: ");
+  for (const Route& route : loaded.policy->routes()) {
+    if (!route.forwarding.tls && route.forwarding.backends.empty()) continue;  // the same as at the top level
+    look_at(route.forwarding, "backend_tls of route " + quote(route.name) + ": ");
+  }
+  return sentences;
+}
+
 }  // namespace
 
 std::vector<std::string> doubt_certificates(const config::Loaded& loaded, const std::string& path) {
-  std::vector<std::string> sentences;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::vector<std::string> sentences = doubt_backends(loaded, folder);
   const auto doubt = [&](const std::string& section, const Error& error) {
     const auto place = std::ranges::find_if(
         loaded.origins, [&](const config::Setting& setting) { return setting.path.starts_with(section + "."); });
     sentences.push_back((place == loaded.origins.end() ? "" : place->origin + ": ") + error.detail +
                         "; a server would not start with it");
   };
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   for (std::size_t i = 0; i < loaded.settings.listen.size(); ++i) {
     const std::vector<config::Tls>& tls = loaded.settings.listen[i].tls;
     for (std::size_t k = 0; k < tls.size(); ++k) {

@@ -42,8 +42,8 @@ struct ServerStart {
 // `options`.
 std::variant<config::Checked, config::Problems> check_to_serve(const std::string& path, config::Options options);
 
-// Returns warnings about certificates of listeners and of the Redis store with which a server could not start here. Not
-// errors, because a file may be checked on a machine that does not have them.
+// Returns warnings about certificates of listeners, of backends and of the Redis store with which a server could not
+// start here. Not errors, because a file may be checked on a machine that does not have them.
 std::vector<std::string> doubt_certificates(const config::Loaded& loaded, const std::string& path);
 
 // Returns warnings about decision listeners that other machines can reach without a secret or a client certificate.

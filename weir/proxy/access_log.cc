@@ -49,6 +49,12 @@ std::string print_micros(Wall wall) {
   return std::string(text.data(), size) + fraction + "Z";
 }
 
+Result<Socket> open_file(const std::string& path) {
+  Socket file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
+  if (!file) return Error{Fault::unavailable, "log.access_file " + quote(path) + ": " + std::strerror(errno)};
+  return file;
+}
+
 std::string_view or_dash(std::string_view text) noexcept {
   return text.empty() ? std::string_view("-") : text;
 }
@@ -106,11 +112,18 @@ std::string print_json(const AccessLine& line) {
   return out;
 }
 
+Result<void> AccessLog::check(const config::Log& settings) {
+  if (settings.access == config::AccessLog::off || settings.access_file.empty()) return {};
+  if (Result<Socket> file = open_file(settings.access_file); !file) return file.error();
+  return {};
+}
+
 Result<void> AccessLog::open(const std::string& path) {
   Socket file;
   if (!path.empty()) {
-    file = Socket(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
-    if (!file) return Error{Fault::unavailable, "log.access_file " + quote(path) + ": " + std::strerror(errno)};
+    Result<Socket> opened = open_file(path);
+    if (!opened) return opened.error();
+    file = std::move(*opened);
   }
   path_ = path;
   file_ = std::move(file);

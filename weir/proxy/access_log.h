@@ -53,6 +53,8 @@ std::string print_json(const AccessLine& line);
 
 class AccessLog {
  public:
+  // Fails if the file of the settings cannot be written. Creates it.
+  static Result<void> check(const config::Log& settings);
   // Applies the settings. Returns an Error and keeps what was there if the file cannot be opened.
   Result<void> configure(const config::Log& settings);
   // Opens the file again, after it was rotated.

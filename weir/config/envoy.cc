@@ -228,6 +228,7 @@ void EnvoyReader::add_rule(NodeId rate_limit, const Traits& traits, const Place&
   rule.count = read->count;
   rule.unit = read->unit;
   rule.multiplier = read->multiplier;
+  rule.alternative = traits.alternative && !traits.shadow;
   rule.metadata = traits.metadata;
   if (read->unlimited) return;
   // A bucket's resolution is one token per nanosecond.
@@ -240,7 +241,7 @@ void EnvoyReader::add_rule(NodeId rate_limit, const Traits& traits, const Place&
   rule.limit = static_cast<std::uint32_t>(index);
   NamedLimit& limit = limits_.made[index];
   limit.mode = traits.shadow ? Enforcement::shadow : Enforcement::enforce;
-  limit.alternative = traits.alternative && !traits.shadow;
+  limit.alternative = rule.alternative;
   set_numbers(*read, place, rate_limit, limit, limits_.written[index]);
 }
 

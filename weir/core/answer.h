@@ -94,10 +94,10 @@ struct DescriptorAnswer {
   std::string_view metadata;  // the rule's metadata, a JSON object; empty: none
 };
 
-// Another limit that counts an entry of a descriptor and was charged along with it.
+// Another limit that counts an entry of a descriptor and was charged along with it, or denies its id.
 struct DescriptorJoin {
   std::size_t descriptor = 0;  // the first descriptor that has the entry
-  std::size_t decision = 0;    // index into the verdict's decisions
+  std::size_t decision = 0;    // index into the verdict's decisions; DescriptorAnswer::kNone: always denied
   std::string_view name;       // the limit's
   Count count = 0;             // its numbers
   Duration period{};

@@ -34,7 +34,8 @@ struct DescriptorRule {
   Count count = 0;                    // per `unit` times `multiplier`
   Duration unit{};
   std::uint32_t multiplier = 1;
-  std::string metadata;  // a JSON object; empty: none
+  bool alternative = false;  // in quota mode; as NamedLimit::alternative, also if it is unlimited
+  std::string metadata;      // a JSON object; empty: none
 };
 
 // One level of the tree.

@@ -34,15 +34,34 @@ void set_own_numbers(const OwnNumbers& numbers, std::string_view key, Wall wall,
 }
 
 // Returns the first blocked alternative, which denies the query; kNoCharge if there is none, or if another alternative
-// is charged or unlimited and decides.
+// is charged and decides.
 std::size_t find_blocked_alternative(std::span<const Part> parts) noexcept {
   std::size_t found = kNoCharge;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!parts[i].limit->alternative) continue;
-    if (parts[i].standing == Standing::charged || parts[i].standing == Standing::unlimited) return kNoCharge;
+    if (parts[i].standing == Standing::charged) return kNoCharge;
     if (parts[i].standing == Standing::blocked && found == kNoCharge) found = i;
   }
   return found;
+}
+
+// Makes alternatives count without denying. Beside a limit that enforces they stay what they are: a request that it
+// denies takes nothing from them.
+void let_alternatives_pass(std::span<Charge> charges) noexcept {
+  if (std::ranges::any_of(charges, [](const Charge& charge) { return charge.role() == Role::enforces; })) return;
+  for (Charge& charge : charges) {
+    if (std::exchange(charge.alternative, false)) charge.shadow = true;
+  }
+}
+
+// Whether an alternative is never out, so that the others do not deny either.
+bool has_unlimited_alternative(std::span<const Part> parts, std::span<const DescriptorRule* const> rules) noexcept {
+  const auto unlimited = [](const DescriptorRule* rule) {
+    return rule != nullptr && rule->alternative && rule->limit == DescriptorRule::kNoLimit;
+  };
+  return std::ranges::any_of(rules, unlimited) || std::ranges::any_of(parts, [](const Part& part) {
+           return part.limit->alternative && part.standing == Standing::unlimited;
+         });
 }
 
 }  // namespace
@@ -61,7 +80,11 @@ Result<void> Policy::resolve_descriptors(const Descriptors& descriptors, const A
   if (!joined_.empty()) {
     if (Result<void> joined = join_limits(descriptors, asking, out); !joined) return joined;
   }
-  if (out.blocked_ == kNoCharge) out.blocked_ = find_blocked_alternative(out.parts());
+  if (has_unlimited_alternative(out.parts(), std::span(out.rules_.data(), out.descriptors_size_))) {
+    let_alternatives_pass(std::span(out.charges_.data(), out.charges_size_));
+  } else if (out.blocked_ == kNoCharge) {
+    out.blocked_ = find_blocked_alternative(out.parts());
+  }
   if (out.deny_listed_) {
     out.allow_listed_ = false;
     out.blocked_ = kNoCharge;
@@ -224,6 +247,12 @@ Result<void> Policy::join_limits(const Descriptors& descriptors, const Asking& a
     const Wanted wanted{limit, **identity, limit.mode, with.cost, nullptr, tier, with.peeks};
     if (Result<void> added = add_part(wanted, asking, out); !added) return added;
     const Part& part = out.parts_[out.parts_size_ - 1];
+    const bool blocked = part.standing == Standing::blocked && limit.mode == Enforcement::enforce;
+    if (blocked || part.standing == Standing::deny_listed) {
+      out.joins_.push_back({first, DescriptorAnswer::kNone, limit.name, 0, {}, false});
+      if (limit.numbers) out.joins_.back().count = limit.numbers->count();
+      if (limit.numbers) out.joins_.back().period = limit.numbers->period();
+    }
     if (part.charge == kNoCharge) continue;
     const Charge& charge = out.charges_[part.charge];
     const bool rate = charge.rate.has_value();

@@ -79,6 +79,21 @@ TEST_F(GrpcHandlerTest, AQuotaModeRuleOfNothingLeavesTheDecisionToTheOthers) {
   EXPECT_EQ(ask(descriptors(entry("none"))), "OVER: OVER 0/0 HOUR 0s");
 }
 
+TEST_F(GrpcHandlerTest, AQuotaModeRuleThatIsUnlimitedIsNeverOut) {
+  const char* const rules =
+      "domain: d\ndescriptors:\n"
+      "  - {key: free, quota_mode: true, rate_limit: {unlimited: true}}\n"
+      "  - {key: none, quota_mode: true, rate_limit: {unit: hour, requests_per_unit: 0}}\n"
+      "  - {key: one, quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}}\n";
+  use(rules, "overrides: {'d.one:vip': {unlimited: true}}");
+  for (const std::string& one : {entry("free"), entry("one", "vip")}) {
+    ask(descriptors(entry("one")));
+    EXPECT_EQ(ask(descriptors(entry("one") + "," + one)), "OK: OVER 0/1 MINUTE 60s OK 4294967295");
+    EXPECT_EQ(ask(descriptors(entry("none") + "," + one)), "OK: OVER 0/0 HOUR 0s OK 4294967295");
+  }
+  EXPECT_EQ(ask(descriptors(entry("one"))).substr(0, 5), "OVER:") << "alone it denies";
+}
+
 TEST_F(GrpcHandlerTest, NothingPerUnitDeniesAlways) {
   use(kRules);
   EXPECT_EQ(ask(descriptors(entry("none") + "," + entry("two"))), "OVER: OVER 0/0 HOUR 0s OK 2/2 SECOND 0s pair");
@@ -97,6 +112,16 @@ TEST_F(GrpcHandlerTest, ALimitByDescriptorShowsInTheFirstStatusThatHasIt) {
   const std::string both = descriptors(entry("two") + "," + entry("ten"));
   EXPECT_EQ(ask(both), "OK: OK 1/2 SECOND 1s pair OK 0/1 MINUTE 60s strict");
   EXPECT_EQ(ask(both), "OVER: OK 1/2 SECOND 1s pair OVER 0/1 MINUTE 60s strict; Retry-After 60");
+}
+
+TEST_F(GrpcHandlerTest, ALimitByDescriptorThatBlocksItsIdShowsInThatStatusToo) {
+  use(kRules,
+      "limits: {other: {key: descriptor:ten, rate: 5/m}}\n"
+      "overrides: {'other:bad': {blocked: true}}\naccess: {deny: [{limit: other, id: worse}]}");
+  EXPECT_EQ(ask(descriptors(entry("two") + "," + entry("ten", "bad"))),
+            "OVER: OK 2/2 SECOND 0s pair OVER 0/5 MINUTE 0s other");
+  EXPECT_EQ(ask(descriptors(entry("two") + "," + entry("ten", "worse"))),
+            "OVER: OK 2/2 SECOND 0s pair OVER 0/5 MINUTE 0s other");
 }
 
 TEST_F(GrpcHandlerTest, HeadersAreThoseOfTheDescriptorNearestToItsLimit) {

@@ -79,18 +79,19 @@ Status status_of(const Answer& answer, std::size_t i) noexcept {
     }
   }
   for (const DescriptorJoin& join : answer.joins) {
+    const bool blocked = join.decision == DescriptorAnswer::kNone;
     const Decision* const joined = decision_at(answer, join.decision);
-    if (join.descriptor != i || joined == nullptr || join.shadow || status.over) continue;
-    if (strictest != nullptr && !stricter(*joined, *strictest)) continue;
+    if (join.descriptor != i || join.shadow || status.over) continue;
+    if (!blocked && (joined == nullptr || (strictest != nullptr && !stricter(*joined, *strictest)))) continue;
     strictest = joined;
     status.has_limit = true;
-    status.over = !joined->allowed;
+    status.over = blocked || !joined->allowed;
     status.name = join.name;
     status.unit = unit_of(join.period);
     status.multiplier = 1;
     status.requests_per_unit = clamp32(join.count);
-    status.remaining = clamp32(joined->remaining);
-    status.reset_seconds = reset_of(*joined, status.over, answer.labels[join.decision]);
+    status.remaining = blocked ? 0 : clamp32(joined->remaining);
+    status.reset_seconds = blocked ? 0 : reset_of(*joined, status.over, answer.labels[join.decision]);
   }
   return status;
 }

@@ -126,7 +126,7 @@ void write_proxy_metrics(const std::vector<const ProxyMetrics*>& loops, const st
   }
   if (routes.empty()) return;
   write_routes(routes, out);
-  begin_series(out, "weir_proxy_retries_total", "counter", "Requests sent to another backend or connection.");
+  begin_series(out, "weir_proxy_retries_total", "counter", "Requests sent to another backend.");
   add_sample(out, "weir_proxy_retries_total", "", std::to_string(retries));
   begin_series(out, "weir_proxy_bytes_total", "counter", "Bytes of bodies and tunnels, from clients and to them.");
   add_sample(out, "weir_proxy_bytes_total", "{direction=\"in\"}", std::to_string(in));
